@@ -1,0 +1,10 @@
+//! The pure part of traxtent: drive profiles, geometry, mechanics, the drive as a state machine,
+//! workloads and statistics.
+//!
+//! Nothing here reads a clock, a file or unseeded randomness, and nothing here is `unsafe`:
+//! time comes in as an argument, bytes come in as slices or readers, seeds come in as numbers.
+//! The same inputs give the same bytes out, on every machine.
+#![forbid(unsafe_code)]
+
+pub mod geometry;
+pub mod units;

@@ -1,0 +1,2 @@
+//! The `traxtent` command.
+fn main() {}
