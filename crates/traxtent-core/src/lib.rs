@@ -7,4 +7,5 @@
 #![forbid(unsafe_code)]
 
 pub mod geometry;
+pub mod profile;
 pub mod units;

@@ -1,0 +1,219 @@
+//! Bounds of every figure of a profile.
+
+use super::{FORMAT, Profile, ProfileError, Scheduler, SeekSpec};
+use crate::geometry::Geometry;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// No overhead, seek or switch of any drive takes longer than this, in milliseconds.
+const LONGEST_MS: f64 = 10_000.0;
+
+pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
+    within("format", p.format, FORMAT..=FORMAT)?;
+    if p.name.is_empty()
+        || !p
+            .name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    {
+        return out("name", &p.name, "letters, digits, '-' and '_'");
+    }
+    sectors(p)?;
+    within("mechanics.rpm", p.mechanics.rpm, 100.0..=100_000.0)?;
+    duration("mechanics.head_switch_ms", p.mechanics.head_switch_ms)?;
+    duration("mechanics.write_settle_ms", p.mechanics.write_settle_ms)?;
+    seek(&p.mechanics.seek)?;
+    overheads(p)?;
+    within("queue.depth", p.queue.depth, 1..=65_536)?;
+    if let Scheduler::AgedSptf { weight } = p.queue.scheduler {
+        within("queue.scheduler.weight", weight, 0.0..=1_000.0)?;
+    }
+    cache(p)?;
+    duration("bus.read_sector_ms", p.bus.read_sector_ms)?;
+    duration("bus.write_sector_ms", p.bus.write_sector_ms)?;
+    p.provenance.check(&super::figures(p))?;
+    Geometry::build(&p.geometry).map_err(|e| ProfileError::Geometry(e.to_string()))?;
+    Ok(())
+}
+
+fn sectors(p: &Profile) -> Result<(), ProfileError> {
+    for (key, bytes) in [
+        ("sector.logical_bytes", p.sector.logical_bytes),
+        ("sector.physical_bytes", p.sector.physical_bytes),
+    ] {
+        if !matches!(bytes, 512 | 4096) {
+            return out(key, bytes, "512 or 4096");
+        }
+    }
+    if p.sector.physical_bytes < p.sector.logical_bytes {
+        return out(
+            "sector.physical_bytes",
+            p.sector.physical_bytes,
+            "at least the logical size",
+        );
+    }
+    within(
+        "sector.lowest_aligned_lbn",
+        p.sector.lowest_aligned_lbn,
+        0..=p.sector.ratio() - 1,
+    )
+}
+
+fn seek(seek: &SeekSpec) -> Result<(), ProfileError> {
+    match seek {
+        SeekSpec::Constant { ms } => duration("mechanics.seek.ms", *ms),
+        SeekSpec::ThreePointLine {
+            single_ms,
+            average_ms,
+            full_ms,
+        }
+        | SeekSpec::ThreePointCurve {
+            single_ms,
+            average_ms,
+            full_ms,
+        } => {
+            duration("mechanics.seek.single_ms", *single_ms)?;
+            within(
+                "mechanics.seek.average_ms",
+                *average_ms,
+                *single_ms..=LONGEST_MS,
+            )?;
+            within("mechanics.seek.full_ms", *full_ms, *average_ms..=LONGEST_MS)
+        }
+        SeekSpec::Hpl {
+            division,
+            root_constant_ms,
+            root_factor_ms,
+            line_constant_ms,
+            line_factor_ms,
+            first_ms,
+        } => {
+            within("mechanics.seek.division", *division, 0..=1 << 24)?;
+            within(
+                "mechanics.seek.root_constant_ms",
+                *root_constant_ms,
+                -LONGEST_MS..=LONGEST_MS,
+            )?;
+            duration("mechanics.seek.root_factor_ms", *root_factor_ms)?;
+            within(
+                "mechanics.seek.line_constant_ms",
+                *line_constant_ms,
+                -LONGEST_MS..=LONGEST_MS,
+            )?;
+            duration("mechanics.seek.line_factor_ms", *line_factor_ms)?;
+            first_ms
+                .iter()
+                .try_for_each(|&ms| duration("mechanics.seek.first_ms", ms))
+        }
+        SeekSpec::Table { read, write } => {
+            table("mechanics.seek.read", read)?;
+            write
+                .iter()
+                .try_for_each(|points| table("mechanics.seek.write", points))
+        }
+    }
+}
+
+fn table(key: &str, points: &[(u32, f64)]) -> Result<(), ProfileError> {
+    within(&format!("{key} points"), points.len(), 1..=1 << 20)?;
+    for (i, &(distance, ms)) in points.iter().enumerate() {
+        let lowest = if i == 0 { 1 } else { points[i - 1].0 + 1 };
+        within(&format!("{key}[{i}] distance"), distance, lowest..=1 << 24)?;
+        duration(&format!("{key}[{i}] time"), ms)?;
+    }
+    Ok(())
+}
+
+fn overheads(p: &Profile) -> Result<(), ProfileError> {
+    let o = &p.overheads;
+    for (key, ms) in [
+        ("read_hit_after_read_ms", o.read_hit_after_read_ms),
+        ("read_hit_after_write_ms", o.read_hit_after_write_ms),
+        ("read_miss_after_read_ms", o.read_miss_after_read_ms),
+        ("read_miss_after_write_ms", o.read_miss_after_write_ms),
+        ("write_hit_after_read_ms", o.write_hit_after_read_ms),
+        ("write_hit_after_write_ms", o.write_hit_after_write_ms),
+        ("write_miss_after_read_ms", o.write_miss_after_read_ms),
+        ("write_miss_after_write_ms", o.write_miss_after_write_ms),
+        ("read_completion_ms", o.read_completion_ms),
+        ("write_completion_ms", o.write_completion_ms),
+        ("data_preparation_ms", o.data_preparation_ms),
+        ("first_reselect_ms", o.first_reselect_ms),
+        ("other_reselect_ms", o.other_reselect_ms),
+        (
+            "read_disconnect_after_read_ms",
+            o.read_disconnect_after_read_ms,
+        ),
+        (
+            "read_disconnect_after_write_ms",
+            o.read_disconnect_after_write_ms,
+        ),
+        ("write_disconnect_ms", o.write_disconnect_ms),
+        ("minimum_write_seek_ms", o.minimum_write_seek_ms),
+        ("per_request_ms", o.per_request_ms),
+    ] {
+        duration(&format!("overheads.{key}"), ms)?;
+    }
+    if let Some(x) = &o.extra_write_disconnect {
+        for (key, ms) in [
+            ("command_ms", x.command_ms),
+            ("disconnect_ms", x.disconnect_ms),
+            ("off_bus_ms", x.off_bus_ms),
+            ("second_disconnect_ms", x.second_disconnect_ms),
+            ("seek_delay_ms", x.seek_delay_ms),
+        ] {
+            duration(&format!("overheads.extra_write_disconnect.{key}"), ms)?;
+        }
+    }
+    Ok(())
+}
+
+fn cache(p: &Profile) -> Result<(), ProfileError> {
+    let c = &p.cache;
+    within("cache.segments", c.segments, 1..=1 << 20)?;
+    within("cache.write_segments", c.write_segments, 1..=c.segments)?;
+    within("cache.segment_sectors", c.segment_sectors, 1..=1 << 30)?;
+    if c.dedicated_write_segment {
+        within("cache.segments", c.segments, 2..=1 << 20)?;
+    }
+    within("cache.read_watermark", c.read_watermark, 0.0..=1.0)?;
+    within("cache.write_watermark", c.write_watermark, 0.0..=1.0)?;
+    within(
+        "cache.read_ahead.min_sectors",
+        c.read_ahead.min_sectors,
+        0..=1 << 30,
+    )?;
+    within(
+        "cache.read_ahead.max_sectors",
+        c.read_ahead.max_sectors,
+        0..=1 << 30,
+    )
+}
+
+fn duration(key: &str, ms: f64) -> Result<(), ProfileError> {
+    within(key, ms, 0.0..=LONGEST_MS)
+}
+
+fn within<T: PartialOrd + Display>(
+    key: &str,
+    value: T,
+    bounds: RangeInclusive<T>,
+) -> Result<(), ProfileError> {
+    if bounds.contains(&value) {
+        Ok(())
+    } else {
+        out(
+            key,
+            value,
+            &format!("from {} to {}", bounds.start(), bounds.end()),
+        )
+    }
+}
+
+fn out<T>(key: &str, value: impl Display, bound: &str) -> Result<T, ProfileError> {
+    Err(ProfileError::OutOfBounds {
+        key: key.to_owned(),
+        value: value.to_string(),
+        bound: bound.to_owned(),
+    })
+}

@@ -1,0 +1,84 @@
+//! The figures of a profile by dotted path, as `--set`, `[provenance]` and listings name them.
+
+use super::{Profile, ProfileError};
+
+/// Tables that describe the profile rather than the drive.
+const NO_FIGURES: [&str; 5] = ["format", "name", "model", "notes", "provenance"];
+
+/// The dotted path of every figure of the profile; a list counts as one figure.
+pub(super) fn figures(profile: &Profile) -> Vec<String> {
+    let table = match toml::Value::try_from(profile) {
+        Ok(toml::Value::Table(table)) => table,
+        _ => unreachable!("a profile serializes to a table"),
+    };
+    let mut paths = Vec::new();
+    for (key, value) in &table {
+        if !NO_FIGURES.contains(&key.as_str()) {
+            walk(key.clone(), value, &mut paths);
+        }
+    }
+    paths
+}
+
+fn walk(path: String, value: &toml::Value, paths: &mut Vec<String>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                walk(format!("{path}.{key}"), value, paths);
+            }
+        }
+        _ => paths.push(path),
+    }
+}
+
+impl Profile {
+    /// The dotted path of every figure.
+    pub fn figures(&self) -> Vec<String> {
+        figures(self)
+    }
+
+    /// The profile with the figure at a dotted path replaced, as `--set KEY=VALUE` asks.
+    ///
+    /// # Errors
+    /// A key that the profile does not have, a value that is not of its kind, or one out of bounds.
+    pub fn with(&self, key: &str, value: &str) -> Result<Profile, ProfileError> {
+        let bad = |bound: &str| ProfileError::OutOfBounds {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            bound: bound.to_owned(),
+        };
+        let mut root = toml::Value::try_from(self).expect("a profile serializes");
+        let mut place = &mut root;
+        for part in key.split('.') {
+            place = match place {
+                toml::Value::Array(list) => part.parse().ok().and_then(|i: usize| list.get_mut(i)),
+                toml::Value::Table(table) => table.get_mut(part),
+                _ => None,
+            }
+            .ok_or_else(|| bad("a key of the profile (see `traxtent drives show`)"))?;
+        }
+        let number = |v: &str| v.parse::<i64>().ok();
+        *place = match place {
+            toml::Value::Float(_) => value
+                .parse()
+                .map(toml::Value::Float)
+                .map_err(|_| bad("a number"))?,
+            toml::Value::Integer(_) => number(value)
+                .map(toml::Value::Integer)
+                .ok_or_else(|| bad("a whole number"))?,
+            toml::Value::Boolean(_) => value
+                .parse()
+                .map(toml::Value::Boolean)
+                .map_err(|_| bad("true or false"))?,
+            _ => toml::from_str::<toml::Table>(&format!("v = {value}"))
+                .ok()
+                .and_then(|mut t| t.remove("v"))
+                .unwrap_or_else(|| toml::Value::String(value.to_owned())),
+        };
+        let changed: Profile = root
+            .try_into()
+            .map_err(|e: toml::de::Error| bad(&e.message().replace('\n', " ")))?;
+        changed.check()?;
+        Ok(changed)
+    }
+}

@@ -1,0 +1,72 @@
+//! What moves in a drive: spindle, arm and heads.
+
+use serde::{Deserialize, Serialize};
+
+/// The moving parts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MechanicsSpec {
+    /// Revolutions a minute.
+    pub rpm: f64,
+    /// Time to change to another head of the same cylinder, in milliseconds.
+    pub head_switch_ms: f64,
+    /// Settling added to a seek or head switch that a write follows, in milliseconds.
+    #[serde(default)]
+    pub write_settle_ms: f64,
+    /// Seek time against distance.
+    pub seek: SeekSpec,
+}
+
+/// Seek time against the distance in cylinders; a distance of 0 takes no time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "curve", deny_unknown_fields)]
+pub enum SeekSpec {
+    /// The same time for every distance.
+    Constant {
+        /// The time, in milliseconds.
+        ms: f64,
+    },
+    /// Straight lines through three known points: one cylinder, a third of the stroke, the full stroke.
+    ThreePointLine {
+        /// One cylinder, in milliseconds.
+        single_ms: f64,
+        /// Average, taken at a third of the stroke, in milliseconds.
+        average_ms: f64,
+        /// Full stroke, in milliseconds.
+        full_ms: f64,
+    },
+    /// `a + b (d-1) + c sqrt(d-1)` through the same three points (Lee 1993: "Lee's formula").
+    ThreePointCurve {
+        /// One cylinder, in milliseconds.
+        single_ms: f64,
+        /// Average over uniformly random pairs of cylinders, in milliseconds.
+        average_ms: f64,
+        /// Full stroke, in milliseconds.
+        full_ms: f64,
+    },
+    /// Ruemmler and Wilkes: a square root below the division point, a line above it
+    /// ("An introduction to disk drive modeling", IEEE Computer, March 1994).
+    Hpl {
+        /// First distance that the line serves, in cylinders.
+        division: u32,
+        /// Constant of the root, in milliseconds.
+        root_constant_ms: f64,
+        /// Factor of the root, in milliseconds.
+        root_factor_ms: f64,
+        /// Constant of the line, in milliseconds.
+        line_constant_ms: f64,
+        /// Factor of the line, in milliseconds a cylinder.
+        line_factor_ms: f64,
+        /// Times of the first distances, in place of the formula: 1, 2, ... cylinders, in milliseconds.
+        #[serde(default)]
+        first_ms: Vec<f64>,
+    },
+    /// Measured points with straight lines between them, beyond the last one too.
+    Table {
+        /// Distance in cylinders and time in milliseconds, ascending by distance.
+        read: Vec<(u32, f64)>,
+        /// The same for writes, settling included, where they were measured apart.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        write: Option<Vec<(u32, f64)>>,
+    },
+}

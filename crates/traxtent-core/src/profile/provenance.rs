@@ -1,0 +1,134 @@
+//! Where a figure comes from.
+
+use super::ProfileError;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Origins by dotted path of the figures that they cover.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Provenance(pub BTreeMap<String, String>);
+
+/// How well founded a figure is, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// Taken from a real drive.
+    Measured,
+    /// Printed by its maker or in a paper.
+    Published,
+    /// Chosen so that the model meets measurements, which the note names.
+    Fitted,
+    /// A guess, which the note explains.
+    Assumed,
+}
+
+/// The origin of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// How well founded it is.
+    pub standing: Standing,
+    /// The source, or the reason.
+    pub note: &'a str,
+}
+
+impl Standing {
+    /// All standings, best first.
+    pub const ALL: [Standing; 4] = [
+        Standing::Measured,
+        Standing::Published,
+        Standing::Fitted,
+        Standing::Assumed,
+    ];
+
+    /// The word that stands for it in a profile.
+    pub fn word(self) -> &'static str {
+        match self {
+            Standing::Measured => "measured",
+            Standing::Published => "published",
+            Standing::Fitted => "fitted",
+            Standing::Assumed => "assumed",
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl Provenance {
+    /// One origin for all figures, for profiles made by a program.
+    pub fn uniform(standing: Standing, note: &str) -> Provenance {
+        Provenance(BTreeMap::from([(
+            String::new(),
+            format!("{standing}: {note}"),
+        )]))
+    }
+
+    /// The origin of the figure at `path`: that of the longest entry that is the path or a part of
+    /// it up to a dot.
+    pub fn of(&self, path: &str) -> Option<Origin<'_>> {
+        let mut prefix = path;
+        loop {
+            if let Some(text) = self.0.get(prefix) {
+                return parse(text);
+            }
+            if prefix.is_empty() {
+                return None;
+            }
+            prefix = prefix.rfind('.').map_or("", |dot| &prefix[..dot]);
+        }
+    }
+
+    /// How many of the given figures have each standing, best first.
+    pub fn tally<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> [usize; 4] {
+        let mut counts = [0; 4];
+        for path in paths {
+            if let Some(origin) = self.of(path) {
+                counts[origin.standing as usize] += 1;
+            }
+        }
+        counts
+    }
+
+    /// Checks that each entry names an origin and covers a figure, and that each figure is covered.
+    pub(super) fn check(&self, paths: &[String]) -> Result<(), ProfileError> {
+        for (key, value) in &self.0 {
+            let problem = if parse(value).is_none() {
+                Some(
+                    "must begin with \"measured: \", \"published: \", \"fitted: \" or \"assumed: \"",
+                )
+            } else if !paths.iter().any(|path| covers(key, path)) {
+                Some("covers no figure of this profile")
+            } else {
+                None
+            };
+            if let Some(problem) = problem {
+                return Err(ProfileError::Provenance {
+                    key: key.clone(),
+                    value: value.clone(),
+                    problem: problem.to_owned(),
+                });
+            }
+        }
+        match paths.iter().find(|path| self.of(path).is_none()) {
+            Some(path) => Err(ProfileError::Unfounded { key: path.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn covers(key: &str, path: &str) -> bool {
+    key.is_empty() || path == key || (path.starts_with(key) && path.as_bytes()[key.len()] == b'.')
+}
+
+fn parse(text: &str) -> Option<Origin<'_>> {
+    let (word, note) = text.split_once(": ")?;
+    let standing = Standing::ALL.into_iter().find(|s| s.word() == word)?;
+    (!note.trim().is_empty()).then_some(Origin {
+        standing,
+        note: note.trim(),
+    })
+}
