@@ -6,6 +6,9 @@
 //! The same inputs give the same bytes out, on every machine.
 #![forbid(unsafe_code)]
 
+pub mod drive;
 pub mod geometry;
+pub mod mechanics;
 pub mod profile;
+pub mod request;
 pub mod units;

@@ -41,6 +41,7 @@ pub struct Piece {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeometrySpec {}
 /// Stub.
+#[derive(Debug)]
 pub struct Geometry {}
 impl Geometry {
     /// Stub.

@@ -1,0 +1,483 @@
+//! The drive: a state machine without I/O.
+//!
+//! Time comes in as an argument. [`Drive::submit`] hands over a request, [`Drive::poll`] hands back
+//! what is complete, [`Drive::next_wakeup`] says when there will be more. Nothing happens between
+//! calls; whoever owns the drive owns the clock.
+//!
+//! Four parts work side by side and share a request's time: the controller (command overheads),
+//! the arm with its heads (one access at a time, then read-ahead), the buffer (segments), and the
+//! bus (one transfer at a time). The model follows the disk controller of DiskSim 4.0 in what these
+//! parts do and in which order, and computes each access as a whole instead of sector by sector.
+
+mod breakdown;
+mod bus;
+mod cache;
+mod controller;
+mod readahead;
+mod schedule;
+mod serve;
+mod sweep;
+
+pub use breakdown::Breakdown;
+pub use schedule::{Candidate, Schedule};
+
+use crate::geometry::Geometry;
+use crate::mechanics::{Mechanics, Position};
+use crate::profile::{Preseek, Profile, ProfileError, Scheduler};
+use crate::request::{Op, Request};
+use crate::units::{Lbn, Sectors, SimTime, Span};
+use bus::{Bus, Ramp};
+use cache::{Cache, ReadPlace, WritePlace};
+use controller::Controller;
+use readahead::ReadAheadRun;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use sweep::{Inflow, Leg};
+
+/// The name of a request at its drive, unique for the drive's life and ascending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// What served a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The media alone.
+    Media,
+    /// The buffer alone.
+    Buffer,
+    /// The buffer first, then the media.
+    Both,
+}
+
+/// A request that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The name that [`Drive::submit`] gave it.
+    pub tag: Tag,
+    /// What was asked.
+    pub request: Request,
+    /// When it was submitted.
+    pub submitted: SimTime,
+    /// When it was complete.
+    pub completed: SimTime,
+    /// Where the time between went.
+    pub breakdown: Breakdown,
+    /// What served it.
+    pub served: Served,
+}
+
+impl Completion {
+    /// The response time.
+    pub fn response(&self) -> Span {
+        self.completed.since(self.submitted)
+    }
+}
+
+/// Why a drive refuses a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// Beyond the last sector.
+    #[error("{op} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]
+    BeyondEnd {
+        /// What was asked.
+        op: Op,
+        /// First sector.
+        lbn: u64,
+        /// How many.
+        sectors: u32,
+        /// Sectors of the drive.
+        capacity: u64,
+    },
+    /// No sectors.
+    #[error("{op} at LBN {lbn}: zero sectors")]
+    Empty {
+        /// What was asked.
+        op: Op,
+        /// First sector.
+        lbn: u64,
+    },
+    /// A flush that names sectors.
+    #[error("flush of {sectors} sectors at LBN {lbn}: a flush addresses no sectors")]
+    FlushOfSectors {
+        /// First sector.
+        lbn: u64,
+        /// How many.
+        sectors: u32,
+    },
+}
+
+/// A request on its way through the drive.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    tag: Tag,
+    request: Request,
+    submitted: SimTime,
+    /// When the arm may begin to move for it.
+    ready: SimTime,
+    /// When the bus is free of its command.
+    off_bus: SimTime,
+    after_read: bool,
+    /// For a write whose data the buffer has taken: where they are.
+    accepted: Option<Accepted>,
+}
+
+/// A write in the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Accepted {
+    segment: usize,
+    inflow: Inflow,
+    /// When its last sector is in the buffer.
+    full: SimTime,
+    appended: bool,
+    /// Whether it made the additional disconnection.
+    extra: bool,
+    /// When the drive began to serve it.
+    began: SimTime,
+    /// Whether its completion has been scheduled.
+    completed: bool,
+}
+
+impl Job {
+    fn end(&self) -> Lbn {
+        self.request.end()
+    }
+
+    fn is_write(&self) -> bool {
+        self.request.op == Op::Write
+    }
+
+    fn overlaps(&self, other: &Job) -> bool {
+        self.request.lbn < other.end() && other.request.lbn < self.end()
+    }
+}
+
+/// What the arm is doing.
+#[derive(Clone, Debug)]
+enum Arm {
+    Idle,
+    /// Works for a request, and is its own master again at `release`.
+    Access {
+        release: SimTime,
+        then: Option<ReadAheadRun>,
+        writing: Option<(usize, Lbn)>,
+    },
+    ReadAhead(ReadAheadRun),
+}
+
+/// A flush that waits for writes to reach the media.
+#[derive(Clone, Copy, Debug)]
+struct PendingFlush {
+    tag: Tag,
+    request: Request,
+    submitted: SimTime,
+    /// The latest of the writes so far.
+    latest: SimTime,
+}
+
+/// One drive.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    geometry: Arc<Geometry>,
+    /// None for a drive without mechanics, which takes no time at the media.
+    mechanics: Option<Mechanics>,
+    profile: Arc<Profile>,
+    controller: Controller,
+    cache: Cache,
+    bus: Bus,
+    schedule: Schedule,
+    arm: Arm,
+    position: Position,
+    /// When the arm may move again after a read-ahead that was stopped.
+    arm_free: SimTime,
+    waiting: Vec<Job>,
+    flushes: Vec<PendingFlush>,
+    done: VecDeque<Completion>,
+    next_tag: u64,
+    last_was_read: bool,
+    /// When and where the last write left the media.
+    last_write: (SimTime, Lbn),
+    legs: Vec<Leg>,
+    ramps: Vec<Ramp>,
+}
+
+impl Drive {
+    /// A drive at rest, with its heads over the first cylinder.
+    ///
+    /// # Errors
+    /// If the profile is out of its bounds.
+    pub fn new(profile: &Profile) -> Result<Drive, ProfileError> {
+        profile.check()?;
+        let geometry = Geometry::build(&profile.geometry)
+            .map_err(|e| ProfileError::Geometry(e.to_string()))?;
+        Ok(Drive::with_geometry(
+            Arc::new(profile.clone()),
+            Arc::new(geometry),
+        ))
+    }
+
+    /// A drive of a checked profile whose geometry has been built before.
+    pub fn with_geometry(profile: Arc<Profile>, geometry: Arc<Geometry>) -> Drive {
+        Drive {
+            mechanics: Some(Mechanics::new(&profile.mechanics, geometry.cylinders())),
+            controller: Controller::new(&profile),
+            cache: Cache::new(&profile.cache),
+            bus: Bus::default(),
+            schedule: Schedule::new(profile.queue.scheduler),
+            arm: Arm::Idle,
+            position: Position::default(),
+            arm_free: SimTime::ZERO,
+            waiting: Vec::new(),
+            flushes: Vec::new(),
+            done: VecDeque::new(),
+            next_tag: 0,
+            last_was_read: false,
+            last_write: (SimTime::ZERO, Lbn(u64::MAX)),
+            legs: Vec::new(),
+            ramps: Vec::new(),
+            geometry,
+            profile,
+        }
+    }
+
+    /// Where the drive's sectors lie.
+    pub fn geometry(&self) -> &Arc<Geometry> {
+        &self.geometry
+    }
+
+    /// The drive's figures.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// Hands over a request at `now`, which is no earlier than any time before.
+    ///
+    /// # Errors
+    /// If the request is not one that the drive can serve; it then leaves no trace.
+    pub fn submit(&mut self, now: SimTime, request: Request) -> Result<Tag, RequestError> {
+        self.check(&request)?;
+        self.run_until(now);
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        let begun = now + self.controller.per_request;
+        match request.op {
+            Op::Read | Op::Verify => self.read_arrives(tag, now, begun, request),
+            Op::Write => self.write_arrives(tag, now, begun, request),
+            Op::Flush => self.flush_arrives(tag, now, request),
+        }
+        if request.op != Op::Flush {
+            self.last_was_read = request.op != Op::Write;
+        }
+        Ok(tag)
+    }
+
+    /// The next request that is complete at `now`, in order of completion.
+    pub fn poll(&mut self, now: SimTime) -> Option<Completion> {
+        self.run_until(now);
+        if self.done.front()?.completed <= now {
+            self.done.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// When the drive has something to do or to report next; never, if nothing is outstanding.
+    pub fn next_wakeup(&self) -> Option<SimTime> {
+        let report = self.done.front().map(|completion| completion.completed);
+        let work = match &self.arm {
+            Arm::Access { release, .. } if !self.waiting.is_empty() => Some(*release),
+            _ => None,
+        };
+        match (report, work) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Whether every request is complete and every write on the media by `now`.
+    pub fn is_quiet(&self) -> bool {
+        self.done.is_empty()
+            && self.waiting.is_empty()
+            && matches!(self.arm, Arm::Idle | Arm::ReadAhead(_))
+    }
+
+    fn check(&self, request: &Request) -> Result<(), RequestError> {
+        let Request {
+            lbn: Lbn(lbn),
+            sectors,
+            op,
+            ..
+        } = *request;
+        if op == Op::Flush {
+            return if sectors == 0 {
+                Ok(())
+            } else {
+                Err(RequestError::FlushOfSectors { lbn, sectors })
+            };
+        }
+        if sectors == 0 {
+            return Err(RequestError::Empty { op, lbn });
+        }
+        let Sectors(capacity) = self.geometry.capacity();
+        match lbn.checked_add(u64::from(sectors)) {
+            Some(end) if end <= capacity => Ok(()),
+            _ => Err(RequestError::BeyondEnd {
+                op,
+                lbn,
+                sectors,
+                capacity,
+            }),
+        }
+    }
+
+    /// Lets the arm go from access to access until `now`.
+    fn run_until(&mut self, now: SimTime) {
+        while let Arm::Access { release, .. } = self.arm {
+            if release > now {
+                break;
+            }
+            self.release(release);
+        }
+    }
+
+    /// The arm is done with its request: on to the next one, or to read-ahead.
+    fn release(&mut self, now: SimTime) {
+        let Arm::Access { then, writing, .. } = std::mem::replace(&mut self.arm, Arm::Idle) else {
+            return;
+        };
+        if let Some((segment, end)) = writing {
+            self.cache.drain(segment, end);
+        }
+        if let Some(run) = then {
+            self.arm = Arm::ReadAhead(run);
+        }
+        if let Some(job) = self.next_job(now) {
+            match job.request.op {
+                Op::Write => self.start_write(job, now),
+                _ => self.start_read(job, now, false),
+            }
+        }
+    }
+
+    /// Takes the request to be served next out of the waiting ones.
+    fn next_job(&mut self, now: SimTime) -> Option<Job> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let waiting = &self.waiting;
+        let candidates = waiting.iter().map(|job| Candidate {
+            lbn: job.request.lbn,
+            end: job.end(),
+            arrived: job.submitted,
+        });
+        let (geometry, mechanics, position) = (&self.geometry, &self.mechanics, self.position);
+        let mut index = self.schedule.pick(now, candidates, |i| {
+            let Some(mechanics) = mechanics else {
+                return Span::ZERO;
+            };
+            let job = &waiting[i];
+            let piece = geometry.piece(job.request.lbn, 1);
+            let start = now.max(job.ready);
+            let landed = start
+                + mechanics
+                    .reposition(position, Position::from(&piece.track), job.is_write())
+                    .total();
+            let wait = mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot));
+            landed.since(now) + wait
+        })?;
+        // Requests for the same sectors keep their order, and a write that finds no room in the
+        // buffer lets one go first that is there already.
+        if let Some(older) = (0..index).find(|&i| {
+            waiting[i].overlaps(&waiting[index])
+                && (waiting[i].is_write() || waiting[index].is_write())
+        }) {
+            index = older;
+        }
+        let job = &waiting[index];
+        if job.is_write()
+            && job.accepted.is_none()
+            && self.cache.find_write(now, job.request.lbn, job.end()) == WritePlace::Blocked
+        {
+            index = waiting
+                .iter()
+                .position(|job| job.accepted.is_some())
+                .unwrap_or(index);
+        } else if !job.is_write()
+            && self.cache.find_read(now, job.request.lbn, job.end()) == ReadPlace::Blocked
+        {
+            let blocker = |other: &Job| other.accepted.is_some() && other.overlaps(job);
+            let by_segment = |other: &Job| other.accepted.is_some();
+            let first = waiting
+                .iter()
+                .position(blocker)
+                .or_else(|| waiting.iter().position(by_segment));
+            index = first.unwrap_or(index);
+        }
+        Some(self.waiting.remove(index))
+    }
+
+    /// Stops any read-ahead at `now`, and says when the arm may move.
+    fn take_arm(&mut self, now: SimTime) -> SimTime {
+        if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
+            let Some(mechanics) = &self.mechanics else {
+                return now;
+            };
+            let ahead = &self.profile.cache.read_ahead;
+            let (geometry, legs) = (&self.geometry, &mut self.legs);
+            let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
+            let mut at = now;
+            let (mut next, _) = run.advance(geometry, mechanics, ahead.until, now, legs);
+            if next < least {
+                at = at.max(run.reaches(geometry, mechanics, ahead.until, least, legs));
+                (next, _) = run.advance(geometry, mechanics, ahead.until, at, legs);
+            }
+            let stopped = run.stop(at, ahead.stop_in_sector);
+            self.cache.fill_to(run.segment, next);
+            self.cache.set_reading(run.segment, false);
+            self.position = stopped.position;
+            self.arm_free = stopped.free;
+        }
+        self.arm_free.max(now)
+    }
+
+    /// Brings the segment that is read ahead into up to date.
+    fn observe_read_ahead(&mut self, now: SimTime) {
+        if let (Arm::ReadAhead(run), Some(mechanics)) = (&mut self.arm, &self.mechanics) {
+            let until = self.profile.cache.read_ahead.until;
+            let (next, more) = run.advance(&self.geometry, mechanics, until, now, &mut self.legs);
+            self.cache.fill_to(run.segment, next);
+            if !more {
+                self.take_arm(now);
+            }
+        }
+    }
+
+    /// When the arm is free, given when the media and the host are done with a request.
+    fn release_time(&self, media: SimTime, sent: SimTime, acknowledged: SimTime) -> SimTime {
+        match self.profile.queue.preseek {
+            Preseek::BeforeCompletion => media,
+            Preseek::DuringCompletion => media.max(sent),
+            Preseek::None => media.max(acknowledged),
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        debug_assert_eq!(
+            completion.breakdown.total(),
+            completion.response(),
+            "{completion:?}"
+        );
+        let place = self
+            .done
+            .partition_point(|other| other.completed <= completion.completed);
+        self.done.insert(place, completion);
+    }
+
+    /// Whether the scheduler weighs rotation.
+    pub fn schedules_by_position(&self) -> bool {
+        matches!(
+            self.profile.queue.scheduler,
+            Scheduler::Sptf | Scheduler::AgedSptf { .. }
+        )
+    }
+}

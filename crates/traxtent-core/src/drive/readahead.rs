@@ -1,0 +1,177 @@
+//! Reading on after a request, until another one comes.
+//!
+//! Read-ahead is computed when somebody asks, not sector by sector: the legs that it has
+//! finished are forgotten, the one it is on says how far it got.
+
+use super::sweep::{Access, Leg, sweep};
+use crate::geometry::Geometry;
+use crate::mechanics::{Mechanics, Position};
+use crate::profile::ReadAheadUntil;
+use crate::units::{Lbn, Sectors, SimTime};
+
+/// A read-ahead under way.
+#[derive(Clone, Debug)]
+pub(super) struct ReadAheadRun {
+    /// The segment that it fills.
+    pub(super) segment: usize,
+    /// The first sector not yet begun in an earlier leg.
+    next: Lbn,
+    /// Where it ends.
+    limit: Lbn,
+    /// Head and time at the end of the last finished leg.
+    position: Position,
+    now: SimTime,
+    leg: Option<Leg>,
+}
+
+/// What is left when a read-ahead is stopped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stopped {
+    /// The first sector that was not read.
+    pub(super) next: Lbn,
+    /// Where the head is.
+    pub(super) position: Position,
+    /// When it may move.
+    pub(super) free: SimTime,
+}
+
+impl ReadAheadRun {
+    /// Begins at `next` with the head at `position` from `now` on.
+    pub(super) fn new(
+        segment: usize,
+        next: Lbn,
+        limit: Lbn,
+        position: Position,
+        now: SimTime,
+    ) -> ReadAheadRun {
+        ReadAheadRun {
+            segment,
+            next,
+            limit,
+            position,
+            now,
+            leg: None,
+        }
+    }
+
+    /// Moves the end.
+    pub(super) fn extend(&mut self, limit: Lbn) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Where it ends.
+    pub(super) fn limit(&self) -> Lbn {
+        self.limit
+    }
+
+    /// Follows the head to `now`; returns the first sector not yet read, and whether there is more to do.
+    pub(super) fn advance(
+        &mut self,
+        geometry: &Geometry,
+        mechanics: &Mechanics,
+        until: ReadAheadUntil,
+        now: SimTime,
+        legs: &mut Vec<Leg>,
+    ) -> (Lbn, bool) {
+        loop {
+            if self.leg.is_none() {
+                if self.next >= self.limit {
+                    return (self.next, false);
+                }
+                let rest = (self.limit.0 - self.next.0).min(1 << 20) as u32;
+                let piece = geometry.piece(self.next, rest);
+                let to = Position::from(&piece.track);
+                let stays = match until {
+                    ReadAheadUntil::None => false,
+                    ReadAheadUntil::TrackEnd => to == self.position,
+                    ReadAheadUntil::CylinderEnd => to.cylinder == self.position.cylinder,
+                    ReadAheadUntil::SegmentEnd | ReadAheadUntil::AdaptiveTrackEnd => true,
+                };
+                if !stays {
+                    return (self.next, false);
+                }
+                let access = Access {
+                    lbn: self.next,
+                    sectors: piece.sectors,
+                    write: false,
+                    zero_latency: false,
+                    inflow: None,
+                    not_before: SimTime::ZERO,
+                };
+                legs.clear();
+                sweep(geometry, mechanics, self.position, self.now, &access, legs);
+                self.leg = legs.pop();
+            }
+            let Some(leg) = &self.leg else {
+                return (self.next, false);
+            };
+            if leg.end > now {
+                return (leg.piece.lbn + Sectors(u64::from(leg.passed(now))), true);
+            }
+            self.next = leg.next_lbn();
+            self.position = Position::from(&leg.piece.track);
+            self.now = leg.end;
+            self.leg = None;
+        }
+    }
+
+    /// When the sector before `lbn` will have been read; `lbn` is on the leg under way or behind.
+    pub(super) fn reaches(
+        &mut self,
+        geometry: &Geometry,
+        mechanics: &Mechanics,
+        until: ReadAheadUntil,
+        lbn: Lbn,
+        legs: &mut Vec<Leg>,
+    ) -> SimTime {
+        loop {
+            let Some(leg) = &self.leg else {
+                return self.now;
+            };
+            if leg.next_lbn() >= lbn {
+                return if lbn <= leg.piece.lbn {
+                    self.now
+                } else {
+                    leg.passed_at((lbn.0 - leg.piece.lbn.0 - 1) as u32)
+                };
+            }
+            let end = leg.end;
+            self.advance(geometry, mechanics, until, end, legs);
+        }
+    }
+
+    /// Head and time from which an access may go on where this one is: the head is never stopped
+    /// for a reader of the very sectors that come next.
+    pub(super) fn hand_over(&self) -> (Lbn, Position, SimTime) {
+        (self.next, self.position, self.now)
+    }
+
+    /// Stops at `now`, after [`ReadAheadRun::advance`] to the same time: a seek is finished, and so is the sector under the
+    /// head unless `in_sector` allows to leave it.
+    pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> Stopped {
+        let Some(leg) = self.leg.as_ref().filter(|leg| leg.end > now) else {
+            return Stopped {
+                next: self.next,
+                position: self.position,
+                free: now,
+            };
+        };
+        let passed = leg.passed(now);
+        let next = leg.piece.lbn + Sectors(u64::from(passed));
+        let position = Position::from(&leg.piece.track);
+        let free = if now < leg.landed {
+            leg.landed
+        } else if in_sector {
+            now
+        } else if now < leg.first {
+            leg.first
+        } else {
+            leg.passed_at(passed)
+        };
+        Stopped {
+            next,
+            position,
+            free,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Which of the waiting requests is served next.
+//!
+//! Used by the drive's own queue and by a host's queue in front of drives.
+
+use crate::profile::Scheduler;
+use crate::units::{Lbn, SimTime, Span};
+
+/// A waiting request, as a scheduler sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Its first sector.
+    pub lbn: Lbn,
+    /// The sector after its last.
+    pub end: Lbn,
+    /// When it came.
+    pub arrived: SimTime,
+}
+
+/// A scheduling policy with its memory.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    policy: Scheduler,
+    /// Where the last request that was picked ended.
+    last: Lbn,
+    upward: bool,
+}
+
+impl Schedule {
+    /// A policy that has served nothing yet.
+    pub fn new(policy: Scheduler) -> Schedule {
+        Schedule {
+            policy,
+            last: Lbn(0),
+            upward: true,
+        }
+    }
+
+    /// Index of the request to serve next; `None` only if there is none. Candidates come in order
+    /// of arrival; `positioning` tells how long the head takes to reach one.
+    pub fn pick(
+        &mut self,
+        now: SimTime,
+        waiting: impl ExactSizeIterator<Item = Candidate> + Clone,
+        mut positioning: impl FnMut(usize) -> Span,
+    ) -> Option<usize> {
+        if waiting.len() <= 1 {
+            let only = waiting.last()?;
+            self.turn_towards(only.lbn);
+            self.last = only.end;
+            return Some(0);
+        }
+        let last = self.last;
+        let indexed = waiting.clone().enumerate();
+        let ahead = |(i, c): (usize, Candidate)| (c.lbn >= last).then_some((c.lbn, i));
+        let behind = |(i, c): (usize, Candidate)| (c.lbn < last).then_some((c.lbn, i));
+        let picked = match self.policy {
+            Scheduler::Fcfs => 0,
+            Scheduler::Sstf => {
+                indexed
+                    .min_by_key(|(i, c)| (c.lbn.0.abs_diff(last.0), *i))?
+                    .0
+            }
+            Scheduler::CLook => {
+                indexed
+                    .clone()
+                    .filter_map(ahead)
+                    .min()
+                    .or_else(|| indexed.filter_map(behind).min())?
+                    .1
+            }
+            Scheduler::Look => {
+                let up = indexed.clone().filter_map(ahead).min();
+                let down = indexed.filter_map(behind).max();
+                (if self.upward {
+                    up.or(down)
+                } else {
+                    down.or(up)
+                })?
+                .1
+            }
+            Scheduler::Sptf => (0..waiting.len()).min_by_key(|&i| (positioning(i), i))?,
+            Scheduler::AgedSptf { weight } => {
+                let mut cost = |(i, c): (usize, Candidate)| {
+                    let age = now.saturating_since(c.arrived).0 as f64 * weight;
+                    positioning(i).0 as f64 - age
+                };
+                indexed
+                    .map(|(i, c)| (i, cost((i, c))))
+                    .min_by(|a, b| a.1.total_cmp(&b.1))?
+                    .0
+            }
+        };
+        let chosen = waiting.clone().nth(picked)?;
+        self.turn_towards(chosen.lbn);
+        self.last = chosen.end;
+        Some(picked)
+    }
+
+    fn turn_towards(&mut self, lbn: Lbn) {
+        self.upward = lbn >= self.last;
+    }
+}

@@ -1,0 +1,815 @@
+//! How each kind of request is served, from its arrival to its completion.
+
+use super::bus::{self, Delivery, Ramp, deliver, nth, ramps_of};
+use super::cache::{ReadPlace, State, WritePlace};
+use super::readahead::ReadAheadRun;
+use super::sweep::{Access, Inflow, Leg, sweep};
+use super::{Accepted, Arm, Breakdown, Completion, Drive, Job, PendingFlush, Served, Tag};
+use crate::mechanics::Position;
+use crate::profile::{ReadAheadUntil, WriteBack};
+use crate::request::{Op, Request};
+use crate::units::{Lbn, Sectors, SimTime, Span};
+
+/// Where the first wanted sectors of a read are, when the media must give the others.
+#[derive(Clone, Copy)]
+struct Fill {
+    segment: Option<usize>,
+    /// The first sector that is not in the buffer.
+    from: Lbn,
+    /// Whether the buffer has, or is about to have, the first sector.
+    hit: bool,
+}
+
+impl Drive {
+    pub(super) fn read_arrives(
+        &mut self,
+        tag: Tag,
+        now: SimTime,
+        begun: SimTime,
+        request: Request,
+    ) {
+        let after_read = self.last_was_read;
+        let ready = begun + self.controller.read_miss.get(after_read);
+        let job = Job {
+            tag,
+            request,
+            submitted: now,
+            ready,
+            off_bus: ready + self.controller.read_disconnect.get(after_read),
+            after_read,
+            accepted: None,
+        };
+        if self.arm_is_free() {
+            self.start_read(job, begun, true);
+        } else if self.profile.cache.hits_while_busy && self.hit_at(begun, &job).is_some() {
+            let segment = self.hit_at(begun, &job).expect("just looked up");
+            let from =
+                begun + self.controller.read_hit.get(after_read) + self.controller.data_preparation;
+            self.deliver_hit(&job, segment, begun, from);
+        } else {
+            self.waiting.push(job);
+        }
+    }
+
+    /// The segment that holds all of a read and is not in use, if there is one.
+    fn hit_at(&self, now: SimTime, job: &Job) -> Option<usize> {
+        if job.request.fua || job.request.op == Op::Verify {
+            return None;
+        }
+        match self.cache.find_read(now, job.request.lbn, job.end()) {
+            ReadPlace::Whole(segment) if self.cache.segment(segment).busy_until <= now => {
+                Some(segment)
+            }
+            _ => None,
+        }
+    }
+
+    fn arm_is_free(&self) -> bool {
+        !matches!(self.arm, Arm::Access { .. }) && self.waiting.is_empty()
+    }
+
+    /// Serves a read now that the arm is its own; `arriving` if it has just come over the bus.
+    pub(super) fn start_read(&mut self, job: Job, at: SimTime, arriving: bool) {
+        self.observe_read_ahead(at);
+        let Request { lbn, op, fua, .. } = job.request;
+        if op == Op::Verify || fua {
+            let fill = Fill {
+                segment: None,
+                from: lbn,
+                hit: false,
+            };
+            return self.read_media(job, at, arriving, fill);
+        }
+        match self.cache.find_read(at, lbn, job.end()) {
+            ReadPlace::Whole(segment) => self.read_buffer(job, at, arriving, segment),
+            ReadPlace::Partial(segment) => {
+                let fill = Fill {
+                    segment: Some(segment),
+                    from: self.cache.segment(segment).end,
+                    hit: true,
+                };
+                self.read_media(job, at, arriving, fill);
+            }
+            ReadPlace::Miss(segment) => {
+                let fill = Fill {
+                    segment: Some(segment),
+                    from: lbn,
+                    hit: false,
+                };
+                self.read_media(job, at, arriving, fill);
+            }
+            // Whatever held it back is on its way to the media now.
+            ReadPlace::Blocked => self.read_media(
+                job,
+                at,
+                arriving,
+                Fill {
+                    segment: None,
+                    from: lbn,
+                    hit: false,
+                },
+            ),
+        }
+    }
+
+    /// When the bus may carry data for a request that found some in the buffer.
+    fn hit_from(&self, job: &Job, at: SimTime, arriving: bool) -> SimTime {
+        let c = &self.controller;
+        let taken = if arriving {
+            at + c.read_hit.get(job.after_read)
+        } else {
+            at.max(job.off_bus) + c.first_reselect
+        };
+        taken + c.data_preparation
+    }
+
+    /// A read whose sectors are all in the buffer.
+    fn read_buffer(&mut self, job: Job, at: SimTime, arriving: bool, segment: usize) {
+        let from = self.hit_from(&job, at, arriving);
+        let then = match std::mem::replace(&mut self.arm, Arm::Idle) {
+            Arm::ReadAhead(mut run) if run.segment == segment => {
+                self.bound_read_ahead(segment, &job.request);
+                run.extend(self.cache.segment(segment).ahead_limit);
+                Some(run)
+            }
+            arm => {
+                self.arm = arm;
+                let free = self.take_arm(at);
+                self.go_on_reading(&job, segment, free)
+            }
+        };
+        let (sent, acknowledged) = self.deliver_hit(&job, segment, at, from);
+        self.arm = Arm::Access {
+            release: self.release_time(at, sent, acknowledged),
+            then,
+            writing: None,
+        };
+    }
+
+    /// Read-ahead that an idle arm takes up again after a hit.
+    fn go_on_reading(&mut self, job: &Job, segment: usize, free: SimTime) -> Option<ReadAheadRun> {
+        let end = self.cache.segment(segment).end;
+        if !self.profile.cache.read_ahead.on_idle_hit
+            || self.cache.segment(segment).state != State::Clean
+        {
+            return None;
+        }
+        self.bound_read_ahead(segment, &job.request);
+        let limit = self.cache.segment(segment).ahead_limit;
+        if limit <= end {
+            return None;
+        }
+        self.cache.set_reading(segment, true);
+        Some(ReadAheadRun::new(
+            segment,
+            end,
+            limit,
+            self.position,
+            free.max(job.ready),
+        ))
+    }
+
+    /// Sends a whole hit to the host; returns when it has been sent, and acknowledged.
+    fn deliver_hit(
+        &mut self,
+        job: &Job,
+        segment: usize,
+        at: SimTime,
+        from: SimTime,
+    ) -> (SimTime, SimTime) {
+        self.bus.advance(at);
+        let length = Span(self.controller.read_sector.0 * u64::from(job.request.sectors));
+        let sent = self.bus.take(from, length) + length;
+        self.cache.hit(segment);
+        self.cache.hold(segment, sent);
+        if self.profile.cache.drop_delivered {
+            self.cache.drop_before(segment, job.end());
+        }
+        let completed = sent + self.controller.read_completion;
+        let breakdown = Breakdown {
+            queue: if self.controller.per_request == Span::ZERO {
+                at.since(job.submitted)
+            } else {
+                Span::ZERO
+            },
+            ..Breakdown::default()
+        };
+        let waited = at.since(job.submitted).saturating_sub(breakdown.queue);
+        let breakdown = Breakdown {
+            overhead: waited + from.since(at) + self.controller.read_completion,
+            bus: sent.since(from),
+            ..breakdown
+        };
+        self.finish(job, completed, breakdown, Served::Buffer);
+        (sent, completed)
+    }
+
+    /// A read that needs the media for some of its sectors.
+    fn read_media(&mut self, job: Job, at: SimTime, arriving: bool, fill: Fill) {
+        let (lbn, end) = (job.request.lbn, job.end());
+        let verify = job.request.op == Op::Verify;
+        let mut legs = std::mem::take(&mut self.legs);
+        let mut ramps = std::mem::take(&mut self.ramps);
+        legs.clear();
+        ramps.clear();
+
+        // Media: on from where read-ahead is, or from wherever the head is.
+        let (from, position, ready) = match &self.arm {
+            Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => run.hand_over(),
+            _ => {
+                let free = self.take_arm(at);
+                (fill.from, self.position, free.max(job.ready))
+            }
+        };
+        let going_on = matches!(self.arm, Arm::ReadAhead(_));
+        self.arm = Arm::Idle;
+        if let Some(segment) = fill.segment {
+            if fill.hit {
+                self.cache.hit(segment);
+                self.cache.set_reading(segment, true);
+            } else {
+                self.cache.begin_read(segment, lbn);
+            }
+        }
+        let access = Access {
+            lbn: from,
+            sectors: (end.0 - from.0) as u32,
+            write: false,
+            zero_latency: self.profile.access.zero_latency_read && !going_on,
+            inflow: None,
+            not_before: SimTime::ZERO,
+        };
+        let (position, media_end) = self.sweep(position, ready, &access, &mut legs);
+        self.position = position;
+
+        // Bus: what is in the buffer first, the rest as it comes.
+        if fill.from > lbn {
+            ramps.push(Ramp {
+                sectors: (fill.from.0 - lbn.0) as u32,
+                first: at,
+                last: at,
+            });
+        }
+        let buffered = ramps.len();
+        legs.iter().for_each(|leg| ramps_of(leg, &mut ramps));
+        skip(
+            &mut ramps,
+            buffered,
+            (fill.from.0.saturating_sub(from.0)) as u32,
+        );
+        let sent = if verify {
+            media_end
+        } else {
+            self.deliver(&job, at, arriving, fill.hit, &ramps, media_end)
+        };
+        let completed = sent + self.controller.read_completion;
+
+        // Buffer: what is kept, and what is read ahead.
+        let then = fill.segment.and_then(|segment| {
+            if self.profile.access.read_on_arrival && !fill.hit {
+                let start = self.first_on_arrival(&legs[0]);
+                self.cache.extend_front(segment, start);
+            }
+            self.cache.fill_to(segment, end);
+            self.cache.hold(segment, sent);
+            if self.profile.cache.drop_delivered {
+                self.cache.drop_before(segment, end);
+            }
+            self.bound_read_ahead(segment, &job.request);
+            let limit = self.cache.segment(segment).ahead_limit;
+            if limit > end {
+                Some(ReadAheadRun::new(segment, end, limit, position, media_end))
+            } else {
+                self.cache.set_reading(segment, false);
+                None
+            }
+        });
+
+        let mut breakdown = account(&legs, at, ready, &job);
+        breakdown.bus = sent.since(media_end);
+        breakdown.overhead += self.controller.read_completion;
+        let served = if fill.from > lbn {
+            Served::Both
+        } else {
+            Served::Media
+        };
+        self.finish(&job, completed, breakdown, served);
+        self.arm = Arm::Access {
+            release: self.release_time(media_end, sent, completed),
+            then,
+            writing: None,
+        };
+        (self.legs, self.ramps) = (legs, ramps);
+    }
+
+    /// Carries a read's sectors to the host; returns when the last one is there.
+    fn deliver(
+        &mut self,
+        job: &Job,
+        at: SimTime,
+        arriving: bool,
+        hit: bool,
+        ramps: &[Ramp],
+        media_end: SimTime,
+    ) -> SimTime {
+        let c = &self.controller;
+        let cache = &self.profile.cache;
+        let watermark = if cache.watermark_of_request {
+            f64::from(cache.segment_sectors.min(job.request.sectors)) * cache.read_watermark
+        } else {
+            (f64::from(cache.segment_sectors) * cache.read_watermark).ceil()
+        };
+        let manners = Delivery {
+            per_sector: c.read_sector,
+            hold: c.hold_read,
+            watermark: (watermark as u32).max(1),
+            connect: c.first_reselect + c.data_preparation,
+            disconnect: c.read_disconnect.get(job.after_read),
+        };
+        let (from, connected) = if hit && arriving {
+            (self.hit_from(job, at, arriving), true)
+        } else if c.never_disconnect && arriving {
+            (job.ready + c.data_preparation, true)
+        } else {
+            (job.off_bus.max(at), false)
+        };
+        self.bus.advance(at);
+        let from = self.bus.free_from(from);
+        let (begin, sent) = if c.in_order {
+            deliver(&manners, ramps, from, connected)
+        } else {
+            bus::deliver_any_order(&manners, ramps, &self.legs_first(ramps), from, media_end)
+        };
+        self.bus.reserve(begin, sent);
+        sent
+    }
+
+    fn legs_first(&self, ramps: &[Ramp]) -> SimTime {
+        ramps
+            .iter()
+            .map(|ramp| ramp.first)
+            .min()
+            .unwrap_or(SimTime::ZERO)
+    }
+
+    /// The first sector that a drive which reads on arrival has buffered when it comes to the wanted ones.
+    fn first_on_arrival(&self, leg: &Leg) -> Lbn {
+        let Some(mechanics) = &self.mechanics else {
+            return leg.piece.lbn;
+        };
+        let track = &leg.piece.track;
+        let slot = mechanics.next_slot(track, leg.landed);
+        let before = leg.piece.lbn.0 - track.first_lbn.0;
+        match leg.piece.first_slot.checked_sub(slot) {
+            Some(slots) => leg.piece.lbn - Sectors(u64::from(slots).min(before)),
+            // The wanted sectors have gone by in part: the track's first ones come before them.
+            None => track.first_lbn,
+        }
+    }
+
+    /// How far read-ahead for a request goes.
+    fn bound_read_ahead(&mut self, segment: usize, request: &Request) {
+        let ahead = &self.profile.cache.read_ahead;
+        let size = u64::from(self.profile.cache.segment_sectors);
+        let capacity = self.geometry.capacity().0;
+        let end = request.end();
+        let limit = match ahead.until {
+            ReadAheadUntil::None => end,
+            ReadAheadUntil::AdaptiveTrackEnd => match self.geometry.track_of(end) {
+                None => end,
+                Some(track) => {
+                    let track_end = track.first_lbn + Sectors(u64::from(track.sectors));
+                    if self.cache.segment(segment).start < track.first_lbn {
+                        track_end + Sectors(u64::from(track.sectors))
+                    } else {
+                        track_end
+                    }
+                }
+            },
+            _ if ahead.max_sectors > 0 => end + Sectors(u64::from(ahead.max_sectors)),
+            _ if ahead.max_from_request_start => {
+                let n = u64::from(request.sectors);
+                if n >= size || size - n < u64::from(ahead.min_sectors) {
+                    end + Sectors(u64::from(ahead.min_sectors))
+                } else {
+                    request.lbn + Sectors(size)
+                }
+            }
+            _ => end + Sectors(size),
+        };
+        let least = Lbn((end.0 + u64::from(ahead.min_sectors)).min(capacity));
+        self.cache
+            .bound_ahead(segment, least, limit.min(Lbn(capacity)));
+    }
+
+    pub(super) fn write_arrives(
+        &mut self,
+        tag: Tag,
+        now: SimTime,
+        begun: SimTime,
+        request: Request,
+    ) {
+        let after_read = self.last_was_read;
+        let c = &self.controller;
+        let overhead = if self.profile.cache.write_back == WriteBack::None {
+            c.write_miss
+        } else {
+            c.write_hit
+        }
+        .get(after_read);
+        let mut job = Job {
+            tag,
+            request,
+            submitted: now,
+            ready: begun + overhead,
+            off_bus: begun + overhead + c.write_disconnect,
+            after_read,
+            accepted: None,
+        };
+        if self.arm_is_free() {
+            self.take_arm(begun);
+            self.accept(&mut job, begun, true);
+            return self.start_write(job, begun);
+        }
+        // While the arm is busy, data go to the buffer if the drive does that, or if they continue
+        // what is there and nobody else is waiting.
+        let place = self.cache.find_write(begun, request.lbn, request.end());
+        let overlaps_waiting = self.waiting.iter().any(|other| other.overlaps(&job));
+        let alone = self.waiting.iter().all(|other| other.accepted.is_some());
+        let take = match place {
+            WritePlace::Blocked => false,
+            WritePlace::Append(_) => alone || self.profile.cache.writes_while_busy,
+            WritePlace::Fresh(_) => self.profile.cache.writes_while_busy,
+        };
+        if take && !overlaps_waiting {
+            self.accept_at(&mut job, begun, true, place);
+        }
+        self.waiting.push(job);
+    }
+
+    /// Takes a write into the buffer at a time when there is room.
+    fn accept(&mut self, job: &mut Job, at: SimTime, arriving: bool) {
+        let place = match self.cache.find_write(at, job.request.lbn, job.end()) {
+            WritePlace::Blocked => WritePlace::Fresh(self.cache.oldest_for_write()),
+            place => place,
+        };
+        self.accept_at(job, at, arriving, place);
+    }
+
+    fn accept_at(&mut self, job: &mut Job, at: SimTime, arriving: bool, place: WritePlace) {
+        let c = &self.controller;
+        let Request {
+            lbn, sectors, fua, ..
+        } = job.request;
+        let extra = c.extra.filter(|_| match place {
+            WritePlace::Fresh(i) => {
+                arriving && self.cache.is_newest(i) && self.cache.segment(i).written
+            }
+            _ => false,
+        });
+        let from = match extra {
+            Some(x) => {
+                job.ready = at + x.command + x.seek_delay;
+                at + x.command + x.disconnect + x.off_bus + c.first_reselect
+            }
+            None if arriving => job.ready,
+            None => at.max(job.off_bus) + c.first_reselect,
+        } + c.data_preparation;
+        let length = Span(c.write_sector.0 * u64::from(sectors));
+        self.bus.advance(at);
+        let start = self.bus.take(from, length);
+        let full = start + length;
+        let segment = self.cache.accept(place, lbn, job.end());
+        self.cache.hold(segment, full);
+        let in_buffer = !fua
+            && self.profile.cache.write_back == WriteBack::Full
+            && sectors <= self.profile.cache.segment_sectors;
+        if in_buffer {
+            let breakdown = Breakdown {
+                queue: if arriving {
+                    Span::ZERO
+                } else {
+                    at.since(job.submitted)
+                },
+                overhead: from.since(if arriving { job.submitted } else { at })
+                    + self.controller.write_completion,
+                bus: full.since(from),
+                ..Breakdown::default()
+            };
+            self.finish(
+                job,
+                full + self.controller.write_completion,
+                breakdown,
+                Served::Buffer,
+            );
+        }
+        job.accepted = Some(Accepted {
+            segment,
+            inflow: Inflow {
+                from: start,
+                per_sector: self.controller.write_sector,
+            },
+            full,
+            appended: matches!(place, WritePlace::Append(_)),
+            extra: extra.is_some(),
+            began: at,
+            completed: in_buffer,
+        });
+    }
+
+    /// Brings a write to the media now that the arm is its own.
+    pub(super) fn start_write(&mut self, mut job: Job, at: SimTime) {
+        let free = self.take_arm(at);
+        if job.accepted.is_none() {
+            self.accept(&mut job, at, false);
+        }
+        let Some(accepted) = job.accepted else { return };
+        let (lbn, end) = (job.request.lbn, job.end());
+        let mut legs = std::mem::take(&mut self.legs);
+        legs.clear();
+
+        let ready = free.max(job.ready);
+        let streaming = accepted.appended && self.last_write == (at, lbn);
+        let inflow = (accepted.full > ready).then_some(accepted.inflow);
+        let (first, last) = self.physical_bounds(lbn, end);
+        let position = self.position;
+        let (position, from) =
+            self.read_edges(position, ready, (first, last), (lbn, end), &mut legs);
+        let modify = !legs.is_empty();
+        let access = Access {
+            lbn: if modify { first } else { lbn },
+            sectors: if modify {
+                (last.0 - first.0) as u32
+            } else {
+                job.request.sectors
+            },
+            write: true,
+            zero_latency: self.profile.access.zero_latency_write,
+            inflow: inflow.filter(|_| !modify),
+            not_before: if streaming {
+                SimTime::ZERO
+            } else {
+                ready + self.controller.minimum_write_seek
+            },
+        };
+        let from = if modify {
+            from.max(accepted.full)
+        } else {
+            from
+        };
+        let (position, media_end) = self.sweep(position, from, &access, &mut legs);
+        self.position = position;
+        self.last_write = (media_end, end);
+
+        let full = self.all_taken(&job, &accepted, &legs);
+        let acknowledged = if accepted.completed {
+            full + self.controller.write_completion
+        } else {
+            self.complete_written(&job, &accepted, at, ready, full, media_end, &legs)
+        };
+        let sent = acknowledged - self.controller.write_completion;
+        self.arm = Arm::Access {
+            release: self.release_time(media_end, sent, acknowledged),
+            then: None,
+            writing: Some((accepted.segment, end)),
+        };
+        self.legs = legs;
+        self.note_written(job.tag, media_end);
+    }
+
+    /// When the buffer has taken all of a write, which may be larger than its segment.
+    fn all_taken(&mut self, job: &Job, accepted: &Accepted, legs: &[Leg]) -> SimTime {
+        let (sectors, size) = (job.request.sectors, self.profile.cache.segment_sectors);
+        if sectors <= size {
+            return accepted.full;
+        }
+        self.ramps.clear();
+        legs.iter().for_each(|leg| ramps_of(leg, &mut self.ramps));
+        let drained = nth(&self.ramps, sectors - size);
+        accepted
+            .full
+            .max(drained + Span(self.controller.write_sector.0 * u64::from(size.min(sectors))))
+    }
+
+    /// Completes a write that was not complete in the buffer; returns when the host has its acknowledgement.
+    #[allow(clippy::too_many_arguments)]
+    fn complete_written(
+        &mut self,
+        job: &Job,
+        accepted: &Accepted,
+        at: SimTime,
+        ready: SimTime,
+        full: SimTime,
+        media_end: SimTime,
+        legs: &[Leg],
+    ) -> SimTime {
+        let c = &self.controller;
+        let through = job.request.fua || self.profile.cache.write_back == WriteBack::None;
+        let (disconnect, reselect) = match (&c.extra, accepted.extra) {
+            _ if c.never_disconnect || !through => (Span::ZERO, Span::ZERO),
+            (Some(x), true) => (x.second_disconnect, c.other_reselect),
+            _ => (c.write_disconnect, c.first_reselect),
+        };
+        if !through {
+            // In the buffer as soon as the media have made room: the media's part is hidden.
+            let completed = full + c.write_completion;
+            let breakdown = Breakdown {
+                queue: accepted.began.since(job.submitted),
+                overhead: c.write_completion,
+                bus: full.since(accepted.began),
+                ..Breakdown::default()
+            };
+            self.finish(job, completed, breakdown, Served::Buffer);
+            return completed;
+        }
+        let status = media_end.max(full + disconnect);
+        let completed = status + reselect + c.write_completion;
+        let mut breakdown = account(legs, at, ready, job);
+        breakdown.bus = status.since(media_end);
+        breakdown.overhead += reselect + c.write_completion;
+        self.finish(job, completed, breakdown, Served::Media);
+        completed
+    }
+
+    /// The bounds of the physical sectors that hold `[lbn, end)`.
+    fn physical_bounds(&self, lbn: Lbn, end: Lbn) -> (Lbn, Lbn) {
+        let ratio = u64::from(self.profile.sector.ratio());
+        if ratio == 1 {
+            return (lbn, end);
+        }
+        let shift = ratio - u64::from(self.profile.sector.lowest_aligned_lbn) % ratio;
+        let first = ((lbn.0 + shift) / ratio * ratio).saturating_sub(shift);
+        let last = (end.0 + shift).div_ceil(ratio) * ratio - shift;
+        (Lbn(first), Lbn(last).min(Lbn(self.geometry.capacity().0)))
+    }
+
+    /// Reads the physical sectors that a write covers in part, unless the buffer has the rest of them.
+    ///
+    /// Returns where and when the head is afterwards; without legs, nothing had to be read.
+    fn read_edges(
+        &self,
+        mut position: Position,
+        mut now: SimTime,
+        (first, last): (Lbn, Lbn),
+        (lbn, end): (Lbn, Lbn),
+        legs: &mut Vec<Leg>,
+    ) -> (Position, SimTime) {
+        let ratio = u64::from(self.profile.sector.ratio());
+        let head = first < lbn && !self.cache.holds(first, lbn);
+        let tail = end < last && !self.cache.holds(end, last);
+        let single = last.0 - first.0 <= ratio;
+        let mut edges = [None, None];
+        if head || (single && tail) {
+            edges[0] = Some(first);
+        }
+        if tail && !single {
+            edges[1] = Some(Lbn(last.0.saturating_sub(ratio).max(first.0)));
+        }
+        for lbn in edges.into_iter().flatten() {
+            let sectors = ratio.min(last.0 - lbn.0) as u32;
+            let access = Access {
+                lbn,
+                sectors,
+                write: false,
+                zero_latency: false,
+                inflow: None,
+                not_before: SimTime::ZERO,
+            };
+            (position, now) = self.sweep(position, now, &access, legs);
+        }
+        (position, now)
+    }
+
+    pub(super) fn flush_arrives(&mut self, tag: Tag, now: SimTime, request: Request) {
+        let latest = match &self.arm {
+            Arm::Access {
+                writing: Some(_), ..
+            } => self.last_write.0.max(now),
+            _ => now,
+        };
+        self.flushes.push(PendingFlush {
+            tag,
+            request,
+            submitted: now,
+            latest,
+        });
+        self.finish_flushes();
+    }
+
+    /// Notes that the write of the given name leaves the media at the given time.
+    fn note_written(&mut self, tag: Tag, media_end: SimTime) {
+        if !self.flushes.is_empty() {
+            for flush in self.flushes.iter_mut().filter(|flush| tag < flush.tag) {
+                flush.latest = flush.latest.max(media_end);
+            }
+            self.finish_flushes();
+        }
+    }
+
+    /// Completes the flushes before which no write is waiting any more.
+    fn finish_flushes(&mut self) {
+        let oldest_write = self
+            .waiting
+            .iter()
+            .filter(|job| job.is_write())
+            .map(|job| job.tag)
+            .min();
+        let mut pending = std::mem::take(&mut self.flushes);
+        pending.retain(|flush| {
+            if oldest_write.is_some_and(|tag| tag < flush.tag) {
+                return true;
+            }
+            let overhead = self.controller.write_completion;
+            self.complete(Completion {
+                tag: flush.tag,
+                request: flush.request,
+                submitted: flush.submitted,
+                completed: flush.latest + overhead,
+                breakdown: Breakdown {
+                    queue: flush.latest.since(flush.submitted),
+                    overhead,
+                    ..Breakdown::default()
+                },
+                served: if flush.latest > flush.submitted {
+                    Served::Media
+                } else {
+                    Served::Buffer
+                },
+            });
+            false
+        });
+        self.flushes = pending;
+    }
+
+    fn sweep(
+        &self,
+        position: Position,
+        ready: SimTime,
+        access: &Access,
+        legs: &mut Vec<Leg>,
+    ) -> (Position, SimTime) {
+        match &self.mechanics {
+            Some(mechanics) => sweep(&self.geometry, mechanics, position, ready, access, legs),
+            None => (position, ready),
+        }
+    }
+
+    fn finish(&mut self, job: &Job, completed: SimTime, breakdown: Breakdown, served: Served) {
+        self.complete(Completion {
+            tag: job.tag,
+            request: job.request,
+            submitted: job.submitted,
+            completed,
+            breakdown,
+            served,
+        });
+    }
+}
+
+/// Takes so many sectors off the front of the ramps from index `from` on.
+fn skip(ramps: &mut Vec<Ramp>, from: usize, mut sectors: u32) {
+    while sectors > 0 && from < ramps.len() {
+        let ramp = &mut ramps[from];
+        if ramp.sectors <= sectors {
+            sectors -= ramp.sectors;
+            ramps.remove(from);
+        } else {
+            *ramp = ramp.skip(sectors);
+            sectors = 0;
+        }
+    }
+}
+
+/// Where the time from a request's submission to the end of its media access went: `at` the arm
+/// became its own, at `ready` the controller let it move.
+fn account(legs: &[Leg], at: SimTime, ready: SimTime, job: &Job) -> Breakdown {
+    let mut b = Breakdown {
+        queue: at.since(job.submitted),
+        ..Breakdown::default()
+    };
+    let command = ready.min(job.ready).saturating_since(at);
+    b.overhead = command;
+    b.queue += ready.saturating_since(at).saturating_sub(command);
+    // An access that goes on where read-ahead was began before it was asked for.
+    let mut now = ready.max(at);
+    let mut since = |part: &mut Span, until: SimTime| {
+        *part += until.saturating_since(now);
+        now = now.max(until);
+    };
+    for (i, leg) in legs.iter().enumerate() {
+        let begun = SimTime(leg.landed.0 - leg.moved.total().0.min(leg.landed.0));
+        let (seek, head_switch) = if i == 0 {
+            (leg.moved.seek, leg.moved.head_switch)
+        } else {
+            (Span::ZERO, leg.moved.seek + leg.moved.head_switch)
+        };
+        // A landing that was held back counts as controller time.
+        since(&mut b.overhead, begun);
+        since(&mut b.seek, begun + seek);
+        since(&mut b.head_switch, begun + seek + head_switch);
+        since(&mut b.settle, leg.landed);
+        since(&mut b.rotation, leg.landed + leg.rotation);
+        since(&mut b.transfer, leg.end);
+    }
+    b
+}

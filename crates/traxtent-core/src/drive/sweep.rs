@@ -1,0 +1,225 @@
+//! The way of the head over the sectors of one access: which tracks, in which order, when.
+//!
+//! An access is cut into legs, one for each piece of a track. On each leg the head moves, waits
+//! for the sector it begins with, and passes over all sectors of the piece. A zero-latency leg
+//! begins with whichever sector of the piece comes first and ends one revolution later (paper T,
+//! section 2.2, "Zero-latency access").
+
+use crate::geometry::{Geometry, Piece};
+use crate::mechanics::{Mechanics, Move, Position};
+use crate::units::{Lbn, Sectors, SimTime, Span};
+
+/// The passage over one piece of a track.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leg {
+    /// The sectors.
+    pub(super) piece: Piece,
+    /// How the head got there.
+    pub(super) moved: Move,
+    /// When it was there.
+    pub(super) landed: SimTime,
+    /// When the leading edge of the piece's first sector passed.
+    pub(super) first: SimTime,
+    /// When the last of the sectors had passed.
+    pub(super) end: SimTime,
+    /// Sectors that passed in LBN order from `first` to `end`; the others passed before them.
+    pub(super) in_order: u32,
+    /// Time spent waiting for sectors to come round.
+    pub(super) rotation: Span,
+}
+
+impl Leg {
+    /// Time in which sectors of the request passed.
+    pub(super) fn transfer(&self) -> Span {
+        self.end.since(self.landed).saturating_sub(self.rotation)
+    }
+
+    /// The LBN after the piece.
+    pub(super) fn next_lbn(&self) -> Lbn {
+        self.piece.lbn + Sectors(u64::from(self.piece.sectors))
+    }
+
+    /// How many of the in-order sectors have passed entirely at `now`.
+    pub(super) fn passed(&self, now: SimTime) -> u32 {
+        if now >= self.end {
+            return self.in_order;
+        }
+        let since = now.saturating_since(self.first).0;
+        let whole = self.end.since(self.first).0;
+        ((since as u128 * self.in_order as u128) / whole as u128) as u32
+    }
+
+    /// When the in-order sector `index` has passed entirely.
+    pub(super) fn passed_at(&self, index: u32) -> SimTime {
+        let whole = self.end.since(self.first).0;
+        self.first + Span(((whole as u128 * (index as u128 + 1)) / self.in_order as u128) as u64)
+    }
+}
+
+/// The flow of a write's data into the buffer: sector `i` is there `(i + 1) * per_sector` after `from`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inflow {
+    pub(super) from: SimTime,
+    pub(super) per_sector: Span,
+}
+
+impl Inflow {
+    /// When so many sectors are there.
+    pub(super) fn arrival(&self, count: u64) -> SimTime {
+        self.from + Span(self.per_sector.0 * count)
+    }
+}
+
+/// What an access asks of the head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) lbn: Lbn,
+    pub(super) sectors: u32,
+    pub(super) write: bool,
+    pub(super) zero_latency: bool,
+    /// For writes: when the data are there.
+    pub(super) inflow: Option<Inflow>,
+    /// The first move ends no earlier than this.
+    pub(super) not_before: SimTime,
+}
+
+/// Appends the legs of an access whose first move may begin at `ready`.
+///
+/// Returns the final position and time of the head.
+pub(super) fn sweep(
+    geometry: &Geometry,
+    mechanics: &Mechanics,
+    from: Position,
+    ready: SimTime,
+    access: &Access,
+    legs: &mut Vec<Leg>,
+) -> (Position, SimTime) {
+    let (mut position, mut now) = (from, ready);
+    let mut done = 0;
+    while done < access.sectors {
+        let lbn = access.lbn + Sectors(u64::from(done));
+        let piece = geometry.piece(lbn, access.sectors - done);
+        let to = Position::from(&piece.track);
+        let moved = mechanics.reposition(position, to, access.write);
+        let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
+        let inflow = access.inflow.map(|flow| Inflow {
+            from: flow.arrival(u64::from(done)),
+            ..flow
+        });
+        let leg = pass(mechanics, piece, moved, landed, access.zero_latency, inflow);
+        (position, now) = (to, leg.end);
+        done += piece.sectors;
+        legs.push(leg);
+    }
+    (position, now)
+}
+
+/// The passage over one piece, from the moment the head is on its track.
+fn pass(
+    mechanics: &Mechanics,
+    piece: Piece,
+    moved: Move,
+    landed: SimTime,
+    zero_latency: bool,
+    inflow: Option<Inflow>,
+) -> Leg {
+    if zero_latency && piece.slots > 1 {
+        if let Some(leg) = pass_from_middle(mechanics, piece, moved, landed, inflow) {
+            return leg;
+        }
+    }
+    let track = &piece.track;
+    let first_edge = mechanics.edge(track, piece.first_slot);
+    let length = length(mechanics, &piece);
+    let mut first = landed + mechanics.wait(landed, first_edge);
+    if let Some(flow) = inflow {
+        // Every sector must be in the buffer when the head reaches it; the flow is linear, so the
+        // first and the last decide.
+        let per_sector = Span(length.0 / u64::from(piece.sectors));
+        let count = u64::from(piece.sectors);
+        let last_sector = Span(per_sector.0 * (count - 1));
+        let needed = flow
+            .arrival(1)
+            .max(SimTime(flow.arrival(count).0.saturating_sub(last_sector.0)));
+        if needed > first {
+            let revolutions = needed.since(first).0.div_ceil(mechanics.revolution().0);
+            first += Span(revolutions * mechanics.revolution().0);
+        }
+    }
+    let rotation = first.since(landed);
+    Leg {
+        piece,
+        moved,
+        landed,
+        first,
+        end: first + length,
+        in_order: piece.sectors,
+        rotation,
+    }
+}
+
+/// A zero-latency passage that begins inside the piece, or none if the head lands outside it.
+fn pass_from_middle(
+    mechanics: &Mechanics,
+    piece: Piece,
+    moved: Move,
+    landed: SimTime,
+    inflow: Option<Inflow>,
+) -> Option<Leg> {
+    let track = &piece.track;
+    let slot = mechanics.next_slot(track, landed);
+    let mut into = slot
+        .checked_sub(piece.first_slot)
+        .filter(|&n| n > 0 && n < piece.slots)?;
+    let mut start = landed + mechanics.wait(landed, mechanics.edge(track, slot));
+    if let Some(flow) = inflow {
+        // The first sector from here on whose data are there when it passes.
+        let slot_time = mechanics.revolution().0 / u64::from(track.slots);
+        while flow.arrival(u64::from(into) + 1) > start {
+            let late = flow.arrival(u64::from(into) + 1).since(start).0;
+            let gain = slot_time.saturating_sub(flow.per_sector.0);
+            let steps = if gain == 0 {
+                u64::from(piece.slots)
+            } else {
+                late.div_ceil(gain).max(1)
+            };
+            into = into.saturating_add(steps.min(u64::from(piece.slots)) as u32);
+            if into >= piece.slots {
+                return None;
+            }
+            start = landed + mechanics.wait(landed, mechanics.edge(track, piece.first_slot + into));
+        }
+    }
+    let end = start + mechanics.revolution();
+    let first_edge = mechanics.edge(track, piece.first_slot);
+    let first = start + mechanics.wait(start, first_edge);
+    let gap = mechanics
+        .revolution()
+        .saturating_sub(length(mechanics, &piece));
+    // Slips within the piece make slots and sectors differ by a few: share them out evenly.
+    let in_order =
+        (u64::from(into) * u64::from(piece.sectors) / u64::from(piece.slots)).max(1) as u32;
+    Some(Leg {
+        piece,
+        moved,
+        landed,
+        first,
+        end,
+        in_order,
+        rotation: start.since(landed) + gap,
+    })
+}
+
+/// The time in which the whole piece passes.
+fn length(mechanics: &Mechanics, piece: &Piece) -> Span {
+    if piece.slots == piece.track.slots {
+        return mechanics.revolution();
+    }
+    let from = mechanics.edge(&piece.track, piece.first_slot);
+    let to = mechanics.edge(&piece.track, piece.first_slot + piece.slots);
+    Span(if to > from {
+        to.0 - from.0
+    } else {
+        to.0 + mechanics.revolution().0 - from.0
+    })
+}
