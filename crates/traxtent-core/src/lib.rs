@@ -7,4 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod geometry;
+pub mod request;
+pub mod stats;
 pub mod units;
+pub mod workload;
