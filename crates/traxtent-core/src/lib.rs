@@ -11,4 +11,6 @@ pub mod geometry;
 pub mod mechanics;
 pub mod profile;
 pub mod request;
+pub mod stats;
 pub mod units;
+pub mod workload;

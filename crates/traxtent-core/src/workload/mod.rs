@@ -1,0 +1,32 @@
+//! What is asked of a drive, and when: synthetic workloads and traces.
+//!
+//! - [`WorkloadSpec`] is workload grammar 1, the line or TOML table in which a synthetic workload is written;
+//!   [`Generator`] makes its requests and [`Synthetic`] puts them in time.
+//! - [`TraceReader`] reads traces of real disks, [`Replay`] puts them in time.
+//! - [`Synthio`] is DiskSim's synthetic workload of several processes.
+//!
+//! All three are a [`Source`]: they say when their next request is due and are told of completions. They read no clock
+//! and no file, and the same specification and seed give the same requests on every machine.
+
+mod distribution;
+mod generate;
+mod quantity;
+mod replay;
+mod rng;
+mod source;
+mod spec;
+mod synthio;
+mod toml_table;
+pub mod trace;
+
+pub use distribution::{CHOICES_MAX, Choice, Distribution, POISSON_MEAN_MAX};
+pub use generate::{Generator, TrackSource, Untracked};
+pub use quantity::{Length, LengthUnit};
+pub use replay::{Replay, ReplayPace};
+pub use rng::Rng;
+pub use source::{Arrival, Due, Source, Synthetic, Urgency};
+pub use spec::{
+    Align, GRAMMAR, KEYS, Kind, OUTSTANDING_MAX, Pace, Region, Size, SpecError, WorkloadSpec,
+};
+pub use synthio::{Synthio, SynthioError, SynthioGenerator, SynthioSpec};
+pub use trace::{TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord};

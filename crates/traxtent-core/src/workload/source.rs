@@ -1,0 +1,199 @@
+//! When requests are issued: the interface between a workload and whatever serves it.
+//!
+//! A source knows no clock. Its driver asks what is [`Source::due`], brings the clock there (or to an earlier
+//! completion), takes what the source issues and tells it of completions:
+//!
+//! ```text
+//! loop:  a = source.due();  b = drive.next_wakeup()
+//!        a is At(t), t <= b  ->  source.take(t), submit what it gives
+//!        else b exists       ->  poll the drive at b, source.complete(tag, time) for each completion
+//!        neither             ->  the end
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::distribution::Distribution;
+use super::generate::{Generator, TrackSource};
+use super::rng::Rng;
+use super::spec::{Pace, SpecError, WorkloadSpec};
+use super::trace::TraceError;
+use crate::request::Request;
+use crate::units::{SimTime, Span};
+
+/// What a source does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Call [`Source::take`] at this instant, unless a completion comes earlier.
+    At(SimTime),
+    /// Nothing before another completion.
+    AfterCompletion,
+    /// Nothing any more.
+    Never,
+}
+
+/// How urgent a request is to the process that issued it. DiskSim's driver lets urgent requests go first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// The process goes on without the answer.
+    #[default]
+    None,
+    /// The process goes on for a while, then waits.
+    Limited,
+    /// The process waits.
+    Critical,
+}
+
+/// A request as its source issues it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The instant of issue.
+    pub at: SimTime,
+    /// Counts from 0 in order of issue; names the request in [`Source::complete`].
+    pub tag: u64,
+    /// The device, where a workload has several.
+    pub device: u32,
+    /// How urgent it is.
+    pub urgency: Urgency,
+    /// The time that a real drive took for it, where a trace tells.
+    pub measured: Option<Span>,
+    /// The request.
+    pub request: Request,
+}
+
+/// A workload on its way through time.
+pub trait Source {
+    /// What comes next. Calling it repeatedly changes nothing.
+    ///
+    /// # Errors
+    /// A trace that cannot be read further; the source is then at its end.
+    fn due(&mut self) -> Result<Due, TraceError>;
+
+    /// The request that is due at `now`, or none where the source only had to look at its clock; then ask again.
+    ///
+    /// # Panics
+    /// May panic if `now` is not what [`Source::due`] said.
+    fn take(&mut self, now: SimTime) -> Option<Arrival>;
+
+    /// Tells that a request is complete. Times do not run backwards.
+    fn complete(&mut self, tag: u64, at: SimTime);
+}
+
+/// A synthetic workload, open or closed.
+#[derive(Clone)]
+pub struct Synthetic<'a> {
+    requests: Generator<'a>,
+    times: Rng,
+    flow: Flow,
+    left: u64,
+    end: SimTime,
+    tag: u64,
+}
+
+#[derive(Clone)]
+enum Flow {
+    /// The instants at which idle slots issue; slots that wait for completions are not listed.
+    Closed {
+        think: Distribution,
+        ready: BinaryHeap<Reverse<SimTime>>,
+    },
+    Open {
+        gap: Distribution,
+        next: SimTime,
+    },
+}
+
+impl<'a> Synthetic<'a> {
+    /// The workload of `spec` on a drive.
+    ///
+    /// # Errors
+    /// If the specification does not fit the drive.
+    pub fn new(
+        spec: &WorkloadSpec,
+        sector_bytes: u32,
+        tracks: &'a dyn TrackSource,
+    ) -> Result<Self, SpecError> {
+        let mut times = Rng::new(spec.seed);
+        let requests = Generator::new(spec, sector_bytes, tracks, times.split())?;
+        let flow = match &spec.pace {
+            Pace::Closed { outstanding, think } => {
+                let ready = (0..*outstanding).map(|_| Reverse(SimTime::ZERO)).collect();
+                Flow::Closed {
+                    think: think.clone(),
+                    ready,
+                }
+            }
+            Pace::Open { gap } => {
+                let next = SimTime::ZERO + gap.sample_time(&mut times);
+                Flow::Open {
+                    gap: gap.clone(),
+                    next,
+                }
+            }
+        };
+        let end = spec.time.unwrap_or(SimTime(u64::MAX));
+        Ok(Synthetic {
+            requests,
+            times,
+            flow,
+            left: spec.count,
+            end,
+            tag: 0,
+        })
+    }
+}
+
+impl Source for Synthetic<'_> {
+    #[inline]
+    fn due(&mut self) -> Result<Due, TraceError> {
+        if self.left == 0 {
+            return Ok(Due::Never);
+        }
+        let next = match &self.flow {
+            Flow::Closed { ready, .. } => match ready.peek() {
+                Some(&Reverse(at)) => at,
+                None => return Ok(Due::AfterCompletion),
+            },
+            Flow::Open { next, .. } => *next,
+        };
+        Ok(if next <= self.end {
+            Due::At(next)
+        } else {
+            Due::Never
+        })
+    }
+
+    #[inline]
+    fn take(&mut self, now: SimTime) -> Option<Arrival> {
+        match &mut self.flow {
+            Flow::Closed { ready, .. } => {
+                ready.pop();
+            }
+            Flow::Open { gap, next } => {
+                let wait = gap.sample_time(&mut self.times);
+                *next = SimTime(next.0.saturating_add(wait.0));
+            }
+        }
+        let request = self.requests.next()?;
+        let tag = self.tag;
+        self.tag += 1;
+        self.left -= 1;
+        Some(Arrival {
+            at: now,
+            tag,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request,
+        })
+    }
+
+    #[inline]
+    fn complete(&mut self, _: u64, at: SimTime) {
+        if let Flow::Closed { think, ready } = &mut self.flow {
+            ready.push(Reverse(SimTime(
+                at.0.saturating_add(think.sample_time(&mut self.times).0),
+            )));
+        }
+    }
+}

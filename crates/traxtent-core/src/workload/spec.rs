@@ -1,0 +1,553 @@
+//! Workload grammar 1: a synthetic workload in one line, or as a TOML table with the same keys.
+//!
+//! ```text
+//! workload := kind { "," key "=" value }
+//! kind     := "random" | "sequential" | "mixed"
+//! ```
+//!
+//! `docs/workloads.md` describes every key. [`KEYS`] is the list of them, [`WorkloadSpec::set`] the one place where
+//! a value is read, so that a command line, a TOML file and an override of a single figure obey the same rules.
+//! The text of a specification ([`fmt::Display`]) reads back as the same specification.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use super::distribution::Distribution;
+use super::quantity::{self, Length, LengthUnit};
+use crate::units::{Lbn, SimTime};
+
+/// The version of the grammar.
+pub const GRAMMAR: u32 = 1;
+
+/// Every key and what it means, in the order in which a specification is written.
+pub const KEYS: &[(&str, &str)] = &[
+    ("count", "how many requests; default 10000"),
+    (
+        "time",
+        "the simulated time after which none is issued; default none",
+    ),
+    ("seed", "whole number; default 1"),
+    ("read", "share of reads, as 0.66 or 66%; default 1"),
+    (
+        "fua",
+        "share of the writes that force unit access; default 0",
+    ),
+    (
+        "size",
+        "a length or distribution of lengths, or track; default 8",
+    ),
+    (
+        "round",
+        "sizes are rounded up to multiples of this length; default 1",
+    ),
+    (
+        "align",
+        "where requests start: none, track, or a length whose multiples they are; default none",
+    ),
+    ("offset", "length added to an aligned start; default 0"),
+    (
+        "seq",
+        "probability that a request starts where the last one ended; mixed only, default 0.5",
+    ),
+    (
+        "local",
+        "probability that a request starts near the start of the last one; random and mixed only, default 0",
+    ),
+    (
+        "distance",
+        "distribution of the distance of local requests, either sign; needed with local",
+    ),
+    (
+        "lbns",
+        "the range of LBNs used, as 0..1000000, end excluded; default the whole drive",
+    ),
+    (
+        "zone",
+        "the zone used, counted from 0 at the first LBN; not with lbns",
+    ),
+    (
+        "outstanding",
+        "closed: this many requests are always with the drive; default 1",
+    ),
+    (
+        "think",
+        "closed: distribution of the pause between a completion and the next request; default 0",
+    ),
+    (
+        "arrive",
+        "open: distribution of the time between arrivals; not with outstanding or think",
+    ),
+];
+
+/// The largest number of outstanding requests of a closed workload.
+pub const OUTSTANDING_MAX: u32 = 65_536;
+
+/// How starts follow each other unless keys say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Anywhere in the region, evenly.
+    Random,
+    /// Each where the last one ended, from the region's first LBN, and over again at its end.
+    Sequential,
+    /// Some one way and some the other.
+    Mixed,
+}
+
+/// The sizes of requests.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Size {
+    /// As long as the track on which the request starts.
+    Track,
+    /// Drawn.
+    Drawn(Length),
+}
+
+/// Where requests may start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Align {
+    /// At any sector.
+    None,
+    /// At the first LBN of a track.
+    Track,
+    /// At multiples of a length.
+    Every(LengthUnit, u64),
+}
+
+/// The part of the drive that is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// All of it.
+    Whole,
+    /// The LBNs of a half-open range.
+    Lbns(Range<Lbn>),
+    /// One zone, counted from 0 in LBN order.
+    Zone(u32),
+}
+
+/// When requests are issued.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pace {
+    /// A fixed number is always outstanding; each completion brings the next after a pause (in ms).
+    Closed {
+        /// How many.
+        outstanding: u32,
+        /// The pause in milliseconds.
+        think: Distribution,
+    },
+    /// Arrivals do not wait for completions. The first comes one gap after time 0.
+    Open {
+        /// The time between arrivals in milliseconds.
+        gap: Distribution,
+    },
+}
+
+/// A synthetic workload. Made by parsing; checked as a whole by [`WorkloadSpec::check`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WorkloadSpec {
+    /// How starts follow each other.
+    pub kind: Kind,
+    /// How many requests.
+    pub count: u64,
+    /// No request is issued after this instant.
+    pub time: Option<SimTime>,
+    /// The seed of all random numbers.
+    pub seed: u64,
+    /// Share of reads.
+    pub read: f64,
+    /// Share of the writes that force unit access.
+    pub fua: f64,
+    /// Sizes.
+    pub size: Size,
+    /// Sizes are rounded up to multiples of this.
+    pub round: (LengthUnit, u64),
+    /// Where requests may start.
+    pub align: Align,
+    /// Added to an aligned start.
+    pub offset: (LengthUnit, u64),
+    /// Probability of a sequential start.
+    pub sequential: f64,
+    /// Probability of a local start.
+    pub local: f64,
+    /// The distance of local starts.
+    pub distance: Option<Length>,
+    /// The part of the drive used.
+    pub region: Region,
+    /// When requests are issued.
+    pub pace: Pace,
+}
+
+/// What is wrong with a workload, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// A value that does not fit its key.
+    #[error("workload: {key}: {value:?}: {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What stands there.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// A key that does not exist.
+    #[error("workload: {key:?} is no key; the keys are {}", key_names())]
+    UnknownKey {
+        /// The key.
+        key: String,
+    },
+    /// A key that stands twice.
+    #[error("workload: {key} is given twice")]
+    Repeated {
+        /// The key.
+        key: String,
+    },
+    /// Something that is not `key=value`.
+    #[error("workload: {text:?}: expected KEY=VALUE; the keys are {}", key_names())]
+    NoValue {
+        /// What stands there.
+        text: String,
+    },
+    /// No kind, or one that does not exist.
+    #[error("workload: {text:?} is no kind; the kinds are random, sequential, mixed")]
+    Kind {
+        /// What stands there.
+        text: String,
+    },
+    /// Keys that exclude each other, or one that needs another.
+    #[error("workload: {key}: {reason}")]
+    Conflict {
+        /// The key.
+        key: &'static str,
+        /// Why it cannot stand so.
+        reason: String,
+    },
+    /// A TOML file that is not one, or a value in it that does not fit.
+    #[error("workload: line {line}: {message}")]
+    Toml {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+fn key_names() -> String {
+    KEYS.iter().map(|key| key.0).collect::<Vec<_>>().join(", ")
+}
+
+impl WorkloadSpec {
+    /// The specification of the given kind with every key at its default.
+    pub fn new(kind: Kind) -> WorkloadSpec {
+        WorkloadSpec {
+            kind,
+            count: 10_000,
+            time: None,
+            seed: 1,
+            read: 1.0,
+            fua: 0.0,
+            size: Size::Drawn(Length::sectors(8)),
+            round: (LengthUnit::Sectors, 1),
+            align: Align::None,
+            offset: (LengthUnit::Sectors, 0),
+            sequential: match kind {
+                Kind::Random => 0.0,
+                Kind::Sequential => 1.0,
+                Kind::Mixed => 0.5,
+            },
+            local: 0.0,
+            distance: None,
+            region: Region::Whole,
+            pace: Pace::Closed {
+                outstanding: 1,
+                think: Distribution::Constant(0.0),
+            },
+        }
+    }
+
+    /// Sets one key. Keys may come in any order; [`WorkloadSpec::check`] judges the whole.
+    ///
+    /// # Errors
+    /// An unknown key, or a value that does not fit it.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+        let value = value.trim();
+        let refuse = |expected: String| SpecError::Value {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            expected,
+        };
+        match key {
+            "count" => self.count = quantity::whole(value, 1..=u64::MAX).map_err(refuse)?,
+            "time" => {
+                let ms = quantity::time_ms(value).map_err(refuse)?;
+                self.time = if value == "none" {
+                    None
+                } else {
+                    Some(SimTime::from_ms(ms))
+                };
+            }
+            "seed" => self.seed = quantity::whole(value, 0..=u64::MAX).map_err(refuse)?,
+            "read" => self.read = quantity::share(value).map_err(refuse)?,
+            "fua" => self.fua = quantity::share(value).map_err(refuse)?,
+            "size" if value == "track" => self.size = Size::Track,
+            "size" => self.size = Size::Drawn(Length::parse(value).map_err(refuse)?),
+            "round" => self.round = quantity::length(value, 1).map_err(refuse)?,
+            "align" => {
+                self.align = match value {
+                    "none" => Align::None,
+                    "track" => Align::Track,
+                    _ => {
+                        let (unit, length) = quantity::length(value, 1).map_err(|why| {
+                            refuse(format!("expected none, track or a length: {why}"))
+                        })?;
+                        Align::Every(unit, length)
+                    }
+                }
+            }
+            "offset" => self.offset = quantity::length(value, 0).map_err(refuse)?,
+            "seq" => self.sequential = quantity::share(value).map_err(refuse)?,
+            "local" => self.local = quantity::share(value).map_err(refuse)?,
+            "distance" => self.distance = Some(Length::parse(value).map_err(refuse)?),
+            "lbns" => self.region = Region::Lbns(quantity::lbns(value).map_err(refuse)?),
+            "zone" => {
+                let zone = quantity::whole(value, 0..=u64::from(u32::MAX)).map_err(refuse)?;
+                self.region = Region::Zone(zone as u32);
+            }
+            "outstanding" => {
+                let number =
+                    quantity::whole(value, 1..=u64::from(OUTSTANDING_MAX)).map_err(refuse)? as u32;
+                match &mut self.pace {
+                    Pace::Closed { outstanding, .. } => *outstanding = number,
+                    Pace::Open { .. } => return Err(open_and_closed("outstanding")),
+                }
+            }
+            "think" => {
+                let pause = quantity::times(value).map_err(refuse)?;
+                match &mut self.pace {
+                    Pace::Closed { think, .. } => *think = pause,
+                    Pace::Open { .. } => return Err(open_and_closed("think")),
+                }
+            }
+            "arrive" => {
+                self.pace = Pace::Open {
+                    gap: quantity::times(value).map_err(refuse)?,
+                }
+            }
+            _ => {
+                return Err(SpecError::UnknownKey {
+                    key: key.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets several keys at once, each at most once, and checks the whole.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn set_all<'a>(
+        &mut self,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(), SpecError> {
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in pairs {
+            let clash = match key {
+                "lbns" => Some("zone"),
+                "zone" => Some("lbns"),
+                _ => None,
+            };
+            if seen.contains(&key) {
+                return Err(SpecError::Repeated {
+                    key: key.to_owned(),
+                });
+            }
+            if let Some(other) = clash.filter(|other| seen.contains(other)) {
+                return Err(SpecError::Conflict {
+                    key: "zone",
+                    reason: format!("not together with {other}"),
+                });
+            }
+            if key == "arrive" && (seen.contains(&"outstanding") || seen.contains(&"think")) {
+                return Err(open_and_closed("arrive"));
+            }
+            self.set(key, value)?;
+            seen.push(key);
+        }
+        self.check()
+    }
+
+    /// Checks what only the whole can tell.
+    ///
+    /// # Errors
+    /// Keys that exclude or need each other.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let conflict = |key, reason: &str| {
+            Err(SpecError::Conflict {
+                key,
+                reason: reason.to_owned(),
+            })
+        };
+        match self.kind {
+            Kind::Random if self.sequential != 0.0 => conflict("seq", "only in a mixed workload"),
+            Kind::Sequential if self.sequential != 1.0 => {
+                conflict("seq", "only in a mixed workload")
+            }
+            Kind::Sequential if self.local != 0.0 => {
+                conflict("local", "only in a random or mixed workload")
+            }
+            _ if self.sequential + self.local > 1.0 => {
+                let reason = format!("with seq {} the probabilities exceed 1", self.sequential);
+                Err(SpecError::Conflict {
+                    key: "local",
+                    reason,
+                })
+            }
+            _ if self.local > 0.0 && self.distance.is_none() => {
+                conflict("local", "needs distance, such as distance=normal:0:10000")
+            }
+            _ if self.local == 0.0 && self.distance.is_some() => {
+                conflict("distance", "needs local, such as local=30%")
+            }
+            _ if self.align == Align::None && self.offset.1 != 0 => {
+                conflict("offset", "needs align")
+            }
+            _ if self.size == Size::Track && self.round.1 != 1 => {
+                conflict("round", "not with size=track")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`KEYS`], their values as numbers or as
+    /// strings of the grammar.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn from_toml(text: &str) -> Result<WorkloadSpec, SpecError> {
+        super::toml_table::read(text)
+    }
+}
+
+fn open_and_closed(key: &'static str) -> SpecError {
+    SpecError::Conflict {
+        key,
+        reason: "a workload is open (arrive) or closed (outstanding, think), not both".into(),
+    }
+}
+
+impl FromStr for Kind {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Kind, SpecError> {
+        match text {
+            "random" => Ok(Kind::Random),
+            "sequential" => Ok(Kind::Sequential),
+            "mixed" => Ok(Kind::Mixed),
+            _ => Err(SpecError::Kind {
+                text: text.to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Random => "random",
+            Kind::Sequential => "sequential",
+            Kind::Mixed => "mixed",
+        })
+    }
+}
+
+impl FromStr for WorkloadSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<WorkloadSpec, SpecError> {
+        let mut parts = text.split(',').map(str::trim);
+        let kind: Kind = parts.next().unwrap_or_default().parse()?;
+        let mut spec = WorkloadSpec::new(kind);
+        let pairs = parts
+            .map(|part| match part.split_once('=') {
+                Some((key, value)) => Ok((key.trim(), value)),
+                None => Err(SpecError::NoValue {
+                    text: part.to_owned(),
+                }),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        spec.set_all(pairs)?;
+        Ok(spec)
+    }
+}
+
+impl fmt::Display for WorkloadSpec {
+    /// The kind and every key that differs from its default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = WorkloadSpec::new(self.kind);
+        write!(f, "{}", self.kind)?;
+        if self.count != default.count {
+            write!(f, ",count={}", self.count)?;
+        }
+        if let Some(time) = self.time {
+            write!(f, ",time={}ms", time.as_ms())?;
+        }
+        if self.seed != default.seed {
+            write!(f, ",seed={}", self.seed)?;
+        }
+        if self.read != default.read {
+            write!(f, ",read={}", self.read)?;
+        }
+        if self.fua != default.fua {
+            write!(f, ",fua={}", self.fua)?;
+        }
+        match &self.size {
+            Size::Track => write!(f, ",size=track")?,
+            size @ Size::Drawn(length) if *size != default.size => write!(f, ",size={length}")?,
+            Size::Drawn(_) => {}
+        }
+        if self.round != default.round {
+            write!(f, ",round={}{}", self.round.1, self.round.0)?;
+        }
+        match self.align {
+            Align::None => {}
+            Align::Track => write!(f, ",align=track")?,
+            Align::Every(unit, length) => write!(f, ",align={length}{unit}")?,
+        }
+        if self.offset != default.offset {
+            write!(f, ",offset={}{}", self.offset.1, self.offset.0)?;
+        }
+        if self.sequential != default.sequential {
+            write!(f, ",seq={}", self.sequential)?;
+        }
+        if self.local != default.local {
+            write!(f, ",local={}", self.local)?;
+        }
+        if let Some(distance) = &self.distance {
+            write!(f, ",distance={distance}")?;
+        }
+        match &self.region {
+            Region::Whole => {}
+            Region::Lbns(range) => write!(f, ",lbns={}..{}", range.start, range.end)?,
+            Region::Zone(zone) => write!(f, ",zone={zone}")?,
+        }
+        match &self.pace {
+            Pace::Closed { outstanding, think } => {
+                if *outstanding != 1 {
+                    write!(f, ",outstanding={outstanding}")?;
+                }
+                if *think != Distribution::Constant(0.0) {
+                    write!(f, ",think=")?;
+                    think.write(f, "ms")?;
+                }
+            }
+            Pace::Open { gap } => {
+                write!(f, ",arrive=")?;
+                gap.write(f, "ms")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! A workload as a TOML table.
+
+use toml::de::{DeTable, DeValue};
+
+use super::spec::{GRAMMAR, Kind, SpecError, WorkloadSpec};
+
+/// The line, from 1, on which the byte at `offset` stands.
+fn line(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes()[..offset.min(text.len())]
+        .iter()
+        .filter(|&&byte| byte == b'\n')
+        .count()
+}
+
+pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
+    let at = |offset: usize, message: String| SpecError::Toml {
+        line: line(text, offset),
+        message,
+    };
+    let table = DeTable::parse(text).map_err(|error| {
+        at(
+            error.span().map_or(0, |span| span.start),
+            error.message().to_owned(),
+        )
+    })?;
+
+    let mut kind = None;
+    let mut pairs = Vec::new();
+    for (key, value) in table.get_ref() {
+        let offset = value.span().start;
+        let name: &str = key.get_ref();
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
+            DeValue::Float(number) => number.as_str().to_owned(),
+            other => {
+                return Err(at(
+                    offset,
+                    format!(
+                        "{name}: expected a number or a string, not {}",
+                        other.type_str()
+                    ),
+                ));
+            }
+        };
+        match name {
+            "kind" => {
+                kind = Some(
+                    text.parse::<Kind>()
+                        .map_err(|error| at(offset, inner(&error)))?,
+                )
+            }
+            "grammar" if text == GRAMMAR.to_string() => {}
+            "grammar" => {
+                return Err(at(
+                    offset,
+                    format!("grammar: {text}: this version reads grammar {GRAMMAR}"),
+                ));
+            }
+            _ => pairs.push((offset, name, text)),
+        }
+    }
+    let kind =
+        kind.ok_or_else(|| at(0, "kind is missing: random, sequential or mixed".to_owned()))?;
+    // In order of the text, so that the first error reported is the first one in the file.
+    pairs.sort_by_key(|pair| pair.0);
+
+    let mut spec = WorkloadSpec::new(kind);
+    let mut done: Vec<(&str, &str)> = Vec::new();
+    for (offset, name, text) in &pairs {
+        spec.set(name, text)
+            .map_err(|error| at(*offset, inner(&error)))?;
+        done.push((name, text));
+    }
+    let mut spec = WorkloadSpec::new(kind);
+    let last = pairs.last().map_or(0, |pair| pair.0);
+    spec.set_all(done)
+        .map_err(|error| at(last, inner(&error)))?;
+    Ok(spec)
+}
+
+/// The message without the word that the line number already says.
+fn inner(error: &SpecError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("workload: ")
+        .map_or(text.clone(), str::to_owned)
+}

@@ -1,0 +1,108 @@
+//! Which format is it?
+
+use super::error::TraceError;
+use super::lines::Lines;
+use super::{TraceFormat, blkparse, disksim, fio, msr, spc, srt};
+
+/// How many bytes [`detect`] can make use of.
+pub const DETECT_BYTES: usize = 16 * 1024;
+
+/// How many lines are tried.
+const LINES_TRIED: usize = 20;
+
+/// Tells the format of a trace by its first bytes, [`DETECT_BYTES`] of them or all there are.
+///
+/// Binary files and fio's are told by how they begin, the others by which format reads the first lines.
+///
+/// # Errors
+/// [`TraceError::Unrecognized`] if no format fits, with what stands in the first line.
+pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
+    let unrecognized = |reason: String| Err(TraceError::Unrecognized { reason });
+    if bytes.is_empty() {
+        return unrecognized("the file is empty".to_owned());
+    }
+    if bytes.starts_with(srt::MAGIC) {
+        return Ok(TraceFormat::HpSrt);
+    }
+    if let [a, b, c, d, e, f, g, h, ..] = *bytes
+        && srt::plausible(
+            u32::from_be_bytes([a, b, c, d]),
+            u32::from_be_bytes([e, f, g, h]),
+        )
+    {
+        return Ok(TraceFormat::HpSrt);
+    }
+    for (name, what) in [
+        (&[0x1f, 0x8b][..], "gzip"),
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+        (b"BZh", "bzip2"),
+    ] {
+        if bytes.starts_with(name) {
+            return unrecognized(format!("the file is {what}-compressed"));
+        }
+    }
+    // The last line may be cut.
+    let bytes = &bytes[..bytes.len().min(DETECT_BYTES)];
+    let whole = match bytes.iter().rposition(|&byte| byte == b'\n') {
+        Some(end) => &bytes[..=end],
+        None => bytes,
+    };
+    if whole.starts_with(fio::V2.as_bytes()) {
+        return Ok(TraceFormat::FioV2);
+    }
+    if whole.starts_with(fio::V3.as_bytes()) {
+        return Ok(TraceFormat::FioV3);
+    }
+    for format in [
+        TraceFormat::DiskSimValidate,
+        TraceFormat::DiskSimAscii,
+        TraceFormat::Msr,
+        TraceFormat::Spc,
+        TraceFormat::Blkparse,
+    ] {
+        if reads(format, whole) {
+            return Ok(format);
+        }
+    }
+    let first = whole
+        .split(|&byte| byte == b'\n')
+        .find(|line| !line.trim_ascii().is_empty())
+        .unwrap_or_default();
+    let shown: String = String::from_utf8_lossy(&first[..first.len().min(60)])
+        .escape_debug()
+        .collect();
+    unrecognized(format!("it begins with \"{shown}\""))
+}
+
+/// Whether the first lines are all of that format, and there is one.
+fn reads(format: TraceFormat, bytes: &[u8]) -> bool {
+    let mut lines = Lines::new(format, bytes);
+    let mut origin = None;
+    for tried in 0..LINES_TRIED {
+        let line = match lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return tried > 0,
+            Err(_) => return false,
+        };
+        let reads = match format {
+            TraceFormat::DiskSimValidate => disksim::validate(&line).is_ok(),
+            TraceFormat::DiskSimAscii => disksim::ascii(&line).is_ok(),
+            TraceFormat::Msr => {
+                (tried == 0 && msr::is_heading(&line)) || msr::msr(&line, 512, &mut origin).is_ok()
+            }
+            TraceFormat::Spc => spc::spc(&line, 512).is_ok(),
+            TraceFormat::Blkparse => {
+                blkparse::Event::parse(&line).is_ok() || (tried > 0 && blkparse::is_summary(&line))
+            }
+            TraceFormat::HpSrt | TraceFormat::FioV2 | TraceFormat::FioV3 => false,
+        };
+        if !reads {
+            return false;
+        }
+        // What follows a summary is no longer events.
+        if format == TraceFormat::Blkparse && blkparse::is_summary(&line) {
+            return true;
+        }
+    }
+    true
+}

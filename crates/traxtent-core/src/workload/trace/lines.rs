@@ -1,0 +1,222 @@
+//! The input of a trace: lines or binary words, of bounded length, with their place.
+
+use std::io::{BufRead, ErrorKind, Read};
+
+use super::TraceFormat;
+use super::error::{Place, TraceError};
+
+/// No line of any format comes near this; a longer one is refused before it fills the memory.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Input, counted.
+pub(super) struct Lines<R> {
+    format: TraceFormat,
+    input: R,
+    line: Vec<u8>,
+    /// The line being read, from 1; or the record.
+    number: u64,
+    offset: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(format: TraceFormat, input: R) -> Lines<R> {
+        Lines {
+            format,
+            input,
+            line: Vec::new(),
+            number: 0,
+            offset: 0,
+        }
+    }
+
+    pub(super) fn format(&self) -> TraceFormat {
+        self.format
+    }
+
+    /// The next line that is neither empty nor a `#` comment, without its end.
+    pub(super) fn next_line(&mut self) -> Result<Option<Line<'_>>, TraceError> {
+        loop {
+            self.line.clear();
+            self.number += 1;
+            let place = Place::Line(self.number);
+            let mut limited = (&mut self.input).take(LINE_BYTES_MAX as u64 + 1);
+            let read =
+                limited
+                    .read_until(b'\n', &mut self.line)
+                    .map_err(|error| TraceError::Io {
+                        format: self.format,
+                        place,
+                        error,
+                    })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if read > LINE_BYTES_MAX {
+                let expected = format!("a line is longer than {LINE_BYTES_MAX} bytes");
+                return Err(TraceError::Shape {
+                    format: self.format,
+                    place,
+                    expected,
+                });
+            }
+            let end = self.line.trim_ascii_end().len();
+            self.line.truncate(end);
+            if end > 0 && self.line[0] != b'#' {
+                break;
+            }
+        }
+        let text = std::str::from_utf8(&self.line).map_err(|error| TraceError::Shape {
+            format: self.format,
+            place: Place::Line(self.number),
+            expected: format!("byte {} is not text", error.valid_up_to()),
+        })?;
+        Ok(Some(Line {
+            format: self.format,
+            place: Place::Line(self.number),
+            text,
+        }))
+    }
+
+    /// One byte of a binary header.
+    pub(super) fn byte(&mut self) -> Result<Option<u8>, TraceError> {
+        let mut byte = [0];
+        Ok(self.fill(&mut byte)?.then_some(byte[0]))
+    }
+
+    /// Fills `words` with big-endian words; false at the end of the input, which may only come before the first.
+    pub(super) fn words(
+        &mut self,
+        words: &mut [u32],
+        begins_record: bool,
+    ) -> Result<bool, TraceError> {
+        if begins_record {
+            self.number += 1;
+        }
+        for (index, word) in words.iter_mut().enumerate() {
+            let mut bytes = [0; 4];
+            if !self.fill(&mut bytes)? {
+                if index == 0 && begins_record {
+                    return Ok(false);
+                }
+                return Err(self.truncated("a record"));
+            }
+            *word = u32::from_be_bytes(bytes);
+        }
+        Ok(true)
+    }
+
+    /// Fills the buffer; false if the input was at its end.
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, TraceError> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.input.read(&mut buffer[done..]) {
+                Ok(0) if done == 0 => return Ok(false),
+                Ok(0) => return Err(self.truncated("a record")),
+                Ok(read) => done += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(TraceError::Io {
+                        format: self.format,
+                        place: self.record_place(),
+                        error,
+                    });
+                }
+            }
+        }
+        self.offset += done as u64;
+        Ok(true)
+    }
+
+    /// Bytes read so far as binary.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn record_place(&self) -> Place {
+        Place::Record {
+            number: self.number,
+            offset: self.offset,
+        }
+    }
+
+    pub(super) fn truncated(&self, within: &'static str) -> TraceError {
+        TraceError::Truncated {
+            format: self.format,
+            place: self.record_place(),
+            within,
+        }
+    }
+
+    /// What is wrong when a text trace ends before its first record.
+    pub(super) fn ends_within(&self, within: &'static str) -> TraceError {
+        TraceError::Truncated {
+            format: self.format,
+            place: Place::Line(self.number),
+            within,
+        }
+    }
+}
+
+/// A line of text and where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    pub(super) format: TraceFormat,
+    pub(super) place: Place,
+    pub(super) text: &'a str,
+}
+
+impl Line<'_> {
+    pub(super) fn shape(&self, expected: impl Into<String>) -> TraceError {
+        TraceError::Shape {
+            format: self.format,
+            place: self.place,
+            expected: expected.into(),
+        }
+    }
+
+    pub(super) fn field(
+        &self,
+        field: &'static str,
+        value: &str,
+        expected: impl Into<String>,
+    ) -> TraceError {
+        let cut = value
+            .char_indices()
+            .map(|(at, _)| at)
+            .find(|&at| at >= 60)
+            .unwrap_or(value.len());
+        TraceError::Field {
+            format: self.format,
+            place: self.place,
+            field,
+            value: value[..cut].to_owned(),
+            expected: expected.into(),
+        }
+    }
+
+    /// The fields between commas, or between blanks; exactly `N` of them unless `more` are allowed behind.
+    pub(super) fn split<const N: usize>(
+        &self,
+        comma: bool,
+        more: bool,
+        names: &'static str,
+    ) -> Result<[&str; N], TraceError> {
+        let mut fields = [""; N];
+        let mut count = 0;
+        let mut put = |field| {
+            if let Some(place) = fields.get_mut(count) {
+                *place = field;
+            }
+            count += 1;
+        };
+        if comma {
+            self.text.split(',').for_each(|field| put(field.trim()));
+        } else {
+            self.text.split_ascii_whitespace().for_each(put);
+        }
+        if count < N || (count > N && !more) {
+            return Err(self.shape(format!("expected {N} fields ({names}), found {count}")));
+        }
+        Ok(fields)
+    }
+}

@@ -1,0 +1,233 @@
+//! Traces of real disks, read as a stream.
+//!
+//! [`TraceReader`] turns any [`BufRead`] into an iterator of records and holds no more than a line of it. Files are
+//! opened and unpacked by the caller. [`TraceFormat`] is the list of formats; [`detect`] tells them apart by the first
+//! bytes.
+//!
+//! Sectors: a record's request counts logical sectors of the simulated drive ([`TraceOptions::sector_bytes`]). Formats
+//! that count bytes are converted: a request that begins or ends within a sector covers it. Formats that count
+//! sectors of a stated size (SPC, blkparse: 512 bytes; HP SRT: in the header) are converted the same way. DiskSim's two
+//! count sectors of the drive itself and are taken as they are.
+//!
+//! Left out: DiskSim's formats of traces that are no longer to be had (raw, dec, emcsymm, emcbackend, batch), and what
+//! records say beyond the request (process names, directors, cylinders).
+
+mod blkparse;
+mod detect;
+mod disksim;
+mod error;
+mod fields;
+mod fio;
+mod lines;
+mod msr;
+mod spc;
+mod srt;
+mod units;
+
+use std::fmt;
+use std::io::BufRead;
+use std::str::FromStr;
+
+pub use detect::{DETECT_BYTES, detect};
+pub use error::{Place, TraceError};
+pub use units::{GAPS_JUDGED, GapSuspicion, GapWarning};
+
+use crate::request::Request;
+use crate::units::{SimTime, Span};
+use units::GapCheck;
+
+/// One request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRecord {
+    /// When it arrived. Counted from the first record where the format gives the time of day, else as recorded.
+    pub arrival: Option<SimTime>,
+    /// The pause between its completion and the next request.
+    pub think: Option<Span>,
+    /// The time that the real drive took for it.
+    pub measured: Option<Span>,
+    /// The device: the format's own number, or the order of appearance where it gives names.
+    pub device: u32,
+    /// The request.
+    pub request: Request,
+}
+
+/// The formats of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TraceFormat {
+    /// DiskSim's default: arrival in ms, device, block, blocks, flags in hexadecimal of which bit 0 marks a read.
+    DiskSimAscii,
+    /// DiskSim's validation traces: R or W, the buffer's action, block, blocks, service time and pause in µs.
+    DiskSimValidate,
+    /// HP Labs' SRT, binary.
+    HpSrt,
+    /// The Storage Performance Council's, as of the UMass repository: ASU, LBA, bytes, opcode, seconds.
+    Spc,
+    /// MSR Cambridge's CSV: file time, host, disk, type, offset, bytes, response time.
+    Msr,
+    /// The default text output of blkparse.
+    Blkparse,
+    /// fio's iolog, version 2.
+    FioV2,
+    /// fio's iolog, version 3.
+    FioV3,
+}
+
+/// The name of each format, as it is given on a command line.
+const NAMES: &[(TraceFormat, &str)] = &[
+    (TraceFormat::DiskSimAscii, "disksim-ascii"),
+    (TraceFormat::DiskSimValidate, "disksim-validate"),
+    (TraceFormat::HpSrt, "hp-srt"),
+    (TraceFormat::Spc, "spc"),
+    (TraceFormat::Msr, "msr"),
+    (TraceFormat::Blkparse, "blkparse"),
+    (TraceFormat::FioV2, "fio-v2"),
+    (TraceFormat::FioV3, "fio-v3"),
+];
+
+impl TraceFormat {
+    /// All formats.
+    pub fn all() -> impl Iterator<Item = TraceFormat> {
+        NAMES.iter().map(|entry| entry.0)
+    }
+
+    /// The format's name.
+    pub fn name(self) -> &'static str {
+        NAMES
+            .iter()
+            .find(|entry| entry.0 == self)
+            .expect("every format has a name")
+            .1
+    }
+}
+
+impl fmt::Display for TraceFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TraceFormat {
+    type Err = TraceError;
+
+    fn from_str(name: &str) -> Result<TraceFormat, TraceError> {
+        let found = NAMES.iter().find(|entry| entry.1 == name);
+        found
+            .map(|entry| entry.0)
+            .ok_or_else(|| TraceError::UnknownFormat {
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// Which of a request's events in blkparse output counts as its arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlkparseEvent {
+    /// `D`: it is sent to the drive, after merging and scheduling. What a drive sees, so the default.
+    #[default]
+    Dispatch,
+    /// `Q`: it enters the queue, as the application sent it.
+    Queue,
+}
+
+/// What a trace does not say about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// The size of the simulated drive's logical sectors.
+    pub sector_bytes: u32,
+    /// The event that counts in blkparse output.
+    pub blkparse: BlkparseEvent,
+}
+
+impl Default for TraceOptions {
+    fn default() -> TraceOptions {
+        TraceOptions {
+            sector_bytes: 512,
+            blkparse: BlkparseEvent::default(),
+        }
+    }
+}
+
+/// An iterator over the records of a trace. Ends at the first error.
+pub struct TraceReader<R> {
+    lines: lines::Lines<R>,
+    parser: Parser,
+    gaps: GapCheck,
+    ended: bool,
+}
+
+/// The state that a format keeps between records.
+enum Parser {
+    Ascii(disksim::Ascii),
+    Validate(disksim::Validate),
+    Srt(srt::Srt),
+    Spc(spc::Spc),
+    Msr(msr::Msr),
+    Blkparse(blkparse::Blkparse),
+    Fio(fio::Fio),
+}
+
+impl<R: BufRead> TraceReader<R> {
+    /// Reads `input` as `format`.
+    pub fn new(format: TraceFormat, input: R, options: TraceOptions) -> TraceReader<R> {
+        let sector_bytes = options.sector_bytes.max(1);
+        let parser = match format {
+            TraceFormat::DiskSimAscii => Parser::Ascii(disksim::Ascii),
+            TraceFormat::DiskSimValidate => Parser::Validate(disksim::Validate),
+            TraceFormat::HpSrt => Parser::Srt(srt::Srt::new(sector_bytes)),
+            TraceFormat::Spc => Parser::Spc(spc::Spc { sector_bytes }),
+            TraceFormat::Msr => Parser::Msr(msr::Msr::new(sector_bytes)),
+            TraceFormat::Blkparse => {
+                Parser::Blkparse(blkparse::Blkparse::new(sector_bytes, options.blkparse))
+            }
+            TraceFormat::FioV2 => Parser::Fio(fio::Fio::v2(sector_bytes)),
+            TraceFormat::FioV3 => Parser::Fio(fio::Fio::v3(sector_bytes)),
+        };
+        TraceReader {
+            lines: lines::Lines::new(format, input),
+            parser,
+            gaps: GapCheck::new(format),
+            ended: false,
+        }
+    }
+
+    /// The format being read.
+    pub fn format(&self) -> TraceFormat {
+        self.lines.format()
+    }
+
+    /// A doubt about the unit of times, once [`GAPS_JUDGED`] records are read or the trace has ended.
+    pub fn gap_warning(&self) -> Option<GapWarning> {
+        self.gaps.warning()
+    }
+}
+
+impl<R: BufRead> Iterator for TraceReader<R> {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let lines = &mut self.lines;
+        let record = match &mut self.parser {
+            Parser::Ascii(parser) => parser.next(lines),
+            Parser::Validate(parser) => parser.next(lines),
+            Parser::Srt(parser) => parser.next(lines),
+            Parser::Spc(parser) => parser.next(lines),
+            Parser::Msr(parser) => parser.next(lines),
+            Parser::Blkparse(parser) => parser.next(lines),
+            Parser::Fio(parser) => parser.next(lines),
+        };
+        match record {
+            Ok(Some(record)) => {
+                self.gaps.see(&record);
+                return Some(Ok(record));
+            }
+            Ok(None) => self.gaps.end(),
+            Err(_) => {}
+        }
+        self.ended = true;
+        record.transpose()
+    }
+}
