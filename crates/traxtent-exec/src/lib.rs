@@ -1,1 +1,7 @@
-//! See DESIGN.
+//! Executors: what runs the pure core on a clock.
+//!
+//! [`simulate`] runs it on the virtual clock, as fast as the machine allows.
+
+pub mod simulate;
+
+pub use simulate::{Host, Outcome, SimulateError, simulate};

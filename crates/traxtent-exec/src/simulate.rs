@@ -1,0 +1,169 @@
+//! The virtual clock: a source of requests, a host's queues, drives.
+//!
+//! Each drive has a queue in the host in front of it, which holds what the drive has no room for.
+//! Events happen in order of time; where several fall on the same picosecond, completions come
+//! before arrivals, and drives in the order of their numbers.
+
+use traxtent_core::drive::{Candidate, Completion, Drive, RequestError, Schedule};
+use traxtent_core::profile::Scheduler;
+use traxtent_core::units::{SimTime, Span};
+use traxtent_core::workload::{Arrival, Due, Source, TraceError};
+
+/// Drives with the host's queue in front of each.
+#[derive(Clone, Debug)]
+pub struct Host {
+    ports: Vec<Port>,
+}
+
+#[derive(Clone, Debug)]
+struct Port {
+    drive: Drive,
+    depth: usize,
+    schedule: Schedule,
+    queue: Vec<Arrival>,
+    /// What the drive has, by its tags, which ascend.
+    sent: Vec<(u64, Arrival)>,
+}
+
+/// A request that has been served, as its host sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// As the source issued it.
+    pub arrival: Arrival,
+    /// As the drive completed it.
+    pub completion: Completion,
+}
+
+impl Outcome {
+    /// Time in the host's queue.
+    pub fn queued(&self) -> Span {
+        self.completion.submitted.since(self.arrival.at)
+    }
+
+    /// From issue to completion.
+    pub fn response(&self) -> Span {
+        self.completion.completed.since(self.arrival.at)
+    }
+}
+
+/// Why a simulation ends early.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimulateError {
+    /// The source cannot go on.
+    #[error(transparent)]
+    Source(#[from] TraceError),
+    /// A drive refuses a request.
+    #[error("request {number}: {error}")]
+    Request {
+        /// Which one, from 1 in order of issue.
+        number: u64,
+        /// Why.
+        error: RequestError,
+    },
+    /// A request for a drive that is not there.
+    #[error("request {number}: device {device}: there are {devices}, counted from 0")]
+    Device {
+        /// Which one, from 1 in order of issue.
+        number: u64,
+        /// The device it names.
+        device: u32,
+        /// How many there are.
+        devices: usize,
+    },
+}
+
+impl Host {
+    /// Drives whose queues alone hold requests: the host passes on what comes, first come first
+    /// served, up to each drive's depth.
+    pub fn new(drives: Vec<Drive>) -> Host {
+        let ports = drives.into_iter().map(|drive| {
+            let depth = drive.profile().queue.depth as usize;
+            Port { drive, depth, schedule: Schedule::new(Scheduler::Fcfs), queue: Vec::new(), sent: Vec::new() }
+        });
+        Host { ports: ports.collect() }
+    }
+
+    /// The same with the host's queue of one drive ordered by `scheduler` and at most `depth` requests at the drive.
+    ///
+    /// # Panics
+    /// If there is no such drive.
+    pub fn with_queue(mut self, drive: usize, scheduler: Scheduler, depth: u32) -> Host {
+        let port = &mut self.ports[drive];
+        port.schedule = Schedule::new(scheduler);
+        port.depth = (depth as usize).min(port.depth).max(1);
+        self
+    }
+
+    /// The drives.
+    pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
+        self.ports.iter().map(|port| &port.drive)
+    }
+}
+
+impl Port {
+    /// Passes on what the drive has room for.
+    fn feed(&mut self, now: SimTime) -> Result<(), SimulateError> {
+        while self.sent.len() < self.depth && !self.queue.is_empty() {
+            let waiting = self.queue.iter().map(|arrival| Candidate {
+                lbn: arrival.request.lbn,
+                end: arrival.request.end(),
+                arrived: arrival.at,
+            });
+            let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else { break };
+            let arrival = self.queue.remove(index);
+            let tag = self
+                .drive
+                .submit(now, arrival.request)
+                .map_err(|error| SimulateError::Request { number: arrival.tag + 1, error })?;
+            self.sent.push((tag.0, arrival));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a source to its end; `sink` sees every outcome in order of completion and may end the run by returning false.
+///
+/// Returns the time of the last completion.
+///
+/// # Errors
+/// A source that cannot go on, or a request that no drive can serve; what was served before has been seen.
+pub fn simulate(
+    host: &mut Host,
+    source: &mut impl Source,
+    mut sink: impl FnMut(&Outcome) -> bool,
+) -> Result<SimTime, SimulateError> {
+    let mut last = SimTime::ZERO;
+    loop {
+        let due = source.due()?;
+        let wake = host.ports.iter().enumerate().filter_map(|(i, port)| Some((port.drive.next_wakeup()?, i))).min();
+        match (due, wake) {
+            (Due::At(at), wake) if wake.is_none_or(|(wake, _)| at < wake) => {
+                if let Some(arrival) = source.take(at) {
+                    let devices = host.ports.len();
+                    let port = host.ports.get_mut(arrival.device as usize).ok_or(SimulateError::Device {
+                        number: arrival.tag + 1,
+                        device: arrival.device,
+                        devices,
+                    })?;
+                    port.queue.push(arrival);
+                    port.feed(at)?;
+                }
+            }
+            (_, Some((wake, index))) => {
+                let port = &mut host.ports[index];
+                while let Some(completion) = port.drive.poll(wake) {
+                    let place = port.sent.iter().position(|(tag, _)| *tag == completion.tag.0);
+                    let (_, arrival) = port.sent.swap_remove(place.expect("a drive completes what it was given"));
+                    last = last.max(completion.completed);
+                    source.complete(arrival.tag, completion.completed);
+                    if !sink(&Outcome { arrival, completion }) {
+                        return Ok(last);
+                    }
+                }
+                port.feed(wake)?;
+            }
+            (_, None) => return Ok(last),
+        }
+    }
+}
