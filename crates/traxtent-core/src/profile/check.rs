@@ -21,7 +21,7 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     sectors(p)?;
     within("mechanics.rpm", p.mechanics.rpm, 100.0..=100_000.0)?;
     duration("mechanics.head_switch_ms", p.mechanics.head_switch_ms)?;
-    duration("mechanics.write_settle_ms", p.mechanics.write_settle_ms)?;
+    within("mechanics.write_settle_ms", p.mechanics.write_settle_ms, -LONGEST_MS..=LONGEST_MS)?;
     seek(&p.mechanics.seek)?;
     overheads(p)?;
     within("queue.depth", p.queue.depth, 1..=65_536)?;
