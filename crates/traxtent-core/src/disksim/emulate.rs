@@ -57,20 +57,37 @@ impl Mapping {
             ));
         }
         if scheme != 0 && band.spares >= region {
-            return Err(format!("Number of spares: {} of a region of {region}", band.spares));
+            return Err(format!(
+                "Number of spares: {} of a region of {region}",
+                band.spares
+            ));
         }
         let lbns = sectors.checked_sub(lost + band.reserved).ok_or_else(|| {
-            format!("{lost} spare and slipped and {} empty blocks exceed the zone's {sectors}", band.reserved)
+            format!(
+                "{lost} spare and slipped and {} empty blocks exceed the zone's {sectors}",
+                band.reserved
+            )
         })?;
         let spares = if scheme == 0 { 0 } else { band.spares };
         let per_region = region - spares;
-        let mut map = Mapping { scheme, region, per_region, total, lbns, slips: Vec::new(), short: false };
+        let mut map = Mapping {
+            scheme,
+            region,
+            per_region,
+            total,
+            lbns,
+            slips: Vec::new(),
+            short: false,
+        };
         if scheme == 0 {
             return Ok(map);
         }
         let ascending = band.slips.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending && band.slips.len() > UNORDERED_MAX {
-            return Err(format!("{} slips that do not ascend; at most {UNORDERED_MAX} may", band.slips.len()));
+            return Err(format!(
+                "{} slips that do not ascend; at most {UNORDERED_MAX} may",
+                band.slips.len()
+            ));
         }
         map.slips = match scheme {
             4 | 6 | 7 => map.running_on(&band.slips, ascending),
@@ -105,7 +122,10 @@ impl Mapping {
         if !ascending {
             let mut regions: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
             for slip in slips {
-                regions.entry(slip / self.region).or_default().push(slip % self.region);
+                regions
+                    .entry(slip / self.region)
+                    .or_default()
+                    .push(slip % self.region);
             }
             out.clear();
             for (number, list) in regions {
@@ -138,13 +158,22 @@ impl Mapping {
             let reach = front + self.per_region + slips.len() as u64;
             let earlier = sorted.partition_point(|&at| at < front);
             let near = sorted.partition_point(|&at| at <= reach);
-            let mut skips = Skips { base: earlier as u64, ..Skips::default() };
+            let mut skips = Skips {
+                base: earlier as u64,
+                ..Skips::default()
+            };
             if ascending {
-                sorted[earlier..near].iter().for_each(|&at| skips.add(at - front));
+                sorted[earlier..near]
+                    .iter()
+                    .for_each(|&at| skips.add(at - front));
             } else if earlier < near {
                 skips.base = 0;
                 for &at in slips.iter().filter(|&&at| at <= reach) {
-                    if at < front { skips.shift() } else { skips.add(at - front) }
+                    if at < front {
+                        skips.shift()
+                    } else {
+                        skips.add(at - front)
+                    }
                 }
             }
             // From LBNs counted without spares to positions.
@@ -194,7 +223,9 @@ impl Mapping {
 
     /// Scheme 3 goes on through the list from where it has come to.
     fn follow(&self, from: u64, defects: &[(u64, u64)]) -> u64 {
-        defects.iter().fold(from, |at, &(bad, to)| if at == bad { to } else { at })
+        defects
+            .iter()
+            .fold(from, |at, &(bad, to)| if at == bad { to } else { at })
     }
 
     /// The positions of the LBNs that DiskSim compares with an entry of its defect list.
@@ -202,7 +233,11 @@ impl Mapping {
     /// Under schemes 4 and 6 it compares before it steps over the spares of a cylinder.
     fn positions_compared(&self, defect: u64) -> Vec<u64> {
         if !matches!(self.scheme, 4 | 6) {
-            return if defect < self.total { vec![defect] } else { Vec::new() };
+            return if defect < self.total {
+                vec![defect]
+            } else {
+                Vec::new()
+            };
         }
         let mut out = Vec::new();
         let own = defect / self.region;

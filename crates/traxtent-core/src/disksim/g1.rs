@@ -40,15 +40,25 @@ pub(super) struct Band {
 pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError> {
     let mapping = layout.need_bounded("LBN-to-PBN mapping scheme", 0u8, 2)?;
     let scheme = layout.need_bounded("Sparing scheme used", 0u8, 10)?;
-    let range = layout.get_bounded("Rangesize for sparing", 1u32, 1 << 24)?.unwrap_or(1);
+    let range = layout
+        .get_bounded("Rangesize for sparing", 1u32, 1 << 24)?
+        .unwrap_or(1);
     let sparing = SCHEMES[usize::from(scheme)];
     let by_range = sparing == Sparing::SectorsPerCylinderRange;
     let mut imported = Imported {
         spec: GeometrySpec {
             surfaces: disk.surfaces,
             cylinders: disk.cylinders,
-            order: if mapping == 0 { Order::HeadFirstForward } else { Order::HeadFirstAlternating },
-            start: if mapping == 2 { Start::CylinderParity } else { Start::Forward },
+            order: if mapping == 0 {
+                Order::HeadFirstForward
+            } else {
+                Order::HeadFirstAlternating
+            },
+            start: if mapping == 2 {
+                Start::CylinderParity
+            } else {
+                Start::Forward
+            },
             sparing,
             sparing_range_cylinders: by_range.then_some(range),
             slips_shift_skew: (2..=6).contains(&scheme),
@@ -68,11 +78,15 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
         let block = node.block()?;
         let revolutions = in_revolutions(block, revolutions)?;
         let band = band(block, disk)?;
-        let map = Mapping::new(scheme, u64::from(range), &band).map_err(|problem| block.error(problem))?;
+        let map = Mapping::new(scheme, u64::from(range), &band)
+            .map_err(|problem| block.error(problem))?;
         let zone = zone(block, &band, &map, revolutions, scheme)?;
         imported.spec.cylinders = imported.spec.cylinders.max(zone.last_cylinder + 1);
         if scheme == 0 && !(band.slips.is_empty() && band.defects.is_empty()) {
-            imported.notes.push(format!("line {}: scheme 0 ignores slips and defects", block.line));
+            imported.notes.push(format!(
+                "line {}: scheme 0 ignores slips and defects",
+                block.line
+            ));
         }
         let collisions = map.collisions(&band);
         if !collisions.is_empty() {
@@ -83,7 +97,10 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
             ));
         }
         for (lbn, position) in collisions {
-            imported.spec.moved.extend(place(first_lbn + lbn, position, &band, mapping, disk));
+            imported
+                .spec
+                .moved
+                .extend(place(first_lbn + lbn, position, &band, mapping, disk));
         }
         imported.spec.shared_places |= !zone.remaps.is_empty() || !imported.spec.moved.is_empty();
         first_lbn += map.lbns();
@@ -91,10 +108,15 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
     }
     if disk.blocks != first_lbn {
         let blocks = disk.blocks;
-        imported.notes.push(format!("the zones hold {first_lbn} blocks, not the Block count of {blocks}"));
+        imported.notes.push(format!(
+            "the zones hold {first_lbn} blocks, not the Block count of {blocks}"
+        ));
     }
     if imported.spec.cylinders > disk.cylinders {
-        imported.notes.push(format!("the zones reach beyond the {} cylinders given", disk.cylinders));
+        imported.notes.push(format!(
+            "the zones reach beyond the {} cylinders given",
+            disk.cylinders
+        ));
     }
     Ok(imported)
 }
@@ -104,19 +126,22 @@ fn in_revolutions(block: &Block, default: bool) -> Result<bool, ParamError> {
         None => Ok(default),
         Some("revolutions") => Ok(true),
         Some("sectors") => Ok(false),
-        Some(other) => {
-            Err(block.need("Skew units")?.error(format!("skew units are revolutions or sectors, not {other}")))
-        }
+        Some(other) => Err(block.need("Skew units")?.error(format!(
+            "skew units are revolutions or sectors, not {other}"
+        ))),
     }
 }
 
 fn band(block: &Rc<Block>, disk: &Disk) -> Result<Band, ParamError> {
     let first_cylinder = block.need_bounded("First cylinder number", 0u32, (1 << 24) - 1)?;
-    let last_cylinder = block.need_bounded("Last cylinder number", first_cylinder, (1 << 24) - 1)?;
+    let last_cylinder =
+        block.need_bounded("Last cylinder number", first_cylinder, (1 << 24) - 1)?;
     let slots = block.need_bounded("Blocks per track", 1u32, 1_000_000)?;
     let defects = numbers(block, "defects")?;
     if defects.len() % 2 == 1 {
-        return Err(block.need("defects")?.error("defects must be pairs, but their number is odd"));
+        return Err(block
+            .need("defects")?
+            .error("defects must be pairs, but their number is odd"));
     }
     let cylinders = u64::from(last_cylinder - first_cylinder) + 1;
     let sectors = (cylinders * u64::from(disk.surfaces) * u64::from(slots)) as i64;
@@ -125,8 +150,13 @@ fn band(block: &Rc<Block>, disk: &Disk) -> Result<Band, ParamError> {
         cylinders,
         surfaces: disk.surfaces.into(),
         slots: slots.into(),
-        reserved: block.get_bounded("Empty space at zone front", 0i64, sectors)?.unwrap_or(0) as u64,
-        spares: block.get_bounded("Number of spares", 0u32, i32::MAX as u32)?.unwrap_or(0).into(),
+        reserved: block
+            .get_bounded("Empty space at zone front", 0i64, sectors)?
+            .unwrap_or(0) as u64,
+        spares: block
+            .get_bounded("Number of spares", 0u32, i32::MAX as u32)?
+            .unwrap_or(0)
+            .into(),
         slips: numbers(block, "slips")?,
         defects: defects.chunks(2).map(|pair| (pair[0], pair[1])).collect(),
     })
@@ -142,9 +172,15 @@ fn zone(
     let skew = |key: &str| {
         let value = block.get_f64(key)?.unwrap_or(0.0);
         if !(value.abs() <= 1e9) {
-            return Err(block.need(key)?.error(format!("{key}: {value} is not in -1e9..=1e9")));
+            return Err(block
+                .need(key)?
+                .error(format!("{key}: {value} is not in -1e9..=1e9")));
         }
-        Ok(if revolutions { Skew::Revolutions(value) } else { Skew::Sectors(value.trunc()) })
+        Ok(if revolutions {
+            Skew::Revolutions(value)
+        } else {
+            Skew::Sectors(value.trunc())
+        })
     };
     Ok(ZoneSpec {
         first_cylinder: band.first_cylinder as u32,

@@ -21,19 +21,28 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
         return Err(layout.need("IDX")?.error("IDX is empty"));
     };
     let root = reader.node(root, 0)?;
-    let size = reader.sizes[root as usize];
+    let (size, innermost) = reader.sizes[root as usize];
     let mut tree = reader.tree;
     tree.slips = slips(layout)?;
     let held = size.saturating_sub(tree.slips.iter().map(|s| u64::from(s.sectors)).sum());
     let mut notes = Vec::new();
     if disk.blocks > held {
-        notes.push(format!("the tree holds {held} blocks, fewer than the Block count of {}", disk.blocks));
+        notes.push(format!(
+            "the tree holds {held} blocks, fewer than the Block count of {}",
+            disk.blocks
+        ));
+    }
+    if innermost >= disk.cylinders.into() {
+        notes.push(format!(
+            "the tree reaches cylinder {innermost} of {}",
+            disk.cylinders
+        ));
     }
     let moved = remaps(layout)?;
     Ok(Imported {
         spec: GeometrySpec {
             surfaces: disk.surfaces,
-            cylinders: disk.cylinders,
+            cylinders: disk.cylinders.max((innermost + 1).clamp(0, 1 << 24) as u32),
             capacity_sectors: Some(disk.blocks.min(held)),
             shared_places: !moved.is_empty(),
             moved,
@@ -57,8 +66,8 @@ struct Reader<'a> {
     index: &'a [Node],
     done: Vec<State>,
     tree: TreeSpec,
-    /// Sectors of the tree's nodes.
-    sizes: Vec<u64>,
+    /// Of each node of the tree: sectors, and the innermost cylinder.
+    sizes: Vec<(u64, i64)>,
 }
 
 /// An entry of an index node.
@@ -97,7 +106,10 @@ impl Reader<'_> {
                 continue;
             }
             if entry.lbn != next {
-                let problem = format!("IDX {number}: the entry begins at {}, the one before ends at {next}", entry.lbn);
+                let problem = format!(
+                    "IDX {number}: the entry begins at {}, the one before ends at {next}",
+                    entry.lbn
+                );
                 return Err(entry.at.error(problem));
             }
             next = end;
@@ -109,8 +121,17 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, branches: Vec<BranchSpec>, sectors: u64) -> u32 {
+        let innermost = branches.iter().map(|branch| {
+            let way = i64::from(branch.cylinder_step).saturating_mul(branch.repeat as i64 - 1);
+            let own = match branch.of {
+                Child::Node(node) => self.sizes[node as usize].1,
+                Child::Track(_) => 0,
+            };
+            own.saturating_add(branch.cylinder.into())
+                .saturating_add(way.max(0))
+        });
+        self.sizes.push((sectors, innermost.max().unwrap_or(0)));
         self.tree.nodes.push(branches);
-        self.sizes.push(sectors);
         self.sizes.len() as u32 - 1
     }
 
@@ -118,28 +139,44 @@ impl Reader<'_> {
         let (mut of, size) = match entry.head {
             Some(_) => match self.patterns.get(entry.child) {
                 Some(pattern) => (Child::Track(entry.child as u32), pattern.sectors.into()),
-                None => return Err(entry.at.error(format!("there is no track pattern {}", entry.child))),
+                None => {
+                    return Err(entry
+                        .at
+                        .error(format!("there is no track pattern {}", entry.child)));
+                }
             },
             None if entry.child >= self.index.len() => {
-                return Err(entry.at.error(format!("there is no index node {}", entry.child)));
+                return Err(entry
+                    .at
+                    .error(format!("there is no index node {}", entry.child)));
             }
             None => {
                 let node = self.node(entry.child, depth + 1)?;
-                (Child::Node(node), self.sizes[node as usize])
+                (Child::Node(node), self.sizes[node as usize].0)
             }
         };
         if entry.len > size {
-            let problem = format!("the entry has {} LBNs an instance, its child only {size}", entry.len);
+            let problem = format!(
+                "the entry has {} LBNs an instance, its child only {size}",
+                entry.len
+            );
             return Err(entry.at.error(problem));
         }
         let repeat = entry.run_len.div_ceil(entry.len);
         if entry.len < size && repeat > 1 {
             // Only the front of the child is repeated.
-            let front = BranchSpec { total_sectors: Some(entry.len), ..plain(of) };
+            let front = BranchSpec {
+                total_sectors: Some(entry.len),
+                ..plain(of)
+            };
             of = Child::Node(self.add(vec![front], entry.len));
         }
         let whole = repeat * if repeat > 1 { entry.len } else { size };
-        let step = if entry.outward { -entry.cylinder_len } else { entry.cylinder_len };
+        let step = if entry.outward {
+            -entry.cylinder_len
+        } else {
+            entry.cylinder_len
+        };
         // The angle is that of the first slot in use.
         let first = match entry.head {
             Some(_) => {
@@ -180,7 +217,11 @@ fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
     let mut fields = node.list()?.iter();
     let mut out = Vec::new();
     while let Some(at) = fields.next() {
-        let mut next = |what: &str| fields.next().ok_or_else(|| at.error(format!("the entry lacks its {what}")));
+        let mut next = |what: &str| {
+            fields
+                .next()
+                .ok_or_else(|| at.error(format!("the entry lacks its {what}")))
+        };
         let lbn = bounded(at, 0, 1 << 53)? as u64;
         let cylinder = bounded(next("cylinder")?, -(1 << 24), 1 << 24)? as i32;
         let angle = turns(next("offset")?)?;
@@ -196,8 +237,24 @@ fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
             other => return Err(kind.error(format!("the child type is IDX or TRACK, not {other}"))),
         };
         let child = bounded(next("child")?, 0, i64::MAX)? as usize;
-        let head = if is_track { Some(bounded(next("head")?, 0, 63)? as u8) } else { None };
-        out.push(Entry { at, lbn, cylinder, angle, len, cylinder_len, angle_len, run_len, outward, child, head });
+        let head = if is_track {
+            Some(bounded(next("head")?, 0, 63)? as u8)
+        } else {
+            None
+        };
+        out.push(Entry {
+            at,
+            lbn,
+            cylinder,
+            angle,
+            len,
+            cylinder_len,
+            angle_len,
+            run_len,
+            outward,
+            child,
+            head,
+        });
     }
     Ok(out)
 }
@@ -219,10 +276,17 @@ fn turns(node: &Node) -> Result<f64, ParamError> {
 }
 
 /// A list's items in groups of `size`.
-fn groups<'a>(layout: &'a Block, key: &str, size: usize) -> Result<std::slice::ChunksExact<'a, Node>, ParamError> {
+fn groups<'a>(
+    layout: &'a Block,
+    key: &str,
+    size: usize,
+) -> Result<std::slice::ChunksExact<'a, Node>, ParamError> {
     let list = layout.get_list(key)?.unwrap_or_default();
     if !list.len().is_multiple_of(size) {
-        let problem = format!("{key} has {} numbers, which is no multiple of {size}", list.len());
+        let problem = format!(
+            "{key} has {} numbers, which is no multiple of {size}",
+            list.len()
+        );
         return Err(layout.need(key)?.error(problem));
     }
     Ok(list.chunks_exact(size))
@@ -235,7 +299,11 @@ fn patterns(layout: &Block) -> Result<Vec<TrackSpec>, ParamError> {
             let slots = bounded(&fields[2], 1, 1_000_000)?;
             let low = bounded(&fields[0], 0, slots - 1)?;
             let high = bounded(&fields[1], low, slots - 1)?;
-            Ok(TrackSpec { slots: slots as u32, first_slot: low as u32, sectors: (high - low + 1) as u32 })
+            Ok(TrackSpec {
+                slots: slots as u32,
+                first_slot: low as u32,
+                sectors: (high - low + 1) as u32,
+            })
         })
         .collect()
 }

@@ -32,7 +32,9 @@ pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<Imported, Pa
     }
     let layout: &Rc<Block> = disk.need("Layout Model")?.block()?;
     let size = Disk {
-        surfaces: disk.need_bounded("Number of data surfaces", 1u8, 64)?.into(),
+        surfaces: disk
+            .need_bounded("Number of data surfaces", 1u8, 64)?
+            .into(),
         cylinders: disk.need_bounded("Number of cylinders", 1u32, 1 << 24)?,
         blocks: disk.need_bounded("Block count", 0i64, 1 << 53)? as u64,
     };
@@ -40,7 +42,9 @@ pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<Imported, Pa
         "dm_layout_g1" => g1::layout(layout, &size),
         "dm_layout_g2" => g2::layout(layout, &size, sources),
         "dm_layout_g4" => g4::layout(layout, &size),
-        other => Err(layout.error(format!("layout model {other} is not one of dm_layout_g1, _g2 and _g4"))),
+        other => Err(layout.error(format!(
+            "layout model {other} is not one of dm_layout_g1, _g2 and _g4"
+        ))),
     }
 }
 

@@ -27,7 +27,11 @@ pub(super) struct Lexeme {
 
 impl Lexeme {
     pub(super) fn error(&self, problem: impl Into<String>) -> ParamError {
-        ParamError { file: self.file.to_string(), line: self.line, problem: problem.into() }
+        ParamError {
+            file: self.file.to_string(),
+            line: self.line,
+            problem: problem.into(),
+        }
     }
 
     /// The token as a message shows it.
@@ -66,22 +70,40 @@ pub(super) fn join(from: &str, name: &str) -> String {
 impl<'a> Lexer<'a> {
     pub(super) fn new(file: &str, text: &[u8], sources: &'a Sources<'a>) -> Lexer<'a> {
         let file: Rc<str> = file.into();
-        let text = Text { file: file.clone(), bytes: text.to_vec(), at: 0, line: 1 };
-        Lexer { read: text.bytes.len(), stack: vec![text], sources, last: (file, 1) }
+        let text = Text {
+            file: file.clone(),
+            bytes: text.to_vec(),
+            at: 0,
+            line: 1,
+        };
+        Lexer {
+            read: text.bytes.len(),
+            stack: vec![text],
+            sources,
+            last: (file, 1),
+        }
     }
 
     pub(super) fn next(&mut self) -> Result<Lexeme, ParamError> {
         loop {
             let Some(text) = self.stack.last_mut() else {
                 let (file, line) = self.last.clone();
-                return Ok(Lexeme { token: Token::End, file, line });
+                return Ok(Lexeme {
+                    token: Token::End,
+                    file,
+                    line,
+                });
             };
             let Some(token) = text.token() else {
                 self.last = (text.file.clone(), text.line);
                 self.stack.pop();
                 continue;
             };
-            let lexeme = Lexeme { token, file: text.file.clone(), line: text.line };
+            let lexeme = Lexeme {
+                token,
+                file: text.file.clone(),
+                line: text.line,
+            };
             if lexeme.token != Token::Word("source".to_string()) {
                 return Ok(lexeme);
             }
@@ -95,17 +117,25 @@ impl<'a> Lexer<'a> {
     fn include(&mut self, at: &Lexeme, name: &str) -> Result<(), ParamError> {
         let path = join(&at.file, name);
         if self.stack.len() >= DEPTH_MAX {
-            return Err(at.error(format!("files include each other more than {DEPTH_MAX} deep")));
+            return Err(at.error(format!(
+                "files include each other more than {DEPTH_MAX} deep"
+            )));
         }
         if self.stack.iter().any(|text| *text.file == *path) {
             return Err(at.error(format!("{path} includes itself")));
         }
-        let bytes = (self.sources)(&path).map_err(|why| at.error(format!("source {path}: {why}")))?;
+        let bytes =
+            (self.sources)(&path).map_err(|why| at.error(format!("source {path}: {why}")))?;
         self.read = self.read.saturating_add(bytes.len());
         if self.read > TEXT_MAX {
             return Err(at.error(format!("the included files exceed {TEXT_MAX} bytes")));
         }
-        self.stack.push(Text { file: path.into(), bytes, at: 0, line: 1 });
+        self.stack.push(Text {
+            file: path.into(),
+            bytes,
+            at: 0,
+            line: 1,
+        });
         Ok(())
     }
 }
@@ -128,7 +158,10 @@ impl Text {
                 }
                 b'"' => {
                     let rest = &self.bytes[self.at + 1..];
-                    let len = rest.iter().position(|b| b"\"\n".contains(b)).unwrap_or(rest.len());
+                    let len = rest
+                        .iter()
+                        .position(|b| b"\"\n".contains(b))
+                        .unwrap_or(rest.len());
                     let word = String::from_utf8_lossy(&rest[..len]).into_owned();
                     self.at += 1 + len + usize::from(rest.get(len) == Some(&b'"'));
                     return Some(Token::Word(word));

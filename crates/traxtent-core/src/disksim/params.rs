@@ -134,8 +134,14 @@ impl Document {
     pub fn parse(file: &str, text: &[u8], sources: &Sources<'_>) -> Result<Document, ParamError> {
         let mut lexer = Lexer::new(file, text, sources);
         let next = lexer.next()?;
-        let mut parser = Parser { lexer, next, depth: 0 };
-        let mut document = Document { entries: Vec::new() };
+        let mut parser = Parser {
+            lexer,
+            next,
+            depth: 0,
+        };
+        let mut document = Document {
+            entries: Vec::new(),
+        };
         while parser.next.token != Token::End {
             let entry = parser.entry(&document)?;
             document.entries.push(entry);
@@ -153,14 +159,19 @@ impl Document {
 
     /// The block of that name.
     pub fn block(&self, name: &str) -> Option<&Rc<Block>> {
-        self.blocks().find(|block| block.name.as_deref() == Some(name))
+        self.blocks()
+            .find(|block| block.name.as_deref() == Some(name))
     }
 }
 
 impl Node {
     /// An error about this value.
     pub fn error(&self, problem: impl Into<String>) -> ParamError {
-        ParamError { file: self.file.to_string(), line: self.line, problem: problem.into() }
+        ParamError {
+            file: self.file.to_string(),
+            line: self.line,
+            problem: problem.into(),
+        }
     }
 
     /// A whole number.
@@ -236,7 +247,11 @@ impl Value {
 impl Block {
     /// An error about this block.
     pub fn error(&self, problem: impl Into<String>) -> ParamError {
-        ParamError { file: self.file.to_string(), line: self.line, problem: problem.into() }
+        ParamError {
+            file: self.file.to_string(),
+            line: self.line,
+            problem: problem.into(),
+        }
     }
 
     /// The value of a key, which counts as used from now on.
@@ -251,7 +266,8 @@ impl Block {
     /// # Errors
     /// If it is not.
     pub fn need(&self, key: &str) -> Result<&Node, ParamError> {
-        self.get(key).ok_or_else(|| self.error(format!("{} lacks \"{key}\"", self.kind)))
+        self.get(key)
+            .ok_or_else(|| self.error(format!("{} lacks \"{key}\"", self.kind)))
     }
 
     /// A whole number, if the key is there.
@@ -259,7 +275,9 @@ impl Block {
     /// # Errors
     /// If the value is something else.
     pub fn get_int(&self, key: &str) -> Result<Option<i64>, ParamError> {
-        self.get(key).map(|node| in_key(key, node.int())).transpose()
+        self.get(key)
+            .map(|node| in_key(key, node.int()))
+            .transpose()
     }
 
     /// A number, if the key is there.
@@ -267,7 +285,9 @@ impl Block {
     /// # Errors
     /// If the value is something else.
     pub fn get_f64(&self, key: &str) -> Result<Option<f64>, ParamError> {
-        self.get(key).map(|node| in_key(key, node.f64())).transpose()
+        self.get(key)
+            .map(|node| in_key(key, node.f64()))
+            .transpose()
     }
 
     /// A word, if the key is there.
@@ -275,7 +295,9 @@ impl Block {
     /// # Errors
     /// If the value is something else.
     pub fn get_str(&self, key: &str) -> Result<Option<&str>, ParamError> {
-        self.get(key).map(|node| in_key(key, node.str())).transpose()
+        self.get(key)
+            .map(|node| in_key(key, node.str()))
+            .transpose()
     }
 
     /// A list, if the key is there.
@@ -283,7 +305,9 @@ impl Block {
     /// # Errors
     /// If the value is something else.
     pub fn get_list(&self, key: &str) -> Result<Option<&[Node]>, ParamError> {
-        self.get(key).map(|node| in_key(key, node.list())).transpose()
+        self.get(key)
+            .map(|node| in_key(key, node.list()))
+            .transpose()
     }
 
     /// A block, if the key is there.
@@ -291,23 +315,34 @@ impl Block {
     /// # Errors
     /// If the value is something else.
     pub fn get_block(&self, key: &str) -> Result<Option<&Rc<Block>>, ParamError> {
-        self.get(key).map(|node| in_key(key, node.block())).transpose()
+        self.get(key)
+            .map(|node| in_key(key, node.block()))
+            .transpose()
     }
 
     /// A whole number within bounds, if the key is there.
     ///
     /// # Errors
     /// If the value is something else.
-    pub fn get_bounded<T: TryFrom<i64>>(&self, key: &str, min: T, max: T) -> Result<Option<T>, ParamError>
+    pub fn get_bounded<T: TryFrom<i64>>(
+        &self,
+        key: &str,
+        min: T,
+        max: T,
+    ) -> Result<Option<T>, ParamError>
     where
         i64: From<T>,
     {
         let (min, max) = (i64::from(min), i64::from(max));
-        let Some(value) = self.get_int(key)? else { return Ok(None) };
+        let Some(value) = self.get_int(key)? else {
+            return Ok(None);
+        };
         let fits = (min..=max).contains(&value);
         match T::try_from(value) {
             Ok(value) if fits => Ok(Some(value)),
-            _ => Err(self.need(key)?.error(format!("{key}: {value} is not in {min}..={max}"))),
+            _ => Err(self
+                .need(key)?
+                .error(format!("{key}: {value} is not in {min}..={max}"))),
         }
     }
 
@@ -330,7 +365,9 @@ impl Block {
 
     /// The keys and values, without marking them used.
     pub fn params(&self) -> impl Iterator<Item = (&str, &Node)> {
-        self.params.iter().map(|param| (param.key.as_str(), &*param.node))
+        self.params
+            .iter()
+            .map(|param| (param.key.as_str(), &*param.node))
     }
 
     /// The parameters nobody asked for, here and in the blocks that somebody did ask for.
@@ -368,7 +405,10 @@ impl Block {
 
 /// Puts the key in front of a message.
 fn in_key<T>(key: &str, result: Result<T, ParamError>) -> Result<T, ParamError> {
-    result.map_err(|e| ParamError { problem: format!("{key}: {}", e.problem), ..e })
+    result.map_err(|e| ParamError {
+        problem: format!("{key}: {}", e.problem),
+        ..e
+    })
 }
 
 struct Parser<'a> {
@@ -391,7 +431,9 @@ impl Parser<'_> {
             return self.take();
         }
         let wanted = char::from(mark);
-        Err(self.next.error(format!("expected \"{wanted}\", found {}", self.next.show())))
+        Err(self
+            .next
+            .error(format!("expected \"{wanted}\", found {}", self.next.show())))
     }
 
     fn word(&mut self, what: &str) -> Result<(String, Lexeme), ParamError> {
@@ -407,13 +449,20 @@ impl Parser<'_> {
         if first == "instantiate" {
             self.expect(b'[')?;
             let list = self.list()?;
-            let names = list.iter().map(|node| node.str().map(str::to_string)).collect::<Result<_, _>>()?;
+            let names = list
+                .iter()
+                .map(|node| node.str().map(str::to_string))
+                .collect::<Result<_, _>>()?;
             let (keyword, as_at) = self.word("\"as\"")?;
             if keyword != "as" {
                 return Err(as_at.error(format!("expected \"as\", found \"{keyword}\"")));
             }
             let (of, _) = self.word("the name of a block")?;
-            return Ok(Entry::Instances { names, of, line: at.line });
+            return Ok(Entry::Instances {
+                names,
+                of,
+                line: at.line,
+            });
         }
         if first == "topology" {
             let (kind, at) = self.word("the kind of a device")?;
@@ -426,7 +475,10 @@ impl Parser<'_> {
             block.kind = parent.kind.clone();
             for param in &parent.params {
                 if !block.params.iter().any(|own| own.key == param.key) {
-                    block.params.push(Param { used: Cell::new(false), ..param.clone() });
+                    block.params.push(Param {
+                        used: Cell::new(false),
+                        ..param.clone()
+                    });
                 }
             }
         }
@@ -434,9 +486,19 @@ impl Parser<'_> {
     }
 
     /// A block's parameters, from behind the opening brace.
-    fn block(&mut self, kind: String, name: Option<String>, at: &Lexeme) -> Result<Block, ParamError> {
-        let mut block =
-            Block { kind, name, file: at.file.clone(), line: at.line, params: Vec::new() };
+    fn block(
+        &mut self,
+        kind: String,
+        name: Option<String>,
+        at: &Lexeme,
+    ) -> Result<Block, ParamError> {
+        let mut block = Block {
+            kind,
+            name,
+            file: at.file.clone(),
+            line: at.line,
+            params: Vec::new(),
+        };
         let mut keys_seen = std::collections::HashSet::new();
         self.enter(at)?;
         while !self.is(b'}') {
@@ -448,7 +510,11 @@ impl Parser<'_> {
                 if !keys_seen.insert(key.clone()) {
                     return Err(at.error(format!("\"{key}\" is given twice")));
                 }
-                block.params.push(Param { key, node: node.clone(), used: Cell::new(false) });
+                block.params.push(Param {
+                    key,
+                    node: node.clone(),
+                    used: Cell::new(false),
+                });
             }
             if !self.is(b'}') {
                 self.expect(b',')?;
@@ -464,7 +530,10 @@ impl Parser<'_> {
         if self.is(b'[') {
             self.take()?;
             let list = self.list()?;
-            return list.iter().map(|node| node.str().map(str::to_string)).collect();
+            return list
+                .iter()
+                .map(|node| node.str().map(str::to_string))
+                .collect();
         }
         let (mut key, _) = self.word("a key or \"}\"")?;
         while let Token::Word(word) = &self.next.token {
@@ -481,7 +550,11 @@ impl Parser<'_> {
             self.enter(&at)?;
             let list = self.list()?;
             self.depth -= 1;
-            return Ok(Node { value: Value::List(list), file: at.file, line: at.line });
+            return Ok(Node {
+                value: Value::List(list),
+                file: at.file,
+                line: at.line,
+            });
         }
         let (word, at) = self.word("a value")?;
         self.value_from(word, at)
@@ -503,12 +576,20 @@ impl Parser<'_> {
                 self.enter(&at)?;
                 let children = self.list()?;
                 self.depth -= 1;
-                Value::Device { kind: word, name, children }
+                Value::Device {
+                    kind: word,
+                    name,
+                    children,
+                }
             }
         } else {
             scalar(word)
         };
-        Ok(Node { value, file: at.file, line: at.line })
+        Ok(Node {
+            value,
+            file: at.file,
+            line: at.line,
+        })
     }
 
     /// The items of a list, from behind the opening bracket.
@@ -521,7 +602,10 @@ impl Parser<'_> {
                 let (last, at) = self.word("the last name of a range")?;
                 let first = node.str()?;
                 for name in names(first, &last).map_err(|problem| at.error(problem))? {
-                    out.push(Node { value: Value::Str(name), ..node.clone() });
+                    out.push(Node {
+                        value: Value::Str(name),
+                        ..node.clone()
+                    });
                 }
             } else {
                 out.push(node);
@@ -549,7 +633,11 @@ fn scalar(word: String) -> Value {
     if let Some(hex) = digits.strip_prefix("0x")
         && let Ok(value) = i64::from_str_radix(hex, 16)
     {
-        return Value::Int(if digits.len() < word.len() { -value } else { value });
+        return Value::Int(if digits.len() < word.len() {
+            -value
+        } else {
+            value
+        });
     }
     if digits.starts_with(|c: char| c.is_ascii_digit()) {
         if let Ok(value) = word.parse() {
@@ -576,7 +664,9 @@ fn names(first: &str, last: &str) -> Result<impl Iterator<Item = String>, String
         return Err(bad());
     }
     if to - from >= RANGE_MAX {
-        return Err(format!("\"{first} .. {last}\" stands for more than {RANGE_MAX} names"));
+        return Err(format!(
+            "\"{first} .. {last}\" stands for more than {RANGE_MAX} names"
+        ));
     }
     Ok((from..=to).map(move |i| format!("{stem}{i}")))
 }

@@ -28,7 +28,11 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
     let mut announced = None;
     let mut last_line = 1;
     for (line, row) in (1..).zip(text.lines()) {
-        let error = |problem: String| ParamError { file: file.to_string(), line, problem };
+        let error = |problem: String| ParamError {
+            file: file.to_string(),
+            line,
+            problem,
+        };
         let row = row.trim();
         last_line = line;
         if row.is_empty() || row.starts_with('#') {
@@ -36,14 +40,17 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
         }
         if let Some(count) = row.strip_prefix("Seek distances measured:") {
             let count = count.trim();
-            let count = count.parse::<usize>().map_err(|_| error(format!("\"{count}\" is not a count")))?;
+            let count = count
+                .parse::<usize>()
+                .map_err(|_| error(format!("\"{count}\" is not a count")))?;
             announced = Some(count);
             continue;
         }
         let mut fields = row.split(',').map(str::trim);
         let distance = fields.next().unwrap_or_default();
-        let distance =
-            distance.parse::<u32>().map_err(|_| error(format!("\"{distance}\" is not a seek distance")))?;
+        let distance = distance
+            .parse::<u32>()
+            .map_err(|_| error(format!("\"{distance}\" is not a seek distance")))?;
         let times = fields
             .map(|field| match field.parse::<f64>() {
                 Ok(ms) if (0.0..1e6).contains(&ms) => Ok(ms),
@@ -53,18 +60,37 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
         let (read_ms, write_ms) = match times[..] {
             [read] | [read, _] => (read, None),
             [read, _, write] => (read, Some(write)),
-            _ => return Err(error(format!("{} columns, but a row has two to four", times.len() + 1))),
+            _ => {
+                return Err(error(format!(
+                    "{} columns, but a row has two to four",
+                    times.len() + 1
+                )));
+            }
         };
-        if points.last().is_some_and(|before| before.distance >= distance) {
-            return Err(error(format!("distance {distance} does not exceed the one before")));
+        if points
+            .last()
+            .is_some_and(|before| before.distance >= distance)
+        {
+            return Err(error(format!(
+                "distance {distance} does not exceed the one before"
+            )));
         }
-        points.push(SeekPoint { distance, read_ms, write_ms });
+        points.push(SeekPoint {
+            distance,
+            read_ms,
+            write_ms,
+        });
     }
-    let short = |problem: String| ParamError { file: file.to_string(), line: last_line, problem };
+    let short = |problem: String| ParamError {
+        file: file.to_string(),
+        line: last_line,
+        problem,
+    };
     match announced {
-        Some(count) if count > points.len() => {
-            Err(short(format!("{} seeks are given, {count} are announced", points.len())))
-        }
+        Some(count) if count > points.len() => Err(short(format!(
+            "{} seeks are given, {count} are announced",
+            points.len()
+        ))),
         _ if points.is_empty() => Err(short("there are no seeks".to_string())),
         _ => Ok(points),
     }

@@ -60,7 +60,9 @@ pub(super) fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
 impl Builder<'_> {
     /// LBNs that the drive may still take.
     fn room(&self) -> u64 {
-        self.spec.capacity_sectors.map_or(u64::MAX, |capacity| capacity - self.sectors)
+        self.spec
+            .capacity_sectors
+            .map_or(u64::MAX, |capacity| capacity - self.sectors)
     }
 
     /// Adds a drawn area, of which the first `reserved` sectors are not for LBNs.
@@ -69,7 +71,11 @@ impl Builder<'_> {
         self.drawn.blank.extend(drawn.blank);
         let sectors = self.tree.node(node).sectors;
         let from = reserved.min(sectors);
-        let keep = from..from + self.room().min(sectors - from).min(most.unwrap_or(u64::MAX));
+        let keep = from..from
+            + self
+                .room()
+                .min(sectors - from)
+                .min(most.unwrap_or(u64::MAX));
         let first = self.sectors;
         self.sectors += keep.end - keep.start;
         cut(&mut self.tree, node, keep, &mut self.drawn);
@@ -83,10 +89,14 @@ impl Builder<'_> {
         let (tracks, per_cylinder) = (ordered.tracks(), slots.len() as u64);
         let sparing = self.spec.sparing;
         let head_first = ordered.order.is_head_first();
-        let (mut region, mut spares, mut spare_tracks, mut trim) = (tracks, u64::from(zone.spares), 0, 0);
+        let (mut region, mut spares, mut spare_tracks, mut trim) =
+            (tracks, u64::from(zone.spares), 0, 0);
         match sparing {
             Sparing::None | Sparing::SectorsAtDriveEnd if zone.spares > 0 => {
-                let problem = format!("{} spares, but the sparing scheme keeps none in a zone", zone.spares);
+                let problem = format!(
+                    "{} spares, but the sparing scheme keeps none in a zone",
+                    zone.spares
+                );
                 return Err(GeometryError::inconsistent(name, problem));
             }
             Sparing::None | Sparing::SectorsAtDriveEnd => {}
@@ -102,7 +112,12 @@ impl Builder<'_> {
                     let problem = "this sparing scheme needs sparing_range_cylinders";
                     return Err(GeometryError::inconsistent("geometry", problem));
                 };
-                check("geometry", "sparing_range_cylinders", range, 1..=CYLINDERS_MAX)?;
+                check(
+                    "geometry",
+                    "sparing_range_cylinders",
+                    range,
+                    1..=CYLINDERS_MAX,
+                )?;
                 region = per_cylinder * u64::from(range);
             }
             Sparing::SectorsPerCylinder
@@ -112,14 +127,27 @@ impl Builder<'_> {
         }
         let per_region = slots.iter().map(|&s| u64::from(s)).sum::<u64>() * (region / per_cylinder);
         let least = u64::from(*slots.iter().min().expect("a zone has a surface"));
-        let spares_max = if trim > 0 { least - 1 } else if spare_tracks > 0 { tracks } else { per_region };
+        let spares_max = if trim > 0 {
+            least - 1
+        } else if spare_tracks > 0 {
+            tracks
+        } else {
+            per_region
+        };
         check(&name, "spares", u64::from(zone.spares), 0..=spares_max)?;
 
         let full = ordered.build(&mut self.tree, |surface| slots[surface]);
-        let trimmed =
-            if trim > 0 { ordered.build(&mut self.tree, |surface| slots[surface] - trim) } else { full };
+        let trimmed = if trim > 0 {
+            ordered.build(&mut self.tree, |surface| slots[surface] - trim)
+        } else {
+            full
+        };
         let by_track = sparing == Sparing::TracksPerZone;
-        let (moved, taken) = if by_track { self.moved_tracks(&name, zone, tracks)? } else { Default::default() };
+        let (moved, taken) = if by_track {
+            self.moved_tracks(&name, zone, tracks)?
+        } else {
+            Default::default()
+        };
         let area = Area {
             bad: self.bad(&name, full, zone.slips.iter().map(|&at| (at, 1)), by_track)?,
             name,
@@ -143,7 +171,12 @@ impl Builder<'_> {
             self.remap_sectors(&area.name, zone, full)?;
         }
         let fits: u64 = drawn.mapped.iter().map(|b| b.sectors * b.repeat).sum();
-        check(&area.name, "reserved_sectors", zone.reserved_sectors, 0..=fits)?;
+        check(
+            &area.name,
+            "reserved_sectors",
+            zone.reserved_sectors,
+            0..=fits,
+        )?;
         if let Some(lbns) = zone.lbns {
             check(&area.name, "lbns", lbns, 0..=fits - zone.reserved_sectors)?;
         }
@@ -161,24 +194,47 @@ impl Builder<'_> {
 
     /// Checks a zone's own numbers; returns the sectors around the tracks of each surface.
     fn check_zone(&self, name: &str, zone: &ZoneSpec) -> Result<Vec<u32>, GeometryError> {
-        check(name, "last_cylinder", zone.last_cylinder, 0..=self.spec.cylinders - 1)?;
-        check(name, "first_cylinder", zone.first_cylinder, 0..=zone.last_cylinder)?;
+        check(
+            name,
+            "last_cylinder",
+            zone.last_cylinder,
+            0..=self.spec.cylinders - 1,
+        )?;
+        check(
+            name,
+            "first_cylinder",
+            zone.first_cylinder,
+            0..=zone.last_cylinder,
+        )?;
         if let Some(surface) = zone.surface {
             check(name, "surface", surface, 0..=self.spec.surfaces - 1)?;
         }
-        let surfaces = if zone.surface.is_some() { 1 } else { usize::from(self.spec.surfaces) };
+        let surfaces = if zone.surface.is_some() {
+            1
+        } else {
+            usize::from(self.spec.surfaces)
+        };
         let slots = match &zone.sectors_per_track {
             PerSurface::Same(slots) => vec![*slots; surfaces],
             PerSurface::Each(slots) if slots.len() == surfaces => slots.clone(),
             PerSurface::Each(slots) => {
-                let problem = format!("sectors_per_track lists {} surfaces of {surfaces}", slots.len());
+                let problem = format!(
+                    "sectors_per_track lists {} surfaces of {surfaces}",
+                    slots.len()
+                );
                 return Err(GeometryError::inconsistent(name, problem));
             }
         };
         for &slots in &slots {
             check(name, "sectors_per_track", slots, 1..=SLOTS_MAX)?;
         }
-        let skews = [Some(zone.track_skew), Some(zone.cylinder_skew), Some(zone.first_angle), zone.turn_skew, zone.group_skew];
+        let skews = [
+            Some(zone.track_skew),
+            Some(zone.cylinder_skew),
+            Some(zone.first_angle),
+            zone.turn_skew,
+            zone.group_skew,
+        ];
         if skews.into_iter().flatten().any(|skew| !skew.is_usable()) {
             let problem = "a skew or first_angle is not a number of at most a billion";
             return Err(GeometryError::inconsistent(name, problem));
@@ -245,18 +301,31 @@ impl Builder<'_> {
         let mut bad = Vec::new();
         let mut least = 0;
         for (mut at, mut len) in slips {
-            check(name, "slips", i128::from(at), least.into()..=i128::from(end) - i128::from(len))?;
+            check(
+                name,
+                "slips",
+                i128::from(at),
+                least.into()..=i128::from(end) - i128::from(len),
+            )?;
             least = at + u64::from(len);
             if by_track {
                 let slots = self.tree.find_track(full, at).shape.slots;
-                bad.push(Bad { track: at, slot: 0, len: slots });
+                bad.push(Bad {
+                    track: at,
+                    slot: 0,
+                    len: slots,
+                });
                 continue;
             }
             while len > 0 {
                 let found = self.tree.find_sector(full, at);
                 let slot = (at - found.first) as u32;
                 let part = len.min(found.shape.sectors - slot);
-                bad.push(Bad { track: found.index, slot: found.shape.begin + slot, len: part });
+                bad.push(Bad {
+                    track: found.index,
+                    slot: found.shape.begin + slot,
+                    len: part,
+                });
                 at += u64::from(part);
                 len -= part;
             }
@@ -287,7 +356,12 @@ impl Builder<'_> {
         Ok((moved, taken))
     }
 
-    fn remap_sectors(&mut self, name: &str, zone: &ZoneSpec, full: NodeId) -> Result<(), GeometryError> {
+    fn remap_sectors(
+        &mut self,
+        name: &str,
+        zone: &ZoneSpec,
+        full: NodeId,
+    ) -> Result<(), GeometryError> {
         for &(from, to) in &zone.remaps {
             let sectors = self.tree.node(full).sectors;
             check(name, "remaps", from, 0..=sectors - 1)?;
@@ -337,7 +411,12 @@ impl Builder<'_> {
                     check(&name, "cylinder", value, -bound..=bound)?;
                 }
                 for value in [branch.surface, branch.surface_step] {
-                    check(&name, "surface", value, -i32::from(SURFACES_MAX)..=SURFACES_MAX.into())?;
+                    check(
+                        &name,
+                        "surface",
+                        value,
+                        -i32::from(SURFACES_MAX)..=SURFACES_MAX.into(),
+                    )?;
                 }
                 let turns = [branch.angle_turns, branch.angle_step_turns];
                 if turns.iter().any(|t| !t.is_finite() || t.abs() > 1e6) {
@@ -360,10 +439,20 @@ impl Builder<'_> {
             let node = self.tree.add_node(out);
             let extent = self.tree.node(node).extent;
             for cylinder in [extent.cylinders.0, extent.cylinders.1] {
-                check(&name, "cylinder", cylinder, -(CYLINDERS_MAX as i32)..=CYLINDERS_MAX as i32)?;
+                check(
+                    &name,
+                    "cylinder",
+                    cylinder,
+                    -(CYLINDERS_MAX as i32)..=CYLINDERS_MAX as i32,
+                )?;
             }
             for surface in [extent.surfaces.0, extent.surfaces.1] {
-                check(&name, "surface", surface, -i32::from(SURFACES_MAX)..=SURFACES_MAX.into())?;
+                check(
+                    &name,
+                    "surface",
+                    surface,
+                    -i32::from(SURFACES_MAX)..=SURFACES_MAX.into(),
+                )?;
             }
             nodes.push(node);
         }
@@ -373,7 +462,12 @@ impl Builder<'_> {
         overlap::check_tree(self.spec, &self.tree, root)?;
         let area = Area {
             name: "tree".to_string(),
-            bad: self.bad("tree", root, spec.slips.iter().map(|s| (s.position, s.sectors)), false)?,
+            bad: self.bad(
+                "tree",
+                root,
+                spec.slips.iter().map(|s| (s.position, s.sectors)),
+                false,
+            )?,
             full: root,
             trimmed: root,
             region: self.tree.node(root).tracks,
@@ -386,7 +480,12 @@ impl Builder<'_> {
             moved: BTreeMap::new(),
             taken: BTreeSet::new(),
         };
-        let starts: Vec<_> = self.tree.of(root).iter().map(|b| (b.sector, self.tree.extent(b), b.track)).collect();
+        let starts: Vec<_> = self
+            .tree
+            .of(root)
+            .iter()
+            .map(|b| (b.sector, self.tree.extent(b), b.track))
+            .collect();
         let drawn = area.draw(&mut self.tree)?;
         self.add(drawn, 0, None);
         self.irregular_zones(&area, &starts);
@@ -405,7 +504,10 @@ impl Builder<'_> {
             }
             position - lost
         };
-        let mut firsts: Vec<u64> = starts.iter().map(|s| lbn_of(&self.tree, s.0).min(self.sectors)).collect();
+        let mut firsts: Vec<u64> = starts
+            .iter()
+            .map(|s| lbn_of(&self.tree, s.0).min(self.sectors))
+            .collect();
         firsts.push(self.sectors);
         for (i, (_, extent, track)) in starts.iter().enumerate() {
             let one = extent.surfaces.0 == extent.surfaces.1;
@@ -428,7 +530,12 @@ impl Builder<'_> {
         total: u64,
         out: &mut Vec<Branch>,
     ) -> Result<(), GeometryError> {
-        check(name, "total_sectors", total, 1..=branch.sectors * branch.repeat)?;
+        check(
+            name,
+            "total_sectors",
+            total,
+            1..=branch.sectors * branch.repeat,
+        )?;
         let node = self.tree.add_node(vec![branch]);
         let mut drawn = Drawn::default();
         cut(&mut self.tree, node, 0..total, &mut drawn);
@@ -438,7 +545,10 @@ impl Builder<'_> {
 
     fn finish(mut self) -> Result<Geometry, GeometryError> {
         if self.sectors == 0 {
-            return Err(GeometryError::inconsistent("geometry", "the drive holds no LBN"));
+            return Err(GeometryError::inconsistent(
+                "geometry",
+                "the drive holds no LBN",
+            ));
         }
         if let Some(capacity) = self.spec.capacity_sectors
             && capacity > self.sectors
@@ -482,7 +592,12 @@ fn collect_moved(
     for (number, moved) in spec.moved.iter().enumerate() {
         let name = format!("moved {number}");
         check(&name, "lbn", moved.lbn, 0..=geometry.capacity - 1)?;
-        check(&name, "sectors", u64::from(moved.sectors), 1..=geometry.capacity - moved.lbn)?;
+        check(
+            &name,
+            "sectors",
+            u64::from(moved.sectors),
+            1..=geometry.capacity - moved.lbn,
+        )?;
         count += u64::from(moved.sectors);
         check(&name, "sectors", count, 0..=MOVED_MAX)?;
         for i in 0..moved.sectors {
@@ -492,8 +607,14 @@ fn collect_moved(
                 slot: moved.slot.saturating_add(i),
             };
             let lbn = moved.lbn + u64::from(i);
-            if wanted.insert(lbn, (name.clone(), place, moved.slots)).is_some() {
-                return Err(GeometryError::inconsistent(name, format!("LBN {lbn} is moved twice")));
+            if wanted
+                .insert(lbn, (name.clone(), place, moved.slots))
+                .is_some()
+            {
+                return Err(GeometryError::inconsistent(
+                    name,
+                    format!("LBN {lbn} is moved twice"),
+                ));
             }
         }
     }
@@ -524,7 +645,12 @@ fn collect_moved(
         check(name, "surface", place.surface.0, 0..=spec.surfaces - 1)?;
         check(name, "slots", slots, 1..=SLOTS_MAX)?;
         check(name, "slot", place.slot, 0..=slots - 1)?;
-        out.push(Moved { lbn, place: *place, slots, origin });
+        out.push(Moved {
+            lbn,
+            place: *place,
+            slots,
+            origin,
+        });
     }
     Ok(out)
 }

@@ -53,8 +53,15 @@ impl Geometry {
             };
             let first_lbn = lbn;
             lbn = Lbn(lbn.0 + u64::from(sectors));
-            let Track { cylinder, surface, .. } = at;
-            Some(Run { first_lbn, sectors: sectors.into(), cylinder, surface })
+            let Track {
+                cylinder, surface, ..
+            } = at;
+            Some(Run {
+                first_lbn,
+                sectors: sectors.into(),
+                cylinder,
+                surface,
+            })
         })
     }
 }
@@ -67,7 +74,12 @@ pub fn write_csv(geometry: &Geometry, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     writeln!(out, "first_lbn,sectors,cylinder,head")?;
     for run in geometry.lbn_runs() {
-        let Run { first_lbn, sectors, cylinder, surface } = run;
+        let Run {
+            first_lbn,
+            sectors,
+            cylinder,
+            surface,
+        } = run;
         writeln!(out, "{first_lbn},{sectors},{cylinder},{surface}")?;
     }
     out.flush()

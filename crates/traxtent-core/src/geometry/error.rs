@@ -48,7 +48,11 @@ pub(super) fn check<T: Into<i128> + Copy>(
     value: T,
     bounds: RangeInclusive<T>,
 ) -> Result<(), GeometryError> {
-    let (value, min, max) = (value.into(), (*bounds.start()).into(), (*bounds.end()).into());
+    let (value, min, max) = (
+        value.into(),
+        (*bounds.start()).into(),
+        (*bounds.end()).into(),
+    );
     if (min..=max).contains(&value) {
         Ok(())
     } else {

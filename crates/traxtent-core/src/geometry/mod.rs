@@ -109,7 +109,11 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cylinder {}, surface {}, slot {}", self.cylinder, self.surface, self.slot)
+        write!(
+            f,
+            "cylinder {}, surface {}, slot {}",
+            self.cylinder, self.surface, self.slot
+        )
     }
 }
 
@@ -255,7 +259,11 @@ impl Geometry {
     /// If `lbn` is beyond the drive's end.
     #[inline]
     pub fn piece(&self, lbn: Lbn, max_sectors: u32) -> Piece {
-        assert!(lbn.0 < self.capacity, "LBN {lbn} is beyond the end, {}", self.capacity);
+        assert!(
+            lbn.0 < self.capacity,
+            "LBN {lbn} is beyond the end, {}",
+            self.capacity
+        );
         let found = self.tree.find_sector(self.root, lbn.0);
         let track = track(&found);
         let k = (lbn.0 - found.first) as u32;
@@ -271,14 +279,26 @@ impl Geometry {
         }
         let first_slot = found.shape.slot(k, &self.tree.gaps);
         let last_slot = found.shape.slot(k + sectors - 1, &self.tree.gaps);
-        Piece { track, lbn, sectors, first_slot, slots: last_slot + 1 - first_slot }
+        Piece {
+            track,
+            lbn,
+            sectors,
+            first_slot,
+            slots: last_slot + 1 - first_slot,
+        }
     }
 
     /// Where an LBN is kept.
     pub fn locate(&self, lbn: Lbn) -> Option<Place> {
         let piece = (lbn.0 < self.capacity).then(|| self.piece(lbn, 1))?;
-        let Track { cylinder, surface, .. } = piece.track;
-        Some(Place { cylinder, surface, slot: piece.first_slot })
+        let Track {
+            cylinder, surface, ..
+        } = piece.track;
+        Some(Place {
+            cylinder,
+            surface,
+            slot: piece.first_slot,
+        })
     }
 
     /// What a physical sector holds: the inverse of [`Geometry::locate`].
@@ -292,7 +312,11 @@ impl Geometry {
         if let Ok(i) = self.moved_in.binary_search_by_key(&place, |m| m.0) {
             return Occupant::Lbn(Lbn(self.moved[self.moved_in[i].1 as usize].lbn));
         }
-        if let Occupant::Lbn(_) = at_home { Occupant::Bad } else { at_home }
+        if let Occupant::Lbn(_) = at_home {
+            Occupant::Bad
+        } else {
+            at_home
+        }
     }
 
     /// The angle at which a slot of a track begins.
@@ -305,20 +329,37 @@ impl Geometry {
     pub fn defects(&self) -> impl Iterator<Item = Defect> {
         let slipped = [self.root, self.blanks].into_iter().flat_map(|root| {
             self.tree.bad_tracks(root).flat_map(|found| {
-                let Track { cylinder, surface, .. } = track(&found);
-                found.shape.bad(&self.tree.gaps).map(move |(slot, slots)| Defect {
-                    place: Place { cylinder, surface, slot },
-                    slots,
-                    remedy: Remedy::Slipped,
-                })
+                let Track {
+                    cylinder, surface, ..
+                } = track(&found);
+                found
+                    .shape
+                    .bad(&self.tree.gaps)
+                    .map(move |(slot, slots)| Defect {
+                        place: Place {
+                            cylinder,
+                            surface,
+                            slot,
+                        },
+                        slots,
+                        remedy: Remedy::Slipped,
+                    })
             })
         });
         let remapped = self.moved.iter().map(|moved| {
             let found = self.tree.find_sector(self.root, moved.lbn);
-            let Track { cylinder, surface, .. } = track(&found);
-            let slot = found.shape.slot((moved.lbn - found.first) as u32, &self.tree.gaps);
+            let Track {
+                cylinder, surface, ..
+            } = track(&found);
+            let slot = found
+                .shape
+                .slot((moved.lbn - found.first) as u32, &self.tree.gaps);
             Defect {
-                place: Place { cylinder, surface, slot },
+                place: Place {
+                    cylinder,
+                    surface,
+                    slot,
+                },
                 slots: 1,
                 remedy: Remedy::Remapped(Lbn(moved.lbn), moved.place),
             }
@@ -333,7 +374,8 @@ impl Geometry {
 
     /// What a physical sector would hold if no LBN were moved.
     fn home(&self, place: Place) -> Occupant {
-        let (Ok(cylinder), surface) = (i32::try_from(place.cylinder.0), i32::from(place.surface.0)) else {
+        let (Ok(cylinder), surface) = (i32::try_from(place.cylinder.0), i32::from(place.surface.0))
+        else {
             return Occupant::NoSuchPlace;
         };
         let mut answer = Occupant::NoSuchPlace;
@@ -385,7 +427,13 @@ impl Moved {
             origin: self.origin,
             ..home
         };
-        Piece { track, lbn: Lbn(self.lbn), sectors: 1, first_slot: self.place.slot, slots: 1 }
+        Piece {
+            track,
+            lbn: Lbn(self.lbn),
+            sectors: 1,
+            first_slot: self.place.slot,
+            slots: 1,
+        }
     }
 }
 

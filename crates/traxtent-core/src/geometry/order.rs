@@ -46,7 +46,11 @@ impl Ordered<'_> {
     /// After how many tracks the pattern repeats.
     pub(super) fn period(&self) -> u64 {
         let group = u64::from(self.width) * self.slots.len() as u64;
-        if self.order.alternates_surface() || self.order.alternates_seek() { 2 * group } else { group }
+        if self.order.alternates_surface() || self.order.alternates_seek() {
+            2 * group
+        } else {
+            group
+        }
     }
 
     /// Builds the tree; `used` says how many sectors of a surface's tracks count.
@@ -54,8 +58,15 @@ impl Ordered<'_> {
         let groups = self.cylinders / self.width;
         let rest = self.cylinders % self.width;
         // Two groups and the first track after them tell the step of the period.
-        let per_period = if self.period() > u64::from(self.width) * self.slots.len() as u64 { 2 } else { 1 };
-        let mut pen = Pen { angle: Angle::ZERO, branches: Vec::new() };
+        let per_period = if self.period() > u64::from(self.width) * self.slots.len() as u64 {
+            2
+        } else {
+            1
+        };
+        let mut pen = Pen {
+            angle: Angle::ZERO,
+            branches: Vec::new(),
+        };
         let mut out = Vec::new();
         let periods = groups / per_period;
         if periods > 0 {
@@ -65,7 +76,11 @@ impl Ordered<'_> {
                 self.group(tree, group, self.width, &used, &mut pen);
             }
             let node = tree.add_node(std::mem::take(&mut pen.branches));
-            let step = Spot::new((per_period * self.width) as i32, 0, pen.next(self, per_period) - first);
+            let step = Spot::new(
+                (per_period * self.width) as i32,
+                0,
+                pen.next(self, per_period) - first,
+            );
             out.push(tree.branch(What::Node(node), Spot::default(), step, periods.into()));
             pen.angle = first + Angle((step.angle.0).wrapping_mul(periods.into()));
         } else {
@@ -84,12 +99,23 @@ impl Ordered<'_> {
     }
 
     /// Draws one group of `width` cylinders, whose first track begins at the pen's angle.
-    fn group(&self, tree: &mut Tree, group: u32, width: u32, used: &impl Fn(usize) -> u32, pen: &mut Pen) {
+    fn group(
+        &self,
+        tree: &mut Tree,
+        group: u32,
+        width: u32,
+        used: &impl Fn(usize) -> u32,
+        pen: &mut Pen,
+    ) {
         let surfaces = self.slots.len();
         for pass in 0..surfaces {
             let surface = self.surface_of_pass(group, pass);
             if pass > 0 {
-                let step = if self.order.is_head_first() { Step::Track } else { Step::Turn };
+                let step = if self.order.is_head_first() {
+                    Step::Track
+                } else {
+                    Step::Turn
+                };
                 pen.angle = pen.angle + self.angle(step, surface);
             }
             let outer = self.first_cylinder + group * self.width;
@@ -98,8 +124,16 @@ impl Ordered<'_> {
             } else {
                 (outer, 1)
             };
-            let shape = tree.add_shape(super::shape::Shape::plain(self.slots[surface], 0, used(surface)));
-            let at = Spot::new(start as i32, i32::from(self.first_surface) + surface as i32, pen.angle);
+            let shape = tree.add_shape(super::shape::Shape::plain(
+                self.slots[surface],
+                0,
+                used(surface),
+            ));
+            let at = Spot::new(
+                start as i32,
+                i32::from(self.first_surface) + surface as i32,
+                pen.angle,
+            );
             let step = Spot::new(way, 0, self.angle(Step::Cylinder, surface));
             let branch = tree.branch(What::Track(shape), at, step, width.into());
             pen.angle = at.plus(step, u64::from(width) - 1).angle;
@@ -128,7 +162,11 @@ impl Ordered<'_> {
     fn surface_of_pass(&self, group: u32, pass: usize) -> usize {
         let head_first = self.order.is_head_first();
         let odd = self.order.alternates_surface() && group % 2 == 1;
-        if odd != (head_first && self.backward) { self.slots.len() - 1 - pass } else { pass }
+        if odd != (head_first && self.backward) {
+            self.slots.len() - 1 - pass
+        } else {
+            pass
+        }
     }
 
     fn pass_is_backward(&self, group: u32, pass: usize) -> bool {
@@ -158,7 +196,11 @@ struct Pen {
 impl Pen {
     /// The angle at which group number `group` begins.
     fn next(&self, zone: &Ordered<'_>, group: u32) -> Angle {
-        let step = if zone.order.is_head_first() { Step::Cylinder } else { Step::Group };
+        let step = if zone.order.is_head_first() {
+            Step::Cylinder
+        } else {
+            Step::Group
+        };
         self.angle + zone.angle(step, zone.surface_of_pass(group, 0))
     }
 }

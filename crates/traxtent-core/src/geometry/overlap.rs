@@ -17,7 +17,12 @@ pub(super) fn check_zones(spec: &GeometrySpec) -> Result<(), GeometryError> {
         let zone = &spec.zones[i];
         let surfaces = match zone.surface {
             Some(surface) => {
-                check(&format!("zone {i}"), "surface", surface, 0..=spec.surfaces - 1)?;
+                check(
+                    &format!("zone {i}"),
+                    "surface",
+                    surface,
+                    0..=spec.surfaces - 1,
+                )?;
                 surface.into()..usize::from(surface) + 1
             }
             None => 0..spec.surfaces.into(),
@@ -46,17 +51,31 @@ pub(super) fn check_tracks(
         let name = format!("track {number}");
         check(&name, "slots", track.slots, 1..=slots_max)?;
         check(&name, "first_slot", track.first_slot, 0..=track.slots - 1)?;
-        check(&name, "sectors", track.sectors, 1..=track.slots - track.first_slot)?;
+        check(
+            &name,
+            "sectors",
+            track.sectors,
+            1..=track.slots - track.first_slot,
+        )?;
         shapes.push(tree.add_shape(Shape::plain(track.slots, track.first_slot, track.sectors)));
     }
     Ok(shapes)
 }
 
 /// Checks that all tracks of a tree lie on the drive, and no slot twice.
-pub(super) fn check_tree(spec: &GeometrySpec, tree: &Tree, root: NodeId) -> Result<(), GeometryError> {
+pub(super) fn check_tree(
+    spec: &GeometrySpec,
+    tree: &Tree,
+    root: NodeId,
+) -> Result<(), GeometryError> {
     let extent = tree.node(root).extent;
     for cylinder in [extent.cylinders.0, extent.cylinders.1] {
-        check("tree", "cylinder", i64::from(cylinder), 0..=i64::from(spec.cylinders) - 1)?;
+        check(
+            "tree",
+            "cylinder",
+            i64::from(cylinder),
+            0..=i64::from(spec.cylinders) - 1,
+        )?;
     }
     for surface in [extent.surfaces.0, extent.surfaces.1] {
         check("tree", "surface", surface, 0..=i32::from(spec.surfaces) - 1)?;
@@ -89,7 +108,9 @@ pub(super) fn check_tree(spec: &GeometrySpec, tree: &Tree, root: NodeId) -> Resu
             let end = begin + found.shape.sectors;
             if parts.iter().any(|&(b, e)| begin < e && b < end) {
                 let (cylinder, surface) = (found.spot.cylinder, found.spot.surface);
-                let problem = format!("slots {begin}..{end} of cylinder {cylinder}, surface {surface} are listed twice");
+                let problem = format!(
+                    "slots {begin}..{end} of cylinder {cylinder}, surface {surface} are listed twice"
+                );
                 return Err(GeometryError::inconsistent("tree", problem));
             }
             parts.push((begin, end));

@@ -27,7 +27,11 @@ impl PlaceIndex {
             let begin = entries.len();
             entries.extend(node.branches.clone().map(|branch| {
                 let (outermost, innermost) = tree.extent(&tree.branches[branch as usize]).cylinders;
-                Entry { outermost, innermost_so_far: innermost, branch }
+                Entry {
+                    outermost,
+                    innermost_so_far: innermost,
+                    branch,
+                }
             }));
             let own = &mut entries[begin..];
             own.sort_by_key(|e| e.outermost);
@@ -84,11 +88,25 @@ impl PlaceIndex {
 /// The instances of `branch` whose box contains the place.
 fn instances(tree: &Tree, branch: &Branch, cylinder: i32, surface: i32) -> std::ops::Range<u64> {
     let child = tree.child_extent(branch);
-    let cylinders = reaching(child.cylinders, branch.at.cylinder, branch.step.cylinder, cylinder);
-    let surfaces = reaching(child.surfaces, branch.at.surface, branch.step.surface, surface);
+    let cylinders = reaching(
+        child.cylinders,
+        branch.at.cylinder,
+        branch.step.cylinder,
+        cylinder,
+    );
+    let surfaces = reaching(
+        child.surfaces,
+        branch.at.surface,
+        branch.step.surface,
+        surface,
+    );
     let from = cylinders.0.max(surfaces.0).max(0);
     let to = cylinders.1.min(surfaces.1).min(branch.repeat as i64 - 1);
-    if from > to { 0..0 } else { from as u64..to as u64 + 1 }
+    if from > to {
+        0..0
+    } else {
+        from as u64..to as u64 + 1
+    }
 }
 
 /// The first and last k for which `target` lies in the range `ends` moved by `at + k * step`.

@@ -37,7 +37,12 @@ impl Shape {
     /// A track without bad slots.
     pub(super) fn plain(slots: u32, begin: u32, sectors: u32) -> Shape {
         let gaps = (0, 0);
-        Shape { slots, begin, sectors, gaps }
+        Shape {
+            slots,
+            begin,
+            sectors,
+            gaps,
+        }
     }
 
     /// A track with bad slots, given as ascending, disjoint (start, length) pairs, which are added
@@ -55,10 +60,20 @@ impl Shape {
             // Slots before `begin` hold nothing, bad or not.
             let before = start.saturating_sub(begin).saturating_sub(skipped);
             skipped += (start + len).saturating_sub(begin.max(start)).min(len);
-            store.push(Gap { start, len, before, skipped });
+            store.push(Gap {
+                start,
+                len,
+                before,
+                skipped,
+            });
         }
         let gaps = (first, store.len() as u32);
-        Shape { slots, begin, sectors, gaps }
+        Shape {
+            slots,
+            begin,
+            sectors,
+            gaps,
+        }
     }
 
     fn gaps(self, store: &[Gap]) -> &[Gap] {
@@ -73,7 +88,11 @@ impl Shape {
         }
         let gaps = self.gaps(store);
         let passed = gaps.partition_point(|g| g.before <= k);
-        let skipped = if passed == 0 { 0 } else { gaps[passed - 1].skipped };
+        let skipped = if passed == 0 {
+            0
+        } else {
+            gaps[passed - 1].skipped
+        };
         self.begin + k + skipped
     }
 
@@ -88,7 +107,10 @@ impl Shape {
             }
             skipped = gap.skipped;
         }
-        match slot.checked_sub(self.begin).and_then(|k| k.checked_sub(skipped)) {
+        match slot
+            .checked_sub(self.begin)
+            .and_then(|k| k.checked_sub(skipped))
+        {
             Some(k) if k < self.sectors => Slot::Holds(k),
             _ => Slot::Empty,
         }

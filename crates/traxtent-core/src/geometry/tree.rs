@@ -20,15 +20,23 @@ pub(super) struct Spot {
 
 impl Spot {
     pub(super) fn new(cylinder: i32, surface: i32, angle: Angle) -> Spot {
-        Spot { cylinder, surface, angle }
+        Spot {
+            cylinder,
+            surface,
+            angle,
+        }
     }
 
     /// This spot moved by `count` times `step`.
     #[inline]
     pub(super) fn plus(self, step: Spot, count: u64) -> Spot {
         Spot {
-            cylinder: self.cylinder.wrapping_add(step.cylinder.wrapping_mul(count as i32)),
-            surface: self.surface.wrapping_add(step.surface.wrapping_mul(count as i32)),
+            cylinder: self
+                .cylinder
+                .wrapping_add(step.cylinder.wrapping_mul(count as i32)),
+            surface: self
+                .surface
+                .wrapping_add(step.surface.wrapping_mul(count as i32)),
             angle: Angle(self.angle.0.wrapping_add(step.angle.0.wrapping_mul(count))),
         }
     }
@@ -80,7 +88,10 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    pub(super) const POINT: Extent = Extent { cylinders: (0, 0), surfaces: (0, 0) };
+    pub(super) const POINT: Extent = Extent {
+        cylinders: (0, 0),
+        surfaces: (0, 0),
+    };
 
     fn join(self, other: Extent) -> Extent {
         let join = |a: (i32, i32), b: (i32, i32)| (a.0.min(b.0), a.1.max(b.1));
@@ -147,7 +158,16 @@ impl Tree {
             What::Track(shape) => (self.shapes[shape as usize].sectors.into(), 1),
             What::Node(node) => (self.node(node).sectors, self.node(node).tracks),
         };
-        Branch { sector: 0, track: 0, sectors, tracks, repeat, at, step, what }
+        Branch {
+            sector: 0,
+            track: 0,
+            sectors,
+            tracks,
+            repeat,
+            at,
+            step,
+            what,
+        }
     }
 
     pub(super) fn add_node(&mut self, branches: Vec<Branch>) -> NodeId {
@@ -168,7 +188,12 @@ impl Tree {
         }
         let branches = first..self.branches.len() as u32;
         let extent = extent.unwrap_or(Extent::POINT);
-        self.nodes.push(Node { branches, sectors, tracks, extent });
+        self.nodes.push(Node {
+            branches,
+            sectors,
+            tracks,
+            extent,
+        });
         self.nodes.len() as NodeId - 1
     }
 
@@ -194,26 +219,44 @@ impl Tree {
     pub(super) fn extent(&self, branch: &Branch) -> Extent {
         let first = self.child_extent(branch).shift(branch.at);
         let last = branch.repeat - 1;
-        let reach = |step: i32| i64::from(step).saturating_mul(last as i64).clamp(-(1 << 30), 1 << 30) as i32;
-        let way = Spot::new(reach(branch.step.cylinder), reach(branch.step.surface), Angle::ZERO);
+        let reach = |step: i32| {
+            i64::from(step)
+                .saturating_mul(last as i64)
+                .clamp(-(1 << 30), 1 << 30) as i32
+        };
+        let way = Spot::new(
+            reach(branch.step.cylinder),
+            reach(branch.step.surface),
+            Angle::ZERO,
+        );
         first.join(first.shift(way))
     }
 
     /// The track that holds sector `sector` of `node`, which must be less than its sectors.
     #[inline]
     pub(super) fn find_sector(&self, node: NodeId, sector: u64) -> Found {
-        self.descend(node, sector, |b| (b.sector, b.sectors), |node, rest| {
-            let range = node.branches.start as usize..node.branches.end as usize;
-            range.start + self.starts[range].partition_point(|&start| start <= rest) - 1
-        })
+        self.descend(
+            node,
+            sector,
+            |b| (b.sector, b.sectors),
+            |node, rest| {
+                let range = node.branches.start as usize..node.branches.end as usize;
+                range.start + self.starts[range].partition_point(|&start| start <= rest) - 1
+            },
+        )
     }
 
     /// Track number `track` of `node`, which must be less than its tracks.
     pub(super) fn find_track(&self, node: NodeId, track: u64) -> Found {
-        self.descend(node, track, |b| (b.track, b.tracks), |node, rest| {
-            let range = node.branches.start as usize..node.branches.end as usize;
-            range.start + self.branches[range].partition_point(|b| b.track <= rest) - 1
-        })
+        self.descend(
+            node,
+            track,
+            |b| (b.track, b.tracks),
+            |node, rest| {
+                let range = node.branches.start as usize..node.branches.end as usize;
+                range.start + self.branches[range].partition_point(|b| b.track <= rest) - 1
+            },
+        )
     }
 
     #[inline(always)]
@@ -244,7 +287,12 @@ impl Tree {
                 What::Node(child) => node = child,
                 What::Track(shape) => {
                     let shape = self.shapes[shape as usize];
-                    return Found { index, first, spot, shape };
+                    return Found {
+                        index,
+                        first,
+                        spot,
+                        shape,
+                    };
                 }
             }
         }
@@ -280,11 +328,20 @@ impl Tree {
                 let whole = from / branch.tracks;
                 if whole < first {
                     let end = (to - whole * branch.tracks).min(branch.tracks);
-                    self.slice(child, from - whole * branch.tracks..end, instance(whole), out);
+                    self.slice(
+                        child,
+                        from - whole * branch.tracks..end,
+                        instance(whole),
+                        out,
+                    );
                 }
             }
             if first < last {
-                out.push(Branch { at: instance(first), repeat: last - first, ..*branch });
+                out.push(Branch {
+                    at: instance(first),
+                    repeat: last - first,
+                    ..*branch
+                });
             }
             if let What::Node(child) = branch.what
                 && last >= first
@@ -300,7 +357,11 @@ impl Tree {
         let range = self.node(node).branches.clone();
         Walk {
             tree: self,
-            stack: vec![Frame { range, instance: 0, base: Spot::default() }],
+            stack: vec![Frame {
+                range,
+                instance: 0,
+                base: Spot::default(),
+            }],
             index: 0,
             first: 0,
         }
@@ -309,21 +370,35 @@ impl Tree {
     /// The tracks of `node` that have bad slots.
     pub(super) fn bad_tracks(&self, node: NodeId) -> impl Iterator<Item = Found> {
         // A track with bad slots is unlike its neighbours, so it is a branch of the root.
-        self.of(node).iter().filter_map(move |branch| match branch.what {
-            What::Track(shape) => {
-                let shape = self.shapes[shape as usize];
-                let (index, first, spot) = (branch.track, branch.sector, branch.at);
-                (shape.gaps.0 < shape.gaps.1).then_some(Found { index, first, spot, shape })
-            }
-            What::Node(_) => None,
-        })
+        self.of(node)
+            .iter()
+            .filter_map(move |branch| match branch.what {
+                What::Track(shape) => {
+                    let shape = self.shapes[shape as usize];
+                    let (index, first, spot) = (branch.track, branch.sector, branch.at);
+                    (shape.gaps.0 < shape.gaps.1).then_some(Found {
+                        index,
+                        first,
+                        spot,
+                        shape,
+                    })
+                }
+                What::Node(_) => None,
+            })
     }
 
     /// The same trees with only what `roots` reach, ready for look-ups by place.
     pub(super) fn compact(&self, roots: &[NodeId]) -> (Tree, Vec<NodeId>) {
-        let mut out = Tree { shapes: self.shapes.clone(), gaps: self.gaps.clone(), ..Tree::default() };
+        let mut out = Tree {
+            shapes: self.shapes.clone(),
+            gaps: self.gaps.clone(),
+            ..Tree::default()
+        };
         let mut moved = vec![None; self.nodes.len()];
-        let roots = roots.iter().map(|&root| self.copy(root, &mut out, &mut moved)).collect();
+        let roots = roots
+            .iter()
+            .map(|&root| self.copy(root, &mut out, &mut moved))
+            .collect();
         out.places = PlaceIndex::build(&out);
         (out, roots)
     }
@@ -352,8 +427,14 @@ impl Tree {
         surface: i32,
         visit: &mut impl FnMut(Found) -> Option<T>,
     ) -> Option<T> {
-        let from = Found { index: 0, first: 0, spot: Spot::default(), shape: Shape::plain(1, 0, 0) };
-        self.places.visit(self, node, from, (cylinder, surface), visit)
+        let from = Found {
+            index: 0,
+            first: 0,
+            spot: Spot::default(),
+            shape: Shape::plain(1, 0, 0),
+        };
+        self.places
+            .visit(self, node, from, (cylinder, surface), visit)
     }
 }
 
@@ -392,11 +473,20 @@ impl Iterator for Walk<'_> {
             match branch.what {
                 What::Node(child) => {
                     let range = self.tree.node(child).branches.clone();
-                    self.stack.push(Frame { range, instance: 0, base: spot });
+                    self.stack.push(Frame {
+                        range,
+                        instance: 0,
+                        base: spot,
+                    });
                 }
                 What::Track(shape) => {
                     let shape = self.tree.shapes[shape as usize];
-                    let found = Found { index: self.index, first: self.first, spot, shape };
+                    let found = Found {
+                        index: self.index,
+                        first: self.first,
+                        spot,
+                        shape,
+                    };
                     self.index += 1;
                     self.first += u64::from(shape.sectors);
                     return Some(found);

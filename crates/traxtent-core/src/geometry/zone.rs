@@ -74,12 +74,19 @@ impl Area {
         let mut region = 0;
         while region < whole {
             let bad = self.bad_from(region * self.region);
-            let regular = self.bad.get(bad).map_or(whole, |b| (b.track / self.region).min(whole));
+            let regular = self
+                .bad
+                .get(bad)
+                .map_or(whole, |b| (b.track / self.region).min(whole));
             if regular > region {
                 self.draw_regular(tree, region..regular, &mut out)?;
             }
             if regular < whole {
-                self.draw_region(tree, regular * self.region..(regular + 1) * self.region, &mut out)?;
+                self.draw_region(
+                    tree,
+                    regular * self.region..(regular + 1) * self.region,
+                    &mut out,
+                )?;
             }
             region = regular + 1;
         }
@@ -95,7 +102,12 @@ impl Area {
     }
 
     /// Draws whole regions that have no defects.
-    fn draw_regular(&self, tree: &mut Tree, regions: Range<u64>, out: &mut Drawn) -> Result<(), GeometryError> {
+    fn draw_regular(
+        &self,
+        tree: &mut Tree,
+        regions: Range<u64>,
+        out: &mut Drawn,
+    ) -> Result<(), GeometryError> {
         let count = regions.end - regions.start;
         let group = lcm(self.region, self.period) / self.region;
         let mut next = regions.start;
@@ -104,9 +116,15 @@ impl Area {
             let tracks = next * self.region..(next + group) * self.region;
             let mut one = Drawn::default();
             for region in next..next + group {
-                self.draw_region(tree, region * self.region..(region + 1) * self.region, &mut one)?;
+                self.draw_region(
+                    tree,
+                    region * self.region..(region + 1) * self.region,
+                    &mut one,
+                )?;
             }
-            let step = tree.spot(self.full, tracks.end).minus(tree.spot(self.full, tracks.start));
+            let step = tree
+                .spot(self.full, tracks.end)
+                .minus(tree.spot(self.full, tracks.start));
             for (from, to) in [(one.mapped, &mut out.mapped), (one.blank, &mut out.blank)] {
                 let node = tree.add_node(from);
                 to.push(tree.branch(What::Node(node), Spot::default(), step, repeat));
@@ -121,8 +139,10 @@ impl Area {
 
     /// The positions of a region that may hold LBNs, bad ones included.
     fn data(&self, tree: &Tree, tracks: &Range<u64>) -> Result<Range<u64>, GeometryError> {
-        let (start, end) =
-            (tree.sectors_before(self.full, tracks.start), tree.sectors_before(self.full, tracks.end));
+        let (start, end) = (
+            tree.sectors_before(self.full, tracks.start),
+            tree.sectors_before(self.full, tracks.end),
+        );
         let is_whole = tracks.end - tracks.start == self.region;
         let spares = if is_whole { self.spares } else { 0 };
         let bad = &self.bad[self.bad_from(tracks.start)..self.bad_from(tracks.end)];
@@ -139,7 +159,11 @@ impl Area {
             return Ok(start..tree.sectors_before(self.full, last));
         }
         if self.slips_to_end {
-            return Ok(if self.at_front { start + spares..end } else { start..end - spares });
+            return Ok(if self.at_front {
+                start + spares..end
+            } else {
+                start..end - spares
+            });
         }
         let position = |b: &Bad| tree.sectors_before(self.full, b.track) + u64::from(b.slot);
         let mut left = spares;
@@ -177,7 +201,12 @@ impl Area {
     }
 
     /// Draws one region.
-    fn draw_region(&self, tree: &mut Tree, tracks: Range<u64>, out: &mut Drawn) -> Result<(), GeometryError> {
+    fn draw_region(
+        &self,
+        tree: &mut Tree,
+        tracks: Range<u64>,
+        out: &mut Drawn,
+    ) -> Result<(), GeometryError> {
         let data = self.data(tree, &tracks)?;
         let bad = self.bad_from(tracks.start)..self.bad_from(tracks.end);
         // Single tracks to draw one by one, and places where a run of tracks must end.
@@ -214,8 +243,11 @@ impl Area {
                 let by = Spot::new(0, 0, self.shift(tree, pair[0]));
                 let inside = data.start <= tree.sectors_before(self.full, pair[0])
                     && tree.sectors_before(self.full, pair[1]) <= data.end;
-                let (node, to) =
-                    if inside { (self.trimmed, &mut out.mapped) } else { (self.full, &mut out.blank) };
+                let (node, to) = if inside {
+                    (self.trimmed, &mut out.mapped)
+                } else {
+                    (self.full, &mut out.blank)
+                };
                 tree.slice(node, pair[0]..pair[1], by, to);
             }
         }
@@ -245,11 +277,16 @@ impl Area {
                 let spares = slots - tree.find_track(self.trimmed, track).shape.sectors;
                 return Err(GeometryError::inconsistent(
                     &self.name,
-                    format!("the {spares} spare sectors of track {track} do not suffice for its slips"),
+                    format!(
+                        "the {spares} spare sectors of track {track} do not suffice for its slips"
+                    ),
                 ));
             }
         }
-        let lost: u32 = bad.iter().map(|b| overlap(b.slot..b.slot + b.len, begin..end)).sum();
+        let lost: u32 = bad
+            .iter()
+            .map(|b| overlap(b.slot..b.slot + b.len, begin..end))
+            .sum();
         let sectors = end.saturating_sub(begin) - lost;
         let gaps: Vec<_> = bad.iter().map(|b| (b.slot, b.len)).collect();
         let shape = Shape::with_gaps(slots, begin, sectors, gaps, &mut tree.gaps);
@@ -267,7 +304,8 @@ impl Area {
             out.mapped.push(Branch { at: place, ..own });
             let gone = Shape::with_gaps(slots, 0, 0, [(0, slots)], &mut tree.gaps);
             let gone = tree.add_shape(gone);
-            out.blank.push(tree.branch(What::Track(gone), spot, Spot::default(), 1));
+            out.blank
+                .push(tree.branch(What::Track(gone), spot, Spot::default(), 1));
         } else {
             out.mapped.push(own);
         }
@@ -276,7 +314,9 @@ impl Area {
 
     /// How far bad sectors have turned the origin of a track.
     fn shift(&self, tree: &Tree, track: u64) -> Angle {
-        let Some(group) = self.shift_group else { return Angle::ZERO };
+        let Some(group) = self.shift_group else {
+            return Angle::ZERO;
+        };
         let before = self.bad_from(track / group * group);
         let count = before as u64;
         let slots = u64::from(tree.find_track(self.full, track).shape.slots);
@@ -295,7 +335,10 @@ pub(super) fn cut(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut Dra
         tree.slice(node, 0..tracks, Spot::default(), &mut out.mapped);
         return;
     }
-    let (first, last) = (tree.find_sector(node, keep.start), tree.find_sector(node, keep.end - 1));
+    let (first, last) = (
+        tree.find_sector(node, keep.start),
+        tree.find_sector(node, keep.end - 1),
+    );
     tree.slice(node, 0..first.index, Spot::default(), &mut out.blank);
     let mut whole = first.index;
     let mut ends = vec![first, last];
@@ -311,11 +354,22 @@ pub(super) fn cut(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut Dra
         let begin = end.shape.slot(from, &tree.gaps);
         let shape = Shape::with_gaps(end.shape.slots, begin, to - from, gaps, &mut tree.gaps);
         let shape = tree.add_shape(shape);
-        out.mapped.push(tree.branch(What::Track(shape), end.spot, Spot::default(), 1));
+        out.mapped
+            .push(tree.branch(What::Track(shape), end.spot, Spot::default(), 1));
         whole = end.index + 1;
     }
-    tree.slice(node, whole..last.index + 1, Spot::default(), &mut out.mapped);
-    tree.slice(node, last.index + 1..tracks, Spot::default(), &mut out.blank);
+    tree.slice(
+        node,
+        whole..last.index + 1,
+        Spot::default(),
+        &mut out.mapped,
+    );
+    tree.slice(
+        node,
+        last.index + 1..tracks,
+        Spot::default(),
+        &mut out.blank,
+    );
 }
 
 /// How many numbers two ranges share.
