@@ -96,7 +96,11 @@ impl Angle {
     pub fn from_turns(turns: f64) -> Angle {
         let fraction = turns.rem_euclid(1.0);
         // 2^64 itself would saturate, and a fraction that rounds up to 1 is the angle 0.
-        if fraction >= 1.0 { Angle(0) } else { Angle((fraction * 18_446_744_073_709_551_616.0) as u64) }
+        if fraction >= 1.0 {
+            Angle(0)
+        } else {
+            Angle((fraction * 18_446_744_073_709_551_616.0) as u64)
+        }
     }
 
     /// `k` of `n` equal parts of a revolution, to the last bit.
