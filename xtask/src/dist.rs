@@ -5,6 +5,7 @@
 //! carry the time of the commit, so the same commit and compiler give the same bytes.
 
 mod deb;
+mod notices;
 mod root;
 
 use std::fs;
@@ -14,7 +15,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 
 use crate::tally::Tally;
-use crate::{fuzz, packages, shell};
+use crate::{packages, shell};
 
 /// What to make.
 #[derive(clap::Args)]
@@ -37,21 +38,37 @@ struct Artifacts {
     folder: PathBuf,
 }
 
+/// Files of the project that are shipped beside the command.
+const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+/// The licences of the libraries that the binary is built from.
+const NOTICES: &str = "LICENSES-THIRD-PARTY";
+
 /// Where files go in the tarball and in the package.
 struct Place {
     tarball: &'static str,
     package: &'static str,
 }
 
-const BINARY: Place = Place { tarball: "bin", package: "usr/bin" };
-const MAN: Place = Place { tarball: "share/man/man1", package: "usr/share/man/man1" };
-const DOC: Place = Place { tarball: "", package: "usr/share/doc/traxtent" };
+const BINARY: Place = Place {
+    tarball: "bin",
+    package: "usr/bin",
+};
+const MAN: Place = Place {
+    tarball: "share/man/man1",
+    package: "usr/share/man/man1",
+};
+const DOC: Place = Place {
+    tarball: "",
+    package: "usr/share/doc/traxtent",
+};
 const BASH: Place = Place {
     tarball: "share/bash-completion/completions",
     package: "usr/share/bash-completion/completions",
 };
-const ZSH: Place =
-    Place { tarball: "share/zsh/site-functions", package: "usr/share/zsh/vendor-completions" };
+const ZSH: Place = Place {
+    tarball: "share/zsh/site-functions",
+    package: "usr/share/zsh/vendor-completions",
+};
 const FISH: Place = Place {
     tarball: "share/fish/vendor_completions.d",
     package: "usr/share/fish/vendor_completions.d",
@@ -81,29 +98,53 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     tally.add(deb::lint(&package));
     match options.no_trial {
         true => tally.skip("Debian root", "it was not asked for"),
-        false => tally.add(root::trial(&package, &artifacts)),
+        false => tally.add(root::trial(&tarball, &package, &artifacts)),
     }
     Ok(tally.report())
 }
 
 impl Artifacts {
     fn build() -> Result<Artifacts> {
-        let target = fuzz::target_dir()?;
+        let target = shell::target_dir();
         let folder = target.join("package");
         let pages = folder.join("pages");
         fs::create_dir_all(&folder)?;
         clear(&pages)?;
         let mut build = shell::cargo();
-        build.args(["build", "--profile", "dist", "--package", "traxtent", "--locked"]);
+        build.args([
+            "build",
+            "--profile",
+            "dist",
+            "--package",
+            "traxtent",
+            "--locked",
+        ]);
         shell::run(&mut build)?;
         let mut write_pages = shell::cargo();
-        write_pages.args(["run", "--quiet", "--package", "xtask", "--features", "pages", "--", "pages"]);
+        write_pages.args([
+            "run",
+            "--quiet",
+            "--package",
+            "xtask",
+            "--features",
+            "pages",
+            "--",
+            "pages",
+        ]);
         shell::run(write_pages.arg(&pages))?;
         let binary = target.join("dist/traxtent");
         // Asked of the binary, so that the name of the package cannot differ from what is in it.
         let version = shell::output(&binary.to_string_lossy(), ["--version"])?;
-        let version = version.strip_prefix("traxtent ").context("traxtent --version names no version")?;
-        Ok(Artifacts { version: version.to_owned(), epoch: epoch(), binary, pages, folder })
+        let version = version
+            .strip_prefix("traxtent ")
+            .context("traxtent --version names no version")?;
+        Ok(Artifacts {
+            version: version.to_owned(),
+            epoch: epoch(),
+            binary,
+            pages,
+            folder,
+        })
     }
 
     fn tarball(&self) -> Result<PathBuf> {
@@ -112,9 +153,21 @@ impl Artifacts {
         self.lay_out(&tree, |place| place.tarball)?;
         let archive = self.folder.join(format!("{name}.tar.gz"));
         let mut tar = Command::new("tar");
-        tar.args(["--create", "--gzip", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
-        tar.arg(format!("--mtime=@{}", self.epoch)).env("GZIP", "-n");
-        tar.arg("--file").arg(&archive).arg("--directory").arg(&self.folder).arg(&name);
+        tar.args([
+            "--create",
+            "--gzip",
+            "--sort=name",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+        ]);
+        tar.arg("--mode=u=rwX,go=rX");
+        tar.arg(format!("--mtime=@{}", self.epoch));
+        tar.arg("--file")
+            .arg(&archive)
+            .arg("--directory")
+            .arg(&self.folder)
+            .arg(&name);
         shell::run(&mut tar)?;
         Ok(archive)
     }
@@ -122,7 +175,11 @@ impl Artifacts {
     /// Copies everything to its place below `tree`.
     fn lay_out(&self, tree: &Path, place: impl Fn(&Place) -> &'static str) -> Result<()> {
         clear(tree)?;
-        put(&self.binary, &tree.join(place(&BINARY)).join("traxtent"), 0o755)?;
+        put(
+            &self.binary,
+            &tree.join(place(&BINARY)).join("traxtent"),
+            0o755,
+        )?;
         for page in entries(&self.pages.join("man"))? {
             put(&page, &tree.join(place(&MAN)).join(file_name(&page)), 0o644)?;
         }
@@ -130,12 +187,14 @@ impl Artifacts {
             let from = self.pages.join("completions").join(made);
             put(&from, &tree.join(place(folder)).join(installed), 0o644)?;
         }
-        for document in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-            let from = shell::root().join(document);
-            if from.exists() {
-                put(&from, &tree.join(place(&DOC)).join(document), 0o644)?;
-            }
+        for document in DOCUMENTS {
+            put(
+                &shell::root().join(document),
+                &tree.join(place(&DOC)).join(document),
+                0o644,
+            )?;
         }
+        fs::write(tree.join(place(&DOC)).join(NOTICES), notices::text()?)?;
         Ok(())
     }
 }
@@ -152,7 +211,9 @@ fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
 /// The files of a folder, sorted; there must be some.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let mut paths = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
     paths.sort();
     ensure!(!paths.is_empty(), "{} is empty", folder.display());
     Ok(paths)
@@ -170,7 +231,10 @@ fn file_name(path: &Path) -> &std::ffi::OsStr {
 }
 
 fn shown(path: &Path) -> String {
-    path.strip_prefix(shell::root()).unwrap_or(path).display().to_string()
+    path.strip_prefix(shell::root())
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 fn platform() -> String {

@@ -182,7 +182,7 @@ impl Engine {
         ]);
         cargo.env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\x1f"));
         shell::run(&mut cargo)?;
-        let program = target_dir()?.join(host).join("fuzz/fuzz");
+        let program = shell::target_dir().join(host).join("fuzz/fuzz");
         let list =
             shell::stdout_of(std::process::Command::new(&program).env("FUZZ_TARGET", "list"))?;
         let named = |kind: &str| {
@@ -248,13 +248,6 @@ fn describe(job: &Job, input: Option<&Path>) -> Result<String> {
         job.target,
         input.strip_prefix(shell::root()).unwrap_or(input).display(),
     ))
-}
-
-/// The folder for what builds and searches leave behind.
-pub(crate) fn target_dir() -> Result<PathBuf> {
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    Ok(shell::root().join(folder))
 }
 
 fn host_triple() -> Result<String> {

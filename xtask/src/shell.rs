@@ -14,6 +14,11 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask lies below the root")
 }
 
+/// The folder for what builds, searches and packaging leave behind.
+pub(crate) fn target_dir() -> PathBuf {
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// The cargo that runs us, at the root of the workspace, free of what `cargo run` sets for us.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

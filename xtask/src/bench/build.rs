@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::{fuzz, shell};
+use crate::shell;
 
 /// Builds into an empty folder and prints the time and the binary's size. What must be downloaded
 /// is fetched before the clock starts.
 pub(super) fn run() -> Result<()> {
     shell::run(shell::cargo().args(["fetch", "--locked"]))?;
-    let folder = fuzz::target_dir()?.join("bench-build");
+    let folder = shell::target_dir().join("bench-build");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }

@@ -110,7 +110,7 @@ struct Folders {
 impl Folders {
     fn make(job: &Job) -> Result<Folders> {
         let corpus = shell::root().join("fuzz/corpus");
-        let ours = super::target_dir()?.join("fuzz-runs").join(&job.target);
+        let ours = shell::target_dir().join("fuzz-runs").join(&job.target);
         let found = ours.join(format!("found-{}", job.share));
         if !job.resume && found.exists() {
             fs::remove_dir_all(&found)?;
@@ -190,10 +190,17 @@ impl Log {
     fn progress(&mut self, line: &str) {
         let runs = line.split_whitespace().next().unwrap_or("0");
         let after = |key: &str| {
-            let value = line.split_whitespace().skip_while(|word| *word != key).nth(1);
+            let value = line
+                .split_whitespace()
+                .skip_while(|word| *word != key)
+                .nth(1);
             value.unwrap_or("0").split('/').next().unwrap_or("0")
         };
-        self.status = format!("{runs} runs, {} edges, {} inputs kept", after("cov:"), after("corp:"));
+        self.status = format!(
+            "{runs} runs, {} edges, {} inputs kept",
+            after("cov:"),
+            after("corp:")
+        );
     }
 }
 
