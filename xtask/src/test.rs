@@ -1,0 +1,100 @@
+//! `cargo xtask test`: everything that is checked, in one command.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::libtest::{Reader, Show};
+use crate::tally::Tally;
+use crate::{fuzz, packages, shell};
+
+/// Runs all checks, whatever fails on the way, and prints the counts.
+pub(crate) fn run() -> Result<ExitCode> {
+    let mut tally = Tally::default();
+    heading("system packages");
+    packages::install(packages::FOR_TESTS);
+    heading("style and lints");
+    tally.check(
+        "rustfmt",
+        shell::run(shell::cargo().args(["fmt", "--all", "--check"])),
+    );
+    tally.check("clippy", shell::run(&mut clippy()));
+    tally.check("rustdoc", shell::run(&mut rustdoc()));
+    heading("tests");
+    tally.add(cargo_test(test_command())?);
+    heading("fuzzing");
+    tally.add(fuzz::smoke());
+    Ok(tally.report())
+}
+
+/// The tests of the whole workspace, doctests too.
+pub(crate) fn test_command() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args([
+        "test",
+        "--workspace",
+        "--no-fail-fast",
+        "--",
+        "--show-output",
+    ]);
+    cargo
+}
+
+/// Runs a test command and counts, test by test; shows what cargo says, failures and one line a
+/// test binary.
+pub(crate) fn cargo_test(mut command: Command) -> Result<Tally> {
+    // One pipe for both streams, so that each result stays below the name of its binary.
+    let (lines, both) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(both.try_clone()?);
+    let mut child = command.stderr(both).spawn().context("cargo test")?;
+    // The command holds our ends of the pipe for writing, and reading ends once they are closed.
+    drop(command);
+    let mut reader = Reader::default();
+    for line in BufReader::new(lines).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        if reader.line(&line) == Show::Yes {
+            println!("{line}");
+        }
+    }
+    let mut tally = reader.finish();
+    if !child.wait()?.success() && tally.failures.is_empty() {
+        tally
+            .failures
+            .push("cargo test, before or outside the tests".to_owned());
+    }
+    Ok(tally)
+}
+
+fn clippy() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--features",
+        "xtask/pages",
+    ]);
+    if shell::program("c++").is_some() {
+        cargo.args(["--features", "fuzz/engine"]);
+    }
+    cargo.args(["--", "--deny", "warnings"]);
+    cargo
+}
+
+fn rustdoc() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args([
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ]);
+    cargo.env("RUSTDOCFLAGS", "--deny warnings");
+    cargo
+}
+
+fn heading(text: &str) {
+    println!("\n== {text}");
+}
