@@ -6,6 +6,7 @@
 //! The same inputs give the same bytes out, on every machine.
 #![forbid(unsafe_code)]
 
+pub mod disksim;
 pub mod geometry;
 pub mod profile;
 pub mod units;
