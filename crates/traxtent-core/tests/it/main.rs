@@ -1,4 +1,5 @@
 //! Tests of the core from outside.
 
 mod disksim_files;
+mod profiles;
 mod shared;
