@@ -97,7 +97,7 @@ pub(super) fn model_profile(
         year: None,
         notes: String::new(),
         sector: SectorSpec::default(),
-        mechanics,
+        mechanics: Some(mechanics),
         overheads: OverheadSpec::default(),
         access: AccessSpec::default(),
         queue: QueueSpec { depth: 1, scheduler: Scheduler::Fcfs, preseek: Preseek::None },

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod disksim_files;
+mod profiles;
 mod reference;
 mod shared;
 mod statistics;
