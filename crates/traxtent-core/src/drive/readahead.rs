@@ -161,10 +161,8 @@ impl ReadAheadRun {
         let position = Position::from(&leg.piece.track);
         let free = if now < leg.landed {
             leg.landed
-        } else if in_sector {
+        } else if in_sector || now < leg.first {
             now
-        } else if now < leg.first {
-            leg.first
         } else {
             leg.passed_at(passed)
         };
