@@ -90,8 +90,13 @@ impl Ramp {
     }
 }
 
-/// Appends how the sectors of a leg become available.
-pub(super) fn ramps_of(leg: &Leg, ramps: &mut Vec<Ramp>) {
+/// Appends how the sectors of a leg become available, those read out of order only
+/// `when_complete` if that is the drive's way.
+pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
+    if when_complete && leg.in_order < leg.piece.sectors {
+        ramps.push(Ramp { sectors: leg.piece.sectors, first: leg.end, last: leg.end });
+        return;
+    }
     let sector = Span(leg.end.since(leg.first).0 / u64::from(leg.in_order));
     ramps.push(Ramp {
         sectors: leg.in_order,

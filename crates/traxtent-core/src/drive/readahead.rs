@@ -149,7 +149,8 @@ impl ReadAheadRun {
     /// Stops at `now`, after [`ReadAheadRun::advance`] to the same time: a seek is finished, and so is the sector under the
     /// head unless `in_sector` allows to leave it.
     pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> Stopped {
-        let Some(leg) = self.leg.as_ref().filter(|leg| leg.end > now) else {
+        // A read-ahead that has not begun to move leaves the head where it is.
+        let Some(leg) = self.leg.as_ref().filter(|leg| leg.end > now && self.now < now) else {
             return Stopped {
                 next: self.next,
                 position: self.position,

@@ -251,7 +251,7 @@ impl Drive {
             });
         }
         let buffered = ramps.len();
-        legs.iter().for_each(|leg| ramps_of(leg, &mut ramps));
+        legs.iter().for_each(|leg| ramps_of(leg, self.controller.when_complete, &mut ramps));
         skip(
             &mut ramps,
             buffered,
@@ -586,7 +586,7 @@ impl Drive {
             return accepted.full;
         }
         self.ramps.clear();
-        legs.iter().for_each(|leg| ramps_of(leg, &mut self.ramps));
+        legs.iter().for_each(|leg| ramps_of(leg, false, &mut self.ramps));
         let drained = nth(&self.ramps, sectors - size);
         accepted
             .full
