@@ -1,2 +1,62 @@
-//! What developers run.
-fn main() {}
+//! What developers run. `cargo xtask --help` lists the verbs.
+
+mod bench;
+mod dist;
+mod fuzz;
+mod libtest;
+mod machine;
+mod packages;
+#[cfg(feature = "pages")]
+mod pages;
+mod shell;
+mod soak;
+mod tally;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// What developers run.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Verb {
+    /// Install what the tests need, check style and lints, run all tests, fuzz briefly
+    Test,
+    /// Measure, and print the machine, the seed and the commit beside the figures
+    Bench(bench::Options),
+    /// Search for inputs that break a parser
+    Fuzz(fuzz::Options),
+    /// Run the tests at many times their usual repetitions, then fuzz for hours
+    Soak(soak::Options),
+    /// Make the tarball and the Debian package, and try the package in a root without Rust
+    Dist(dist::Options),
+    /// Write the man pages and shell completions into a folder
+    #[cfg(feature = "pages")]
+    #[command(hide = true)]
+    Pages { folder: std::path::PathBuf },
+}
+
+fn main() -> ExitCode {
+    match run(Verb::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<ExitCode> {
+    std::env::set_current_dir(shell::root())?;
+    match verb {
+        Verb::Test => test::run(),
+        Verb::Bench(options) => bench::run(&options),
+        Verb::Fuzz(options) => fuzz::run(&options),
+        Verb::Soak(options) => soak::run(&options),
+        Verb::Dist(options) => dist::run(&options),
+        #[cfg(feature = "pages")]
+        Verb::Pages { folder } => pages::write(&folder),
+    }
+}

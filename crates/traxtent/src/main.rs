@@ -1,2 +1,5 @@
 //! The `traxtent` command.
-fn main() {}
+
+fn main() {
+    traxtent::command().get_matches();
+}

@@ -1,0 +1,91 @@
+//! What the tests of several crates share: skipping with a reason, reference data, tools.
+//!
+//! A test that cannot run says so with [`skip!`] and returns; `cargo xtask test` counts it as
+//! skipped and prints the reason.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// Leaves the test, which counts as skipped for the given reason.
+///
+/// The reason is formatted as by `format!`. `cargo xtask test` reads the line that this prints.
+#[macro_export]
+macro_rules! skip {
+    ($($reason:tt)+) => {{
+        eprintln!("skipped: {}", format_args!($($reason)+));
+        return;
+    }};
+}
+
+/// The path of a reference file or folder, or leaves the test as skipped.
+#[macro_export]
+macro_rules! shared_data {
+    ($relative:expr) => {
+        match $crate::shared_data($relative) {
+            Some(path) => path,
+            None => $crate::skip!("reference data {} is not here", $relative),
+        }
+    };
+}
+
+/// The path of an installed program, or leaves the test as skipped.
+#[macro_export]
+macro_rules! tool {
+    ($name:expr) => {
+        match $crate::tool($name) {
+            Some(path) => path,
+            None => $crate::skip!("{} is not installed", $name),
+        }
+    };
+}
+
+/// The root of the workspace.
+pub fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Reference data that lie beside the project: `relative` below the folder that
+/// `TRAXTENT_SHARED` names, or else below `shared/data` next to the workspace. `None` if absent.
+pub fn shared_data(relative: &str) -> Option<PathBuf> {
+    let shared =
+        env::var_os("TRAXTENT_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);
+    Some(shared.join("data").join(relative)).filter(|path| path.exists())
+}
+
+/// The path of the program `name`, if it is installed.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+/// How often to do what a test repeats: `usually`, times the factor that `TRAXTENT_SOAK` gives.
+///
+/// # Panics
+/// If `TRAXTENT_SOAK` is set to something other than a whole number.
+pub fn repeats(usually: u64) -> u64 {
+    let factor = env::var("TRAXTENT_SOAK").map_or(1, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("TRAXTENT_SOAK is {text:?}, which is no whole number"))
+    });
+    usually.saturating_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are tools found by name, and is a missing one told apart?
+    #[test]
+    fn tools_are_found() {
+        assert!(tool("sh").is_some());
+        assert_eq!(tool("no-such-program-anywhere"), None);
+    }
+
+    /// Does the shared folder resolve to `None` where it has no such file?
+    #[test]
+    fn absent_data_is_none() {
+        assert_eq!(shared_data("no/such/file"), None);
+    }
+}

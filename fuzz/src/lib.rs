@@ -1,0 +1,45 @@
+//! The fuzz targets, in one list, and the canaries that prove that the fuzzer finds things.
+//!
+//! A target is a function of bytes that must return for every input: no panic, no unbounded
+//! memory, no endless loop, no unbounded recursion. To add one, write a line in [`TARGETS`] and
+//! put a few small inputs by hand into `corpus/NAME/`; words that the format knows may go into
+//! `corpus/NAME.dict`, one quoted word a line.
+//!
+//! `cargo xtask fuzz` searches for inputs, guided by coverage; `cargo test` replays the corpora.
+
+mod canary;
+mod targets;
+
+/// A function under test, with the name it is called by.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name on the command line and of the folder in `corpus/`.
+    pub name: &'static str,
+    /// Must return for every input.
+    pub run: fn(&[u8]),
+}
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run }
+}
+
+/// Everything that is fuzzed.
+pub const TARGETS: &[Target] = &[target("units", targets::units)];
+
+/// Targets with a planted bug, one for each kind of bug. A run in which the fuzzer does not find
+/// them has failed.
+pub const CANARIES: &[Target] = &[
+    target("canary-panic", canary::panics),
+    target("canary-memory", canary::fills_memory),
+    target("canary-hang", canary::hangs),
+    target("canary-stack", canary::exhausts_stack),
+];
+
+/// The target or canary called `name`.
+pub fn find(name: &str) -> Option<Target> {
+    TARGETS
+        .iter()
+        .chain(CANARIES)
+        .find(|target| target.name == name)
+        .copied()
+}

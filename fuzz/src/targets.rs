@@ -1,0 +1,27 @@
+//! What is done with the bytes, target by target.
+//!
+//! Beyond "it returns", a target asserts what holds for whatever was accepted: text that was
+//! parsed prints and parses to the same value, an address goes to its place and back.
+
+use traxtent_core::units::{Angle, SimTime, Span};
+
+/// A number read as text becomes a time, an angle and back.
+pub(crate) fn units(input: &[u8]) {
+    let Some(number) = std::str::from_utf8(input)
+        .ok()
+        .and_then(|text| text.trim().parse::<f64>().ok())
+    else {
+        return;
+    };
+    let span = Span::from_ms(number);
+    assert_eq!(
+        SimTime::from_ms(number).saturating_since(SimTime::ZERO),
+        span
+    );
+    let angle = Angle::from_turns(number);
+    assert_eq!(angle - angle, Angle::ZERO);
+    assert!(
+        (0.0..=1.0).contains(&angle.as_turns()),
+        "{angle:?} of {number} turns"
+    );
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask bench`: figures with the machine, the seed and the commit beside them.
+
+mod build;
+mod sim;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::machine;
+
+/// What to measure, and the seed of what is random in it.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    subject: Subject,
+    /// Fixes the workloads
+    #[arg(long, global = true, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(clap::Subcommand)]
+enum Subject {
+    /// Requests that the simulator completes in a second
+    Sim,
+    /// The time of a clean release build on two cores
+    Build,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    println!("{}\n", machine::header(options.seed));
+    match options.subject {
+        Subject::Sim => sim::run(options.seed)?,
+        Subject::Build => build::run()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

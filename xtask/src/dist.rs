@@ -1,0 +1,248 @@
+//! `cargo xtask dist`: the tarball and the Debian package, and a trial of the package.
+//!
+//! The package is laid out as a tree and packed by `dpkg-deb`. It is then installed in a Debian
+//! root that holds nothing but Debian's required packages, and the command is run there. Files
+//! carry the time of the commit, so the same commit and compiler give the same bytes.
+
+mod deb;
+mod notices;
+mod root;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::tally::Tally;
+use crate::{packages, shell};
+
+/// What to make.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Do not try the package in a Debian root
+    #[arg(long)]
+    no_trial: bool,
+}
+
+/// What is shipped, and where it lies.
+struct Artifacts {
+    version: String,
+    /// The release binary.
+    binary: PathBuf,
+    /// The folder with `man` and `completions`.
+    pages: PathBuf,
+    /// The time that packed files carry, as for `SOURCE_DATE_EPOCH`.
+    epoch: String,
+    /// The folder that everything is made in.
+    folder: PathBuf,
+}
+
+/// Files of the project that are shipped beside the command.
+const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+/// The licences of the libraries that the binary is built from.
+const NOTICES: &str = "LICENSES-THIRD-PARTY";
+
+/// Where files go in the tarball and in the package.
+struct Place {
+    tarball: &'static str,
+    package: &'static str,
+}
+
+const BINARY: Place = Place {
+    tarball: "bin",
+    package: "usr/bin",
+};
+const MAN: Place = Place {
+    tarball: "share/man/man1",
+    package: "usr/share/man/man1",
+};
+const DOC: Place = Place {
+    tarball: "",
+    package: "usr/share/doc/traxtent",
+};
+const BASH: Place = Place {
+    tarball: "share/bash-completion/completions",
+    package: "usr/share/bash-completion/completions",
+};
+const ZSH: Place = Place {
+    tarball: "share/zsh/site-functions",
+    package: "usr/share/zsh/vendor-completions",
+};
+const FISH: Place = Place {
+    tarball: "share/fish/vendor_completions.d",
+    package: "usr/share/fish/vendor_completions.d",
+};
+
+/// What clap calls the completion of a shell, what the shell calls it, and where it goes.
+const COMPLETIONS: &[(&str, &str, &Place)] = &[
+    ("traxtent.bash", "traxtent", &BASH),
+    ("_traxtent", "_traxtent", &ZSH),
+    ("traxtent.fish", "traxtent.fish", &FISH),
+];
+
+/// Builds, packs and tries.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    packages::install(packages::FOR_DIST);
+    let artifacts = Artifacts::build()?;
+    let mut tally = Tally::default();
+    tally.check("libraries", deb::libraries(&artifacts.binary).map(drop));
+    let tarball = artifacts.tarball()?;
+    println!("made {}", shown(&tarball));
+    if shell::program("dpkg-deb").is_none() {
+        tally.skip("Debian package", "dpkg-deb is not installed");
+        return Ok(tally.report());
+    }
+    let package = deb::pack(&artifacts)?;
+    println!("made {}", shown(&package));
+    tally.add(deb::lint(&package));
+    match options.no_trial {
+        true => tally.skip("Debian root", "it was not asked for"),
+        false => tally.add(root::trial(&tarball, &package, &artifacts)),
+    }
+    Ok(tally.report())
+}
+
+impl Artifacts {
+    fn build() -> Result<Artifacts> {
+        let target = shell::target_dir();
+        let folder = target.join("package");
+        let pages = folder.join("pages");
+        fs::create_dir_all(&folder)?;
+        clear(&pages)?;
+        let mut build = shell::cargo();
+        build.args([
+            "build",
+            "--profile",
+            "dist",
+            "--package",
+            "traxtent",
+            "--locked",
+        ]);
+        shell::run(&mut build)?;
+        let mut write_pages = shell::cargo();
+        write_pages.args([
+            "run",
+            "--quiet",
+            "--package",
+            "xtask",
+            "--features",
+            "pages",
+            "--",
+            "pages",
+        ]);
+        shell::run(write_pages.arg(&pages))?;
+        let binary = target.join("dist/traxtent");
+        // Asked of the binary, so that the name of the package cannot differ from what is in it.
+        let version = shell::output(&binary.to_string_lossy(), ["--version"])?;
+        let version = version
+            .strip_prefix("traxtent ")
+            .context("traxtent --version names no version")?;
+        Ok(Artifacts {
+            version: version.to_owned(),
+            epoch: epoch(),
+            binary,
+            pages,
+            folder,
+        })
+    }
+
+    fn tarball(&self) -> Result<PathBuf> {
+        let name = format!("traxtent-{}-{}", self.version, platform());
+        let tree = self.folder.join(&name);
+        self.lay_out(&tree, |place| place.tarball)?;
+        let archive = self.folder.join(format!("{name}.tar.gz"));
+        let mut tar = Command::new("tar");
+        tar.args([
+            "--create",
+            "--gzip",
+            "--sort=name",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+        ]);
+        tar.arg("--mode=u=rwX,go=rX");
+        tar.arg(format!("--mtime=@{}", self.epoch));
+        tar.arg("--file")
+            .arg(&archive)
+            .arg("--directory")
+            .arg(&self.folder)
+            .arg(&name);
+        shell::run(&mut tar)?;
+        Ok(archive)
+    }
+
+    /// Copies everything to its place below `tree`.
+    fn lay_out(&self, tree: &Path, place: impl Fn(&Place) -> &'static str) -> Result<()> {
+        clear(tree)?;
+        put(
+            &self.binary,
+            &tree.join(place(&BINARY)).join("traxtent"),
+            0o755,
+        )?;
+        for page in entries(&self.pages.join("man"))? {
+            put(&page, &tree.join(place(&MAN)).join(file_name(&page)), 0o644)?;
+        }
+        for (made, installed, folder) in COMPLETIONS {
+            let from = self.pages.join("completions").join(made);
+            put(&from, &tree.join(place(folder)).join(installed), 0o644)?;
+        }
+        for document in DOCUMENTS {
+            put(
+                &shell::root().join(document),
+                &tree.join(place(&DOC)).join(document),
+                0o644,
+            )?;
+        }
+        fs::write(tree.join(place(&DOC)).join(NOTICES), notices::text()?)?;
+        Ok(())
+    }
+}
+
+/// Copies a file, and makes its folder.
+fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+    fs::copy(from, to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// The files of a folder, sorted; there must be some.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut paths = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    ensure!(!paths.is_empty(), "{} is empty", folder.display());
+    Ok(paths)
+}
+
+fn clear(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    Ok(())
+}
+
+fn file_name(path: &Path) -> &std::ffi::OsStr {
+    path.file_name().unwrap_or_default()
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(shell::root())
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+fn platform() -> String {
+    format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
+}
+
+fn epoch() -> String {
+    std::env::var("SOURCE_DATE_EPOCH")
+        .or_else(|_| shell::output("git", ["log", "-1", "--format=%ct"]))
+        .unwrap_or_else(|_| "0".to_owned())
+}

@@ -1,0 +1,123 @@
+//! The licences of the libraries that the binary is built from, which must go with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::shell;
+
+/// The libraries by name and version, each with its licence, then the texts, each once.
+pub(super) fn text() -> Result<String> {
+    let built_in = built_in()?;
+    let mut list = String::from("traxtent is built from these libraries:\n\n");
+    let mut users_of_text = BTreeMap::<String, Vec<String>>::new();
+    for library in libraries()?
+        .iter()
+        .filter(|library| built_in.contains(&library.name))
+    {
+        writeln!(list, "{}: {}", library.name, library.license)?;
+        for text in library.texts()? {
+            users_of_text
+                .entry(text)
+                .or_default()
+                .push(library.name.clone());
+        }
+    }
+    let line = "-".repeat(72);
+    for (text, users) in users_of_text {
+        writeln!(
+            list,
+            "\n{line}\n{}:\n\n{}",
+            users.join(", "),
+            text.trim_end()
+        )?;
+    }
+    Ok(list)
+}
+
+struct Library {
+    /// With the version, as in `clap v4.5.0`.
+    name: String,
+    license: String,
+    folder: PathBuf,
+}
+
+impl Library {
+    /// The files that a library calls licence or notice.
+    fn texts(&self) -> Result<BTreeSet<String>> {
+        let mut texts = BTreeSet::new();
+        for entry in
+            fs::read_dir(&self.folder).with_context(|| self.folder.display().to_string())?
+        {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().to_uppercase();
+            let is_text = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"]
+                .iter()
+                .any(|kind| name.starts_with(kind));
+            if is_text && entry.file_type()?.is_file() {
+                texts.insert(
+                    String::from_utf8_lossy(&fs::read(entry.path())?).replace("\r\n", "\n"),
+                );
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// The names of the libraries that are in the binary, leaving out those that only build it.
+fn built_in() -> Result<BTreeSet<String>> {
+    let mut cargo = shell::cargo();
+    cargo.args([
+        "tree",
+        "--package",
+        "traxtent",
+        "--edges",
+        "normal,no-proc-macro",
+        "--prefix",
+        "none",
+    ]);
+    let tree = shell::stdout_of(cargo.args(["--format", "{p}", "--locked"]))?;
+    let name_and_version = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    Ok(tree
+        .lines()
+        .map(name_and_version)
+        .filter(|name| !name.is_empty())
+        .collect())
+}
+
+/// Every library of the workspace that is not its own.
+fn libraries() -> Result<Vec<Library>> {
+    let mut cargo = shell::cargo();
+    let metadata = shell::stdout_of(cargo.args(["metadata", "--format-version", "1", "--locked"]))?;
+    let metadata: Value = serde_json::from_str(&metadata)?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists no packages")?;
+    let foreign = packages
+        .iter()
+        .filter(|package| !package["source"].is_null());
+    let mut libraries = foreign.map(library).collect::<Result<Vec<_>>>()?;
+    libraries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(libraries)
+}
+
+fn library(package: &Value) -> Result<Library> {
+    let field = |key: &str| {
+        package[key]
+            .as_str()
+            .with_context(|| format!("a package has no {key}"))
+    };
+    let manifest = Path::new(field("manifest_path")?);
+    Ok(Library {
+        name: format!("{} v{}", field("name")?, field("version")?),
+        license: field("license").unwrap_or("see its text").to_owned(),
+        folder: manifest
+            .parent()
+            .context("a manifest lies in a folder")?
+            .to_owned(),
+    })
+}

@@ -1,0 +1,268 @@
+//! `cargo xtask fuzz`: builds the engine of the `fuzz` package with coverage and runs it.
+//!
+//! libFuzzer is guided by coverage that LLVM's sanitizer passes write. Those passes are code
+//! generation flags of rustc, so the stable compiler does; the sanitizers themselves, which need
+//! another compiler, are left out. In their place stand an allocator with a bound, a time-out,
+//! debug assertions and overflow checks.
+
+mod worker;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::tally::Tally;
+use crate::{machine, packages, shell};
+use worker::{Job, Outcome};
+
+/// What the compiler adds to the code: counters at each edge of the control flow, and the
+/// operands of each comparison.
+const COVERAGE: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Ccodegen-units=1",
+];
+
+const SMOKE_RUNS: u64 = 20_000;
+const SMOKE_SEED: u32 = 1;
+/// A smoke run ends after this time even if its runs are not done.
+const SMOKE_SECONDS: u32 = 20;
+/// Four bytes are found in well under this many runs.
+const CANARY_RUNS: u64 = 2_000_000;
+
+/// How to search.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only this target; all if left out
+    target: Option<String>,
+    /// Inputs to try in each target
+    #[arg(long, default_value_t = 10_000_000)]
+    runs: u64,
+    /// A positive number that fixes the search; the time of day if left out
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    seed: Option<u32>,
+    /// Processes at a time; the number of cores if left out
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Start from the inputs that earlier searches found, too
+    #[arg(long)]
+    resume: bool,
+    /// Do not search: run the target on this one file
+    #[arg(long, requires = "target", value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// List the targets
+    #[arg(long)]
+    list: bool,
+}
+
+/// Searches at length.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    packages::install(packages::FOR_TESTS);
+    let engine = Engine::build()?;
+    if options.list {
+        engine
+            .targets
+            .iter()
+            .chain(&engine.canaries)
+            .for_each(|name| println!("{name}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let targets = match &options.target {
+        None => engine.targets.clone(),
+        Some(name) => {
+            let known = engine
+                .targets
+                .iter()
+                .chain(&engine.canaries)
+                .any(|known| known == name);
+            ensure!(
+                known,
+                "{name:?} is no target; the targets are {}",
+                engine.targets.join(", ")
+            );
+            vec![name.clone()]
+        }
+    };
+    if let Some(input) = &options.input {
+        return worker::replay(&engine.program, &targets[0], input);
+    }
+    let jobs = options.jobs.unwrap_or_else(cores).max(1);
+    let seed = options.seed.unwrap_or_else(seed_from_time);
+    println!("{}", machine::header(seed.into()));
+    let shares = |target: &String| {
+        // One process a core for each target, with its own seed and a share of the runs.
+        let shares = jobs as u64;
+        (0..shares)
+            .map(move |share| Job {
+                target: target.clone(),
+                share: share as u32,
+                seed: seed.wrapping_add(share as u32).max(1),
+                runs: options.runs / shares + u64::from(share < options.runs % shares),
+                seconds_max: None,
+                resume: options.resume,
+                expect_failure: false,
+            })
+            .collect::<Vec<_>>()
+    };
+    let work = targets
+        .iter()
+        .flat_map(shares)
+        .filter(|job| job.runs > 0)
+        .collect();
+    Ok(engine.run(work, jobs).report())
+}
+
+/// Every target for a moment, and every canary until it is found.
+pub(crate) fn smoke() -> Tally {
+    let mut tally = Tally::default();
+    if shell::program("c++").is_none() {
+        tally.skip("fuzzing", "c++ is not installed");
+        return tally;
+    }
+    let engine = match Engine::build() {
+        Ok(engine) => engine,
+        Err(error) => {
+            tally.check("fuzz targets build", Err(error));
+            return tally;
+        }
+    };
+    let job = |target: &String, expect_failure| Job {
+        target: target.clone(),
+        share: 0,
+        seed: SMOKE_SEED,
+        runs: if expect_failure {
+            CANARY_RUNS
+        } else {
+            SMOKE_RUNS
+        },
+        seconds_max: Some(SMOKE_SECONDS),
+        resume: false,
+        expect_failure,
+    };
+    let canaries = engine.canaries.iter().map(|name| job(name, true));
+    let work = engine
+        .targets
+        .iter()
+        .map(|name| job(name, false))
+        .chain(canaries)
+        .collect();
+    engine.run(work, cores())
+}
+
+struct Engine {
+    program: PathBuf,
+    targets: Vec<String>,
+    canaries: Vec<String>,
+}
+
+impl Engine {
+    fn build() -> Result<Engine> {
+        let host = host_triple()?;
+        // With a target named, the flags stay away from build scripts and macros.
+        let mut cargo = shell::cargo();
+        cargo.args([
+            "build",
+            "--package",
+            "fuzz",
+            "--features",
+            "engine",
+            "--profile",
+            "fuzz",
+            "--target",
+            &host,
+        ]);
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\x1f"));
+        shell::run(&mut cargo)?;
+        let program = shell::target_dir().join(host).join("fuzz/fuzz");
+        let list =
+            shell::stdout_of(std::process::Command::new(&program).env("FUZZ_TARGET", "list"))?;
+        let named = |kind: &str| {
+            list.lines()
+                .filter_map(|line| line.strip_prefix(kind))
+                .map(|name| name.trim().to_owned())
+                .collect()
+        };
+        Ok(Engine {
+            program,
+            targets: named("target "),
+            canaries: named("canary "),
+        })
+    }
+
+    /// Works through the jobs, so many at a time.
+    fn run(&self, work: VecDeque<Job>, at_a_time: usize) -> Tally {
+        let work = Mutex::new(work);
+        let tally = Mutex::new(Tally::default());
+        std::thread::scope(|scope| {
+            for _ in 0..at_a_time {
+                scope.spawn(|| {
+                    loop {
+                        let Some(job) = work.lock().unwrap().pop_front() else {
+                            return;
+                        };
+                        let result = worker::run(&self.program, &job)
+                            .and_then(|outcome| judge(&job, outcome));
+                        tally.lock().unwrap().check(&format!("fuzz {job}"), result);
+                    }
+                });
+            }
+        });
+        tally.into_inner().unwrap()
+    }
+}
+
+/// Whether an outcome is what the job should come to.
+fn judge(job: &Job, outcome: Outcome) -> Result<()> {
+    match (job.expect_failure, outcome) {
+        (false, Outcome::Sound { summary }) => println!("fuzz {job}: {summary}"),
+        (true, Outcome::Broken { .. }) => println!("fuzz {job}: the planted bug is found"),
+        (true, Outcome::Sound { summary }) => bail!("the planted bug is not found: {summary}"),
+        (false, Outcome::Broken { cause, input }) => {
+            bail!("{cause}\n{}", describe(job, input.as_deref())?)
+        }
+    }
+    Ok(())
+}
+
+/// The input that broke a target, and how to run it again.
+fn describe(job: &Job, input: Option<&Path>) -> Result<String> {
+    const SHOWN: usize = 400;
+    let Some(input) = input else {
+        return Ok("the input could not be saved".to_owned());
+    };
+    let bytes = fs::read(input).with_context(|| input.display().to_string())?;
+    let rest = if bytes.len() > SHOWN { " …" } else { "" };
+    Ok(format!(
+        "input of {} bytes: {}{rest}\nagain: cargo xtask fuzz {} --input {}",
+        bytes.len(),
+        bytes[..bytes.len().min(SHOWN)].escape_ascii(),
+        job.target,
+        input.strip_prefix(shell::root()).unwrap_or(input).display(),
+    ))
+}
+
+fn host_triple() -> Result<String> {
+    let version = shell::output("rustc", ["-vV"])?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc names no host")?.to_owned())
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn seed_from_time() -> u32 {
+    let time = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    (time.as_nanos() as u32).max(1)
+}

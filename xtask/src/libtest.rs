@@ -1,0 +1,201 @@
+//! Reads what `cargo test -- --show-output` prints.
+//!
+//! A test that printed `skipped: REASON` passed as far as the test runner knows; here it counts
+//! as skipped. Ignored tests count as skipped too.
+
+use crate::tally::Tally;
+
+/// Whether the developer should see a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Show {
+    Yes,
+    No,
+}
+
+/// The state of reading: feed it the lines in order, then take the tally.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    tally: Tally,
+    section: Section,
+    /// The binary under test has announced its tests and not yet summed them up.
+    running: bool,
+}
+
+#[derive(Debug, Default)]
+enum Section {
+    #[default]
+    Results,
+    /// What the passed test of this name printed, and whether it has been counted as skipped.
+    Success {
+        test: String,
+        skipped: bool,
+    },
+    Failures,
+}
+
+impl Reader {
+    /// Takes in one line of standard output.
+    pub(crate) fn line(&mut self, line: &str) -> Show {
+        if line.starts_with("running ") {
+            self.end_binary();
+            self.running = true;
+        } else if line.starts_with("test result: ") {
+            self.running = false;
+            self.section = Section::Results;
+        } else if line == "successes:" {
+            self.section = Section::Success {
+                test: String::new(),
+                skipped: false,
+            };
+            return Show::No;
+        } else if line == "failures:" {
+            self.section = Section::Failures;
+        } else {
+            return self.within_section(line);
+        }
+        Show::Yes
+    }
+
+    /// The counts of everything read.
+    pub(crate) fn finish(mut self) -> Tally {
+        self.end_binary();
+        self.tally
+    }
+
+    fn end_binary(&mut self) {
+        self.section = Section::Results;
+        if std::mem::take(&mut self.running) {
+            self.tally
+                .failures
+                .push("a test binary ended before its tests did".to_owned());
+        }
+    }
+
+    fn within_section(&mut self, line: &str) -> Show {
+        match &mut self.section {
+            Section::Results => self.result(line),
+            Section::Failures => Show::Yes,
+            Section::Success { test, skipped } => {
+                if let Some(name) = line
+                    .strip_prefix("---- ")
+                    .and_then(|rest| rest.strip_suffix(" stdout ----"))
+                {
+                    (*test, *skipped) = (name.to_owned(), false);
+                } else if let Some(reason) = line.strip_prefix("skipped: ") {
+                    if !std::mem::replace(skipped, true) {
+                        self.tally.passed -= 1;
+                        self.tally.skip(test, reason);
+                    } else if let Some(skip) = self.tally.skips.last_mut() {
+                        skip.push_str("; ");
+                        skip.push_str(reason);
+                    }
+                }
+                Show::No
+            }
+        }
+    }
+
+    fn result(&mut self, line: &str) -> Show {
+        let Some((name, outcome)) = line
+            .strip_prefix("test ")
+            .and_then(|rest| rest.split_once(" ... "))
+        else {
+            return Show::Yes;
+        };
+        // A test that should panic is named "NAME - should panic".
+        let name = name.split(" - should panic").next().unwrap_or(name);
+        if outcome.starts_with("ok") {
+            self.tally.passed += 1;
+            return Show::No;
+        } else if outcome.starts_with("FAILED") {
+            self.tally.failures.push(name.to_owned());
+        } else if let Some(reason) = outcome.strip_prefix("ignored") {
+            let reason = reason.trim_start_matches([',', ' ']);
+            self.tally
+                .skip(name, if reason.is_empty() { "ignored" } else { reason });
+        }
+        Show::Yes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Tally {
+        let mut reader = Reader::default();
+        text.lines().for_each(|line| {
+            reader.line(line);
+        });
+        reader.finish()
+    }
+
+    /// Are passes, failures, ignored tests and tests that skipped themselves told apart?
+    #[test]
+    fn outcomes_are_told_apart() {
+        let tally = read(
+            "running 5 tests\n\
+             test a::one ... ok\n\
+             test a::two ... ok\n\
+             test three - should panic ... ok\n\
+             test four ... FAILED\n\
+             test five ... ignored, takes an hour\n\
+             \n\
+             successes:\n\
+             \n\
+             ---- a::two stdout ----\n\
+             skipped: fio is not installed\n\
+             skipped: zstd is not installed\n\
+             \n\
+             \n\
+             successes:\n    a::one\n    a::two\n    three\n\
+             \n\
+             failures:\n\
+             \n\
+             ---- four stdout ----\n\
+             skipped: not really\n\
+             \n\
+             failures:\n    four\n\
+             \n\
+             test result: FAILED. 3 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+        );
+        assert_eq!(tally.passed, 2);
+        assert_eq!(tally.failures, ["four"]);
+        assert_eq!(
+            tally.skips,
+            [
+                "five: takes an hour",
+                "a::two: fio is not installed; zstd is not installed"
+            ]
+        );
+        assert_eq!(tally.to_string(), "2 passed, 1 failed, 2 skipped");
+    }
+
+    /// Does a binary that crashed, and so printed no result, count as a failure?
+    #[test]
+    fn crashed_binaries_fail() {
+        let good = "running 1 test\ntest one ... ok\n\ntest result: ok. 1 passed\n";
+        let crashed = "running 2 tests\ntest two ... ok\n";
+        assert_eq!(read(good).to_string(), "1 passed, 0 failed, 0 skipped");
+        assert_eq!(
+            read(&format!("{crashed}{good}")).to_string(),
+            "2 passed, 1 failed, 0 skipped"
+        );
+        assert_eq!(
+            read(&format!("{good}{crashed}")).to_string(),
+            "2 passed, 1 failed, 0 skipped"
+        );
+    }
+
+    /// Does what passed tests print stay out of the developer's sight, and failures in it?
+    #[test]
+    fn failures_are_shown() {
+        let mut reader = Reader::default();
+        assert_eq!(reader.line("test one ... ok"), Show::No);
+        assert_eq!(reader.line("test two ... FAILED"), Show::Yes);
+        assert_eq!(reader.line("successes:"), Show::No);
+        assert_eq!(reader.line("chatter"), Show::No);
+        assert_eq!(reader.line("failures:"), Show::Yes);
+        assert_eq!(reader.line("why it failed"), Show::Yes);
+    }
+}

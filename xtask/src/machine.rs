@@ -1,0 +1,49 @@
+//! Where and of what a measurement was made.
+
+use std::fs;
+
+use crate::shell;
+
+/// The machine, the compiler, the commit and the seed, a line each.
+pub(crate) fn header(seed: u64) -> String {
+    let rustc = shell::output("rustc", ["--version"]).unwrap_or_else(|_| "unknown".to_owned());
+    [
+        ("cpu", cpu()),
+        (
+            "cores",
+            std::thread::available_parallelism()
+                .map_or("unknown".to_owned(), |cores| cores.to_string()),
+        ),
+        (
+            "kernel",
+            shell::output("uname", ["-sr"]).unwrap_or_else(|_| "unknown".to_owned()),
+        ),
+        ("rustc", rustc),
+        ("commit", commit()),
+        ("seed", seed.to_string()),
+    ]
+    .map(|(key, value)| format!("{key:<7} {value}"))
+    .join("\n")
+}
+
+/// The commit that is checked out, marked if files differ from it.
+pub(crate) fn commit() -> String {
+    let git = |arguments: &[&str]| shell::output("git", arguments);
+    let Ok(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
+        return "unknown".to_owned();
+    };
+    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+        Ok(changes) if changes.is_empty() => commit,
+        _ => format!("{commit} with changes"),
+    }
+}
+
+fn cpu() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    model
+        .map_or("unknown", |line| line.trim_start_matches([' ', '\t', ':']))
+        .to_owned()
+}

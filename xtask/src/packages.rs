@@ -1,0 +1,93 @@
+//! System packages that tests and packaging use.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell;
+
+/// A system package that provides a program.
+pub(crate) struct Package {
+    /// Its name in Debian.
+    pub(crate) name: &'static str,
+    /// The program that shows that it is there.
+    pub(crate) program: &'static str,
+    /// What goes without it if it is missing.
+    pub(crate) needed_for: &'static str,
+}
+
+const fn package(name: &'static str, program: &'static str, needed_for: &'static str) -> Package {
+    Package {
+        name,
+        program,
+        needed_for,
+    }
+}
+
+/// What the tests use. A test whose program is missing is skipped with that reason.
+pub(crate) const FOR_TESTS: &[Package] = &[
+    package("fio", "fio", "sample traces of fio"),
+    package("gzip", "gzip", "compressed traces and logs"),
+    package("zstd", "zstd", "compressed traces and logs"),
+    package("g++", "c++", "the fuzzing engine"),
+];
+
+/// What `cargo xtask dist` uses.
+pub(crate) const FOR_DIST: &[Package] = &[
+    package("binutils", "readelf", "the libraries that the binary needs"),
+    package("dpkg", "dpkg-deb", "the Debian package"),
+    package(
+        "debootstrap",
+        "debootstrap",
+        "a Debian root to try the package in",
+    ),
+    package("lintian", "lintian", "Debian's own check of the package"),
+];
+
+/// Installs those packages whose programs are missing, where that is possible; says what stays
+/// missing and why.
+pub(crate) fn install(packages: &[Package]) {
+    let missing: Vec<&Package> = missing(packages).collect();
+    if missing.is_empty() {
+        return;
+    }
+    if let Err(error) = apt_install(&missing) {
+        eprintln!("cannot install packages: {error:#}");
+    }
+    for package in self::missing(packages) {
+        eprintln!(
+            "{} is missing: {} will be skipped",
+            package.program, package.needed_for
+        );
+    }
+}
+
+fn missing(packages: &[Package]) -> impl Iterator<Item = &Package> {
+    packages
+        .iter()
+        .filter(|package| shell::program(package.program).is_none())
+}
+
+fn apt_install(packages: &[&Package]) -> Result<()> {
+    anyhow::ensure!(
+        shell::program("apt-get").is_some(),
+        "there is no apt-get here"
+    );
+    anyhow::ensure!(shell::is_root(), "only root may install");
+    shell::run(Command::new("apt-get").args(["update", "--quiet=2"]))?;
+    for package in packages {
+        // One by one, so that a package that cannot be had does not keep the others away.
+        let mut apt = Command::new("apt-get");
+        apt.args([
+            "install",
+            "--quiet=2",
+            "--yes",
+            "--no-install-recommends",
+            package.name,
+        ]);
+        if let Err(error) = shell::run(apt.env("DEBIAN_FRONTEND", "noninteractive")) {
+            eprintln!("{error:#}");
+        }
+    }
+    Ok(())
+}
