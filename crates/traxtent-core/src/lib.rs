@@ -6,6 +6,7 @@
 //! The same inputs give the same bytes out, on every machine.
 #![forbid(unsafe_code)]
 
+pub mod disksim;
 pub mod drive;
 pub mod geometry;
 pub mod mechanics;

@@ -1,7 +1,58 @@
 //! Where every LBN lies on the platters, and back.
+//!
+//! Models the layouts that H. Wong found in drives ("Discovering Hard Disk Physical Geometry
+//! through Microbenchmarking", 2019: six orders of tracks), the zones, skews and eleven sparing
+//! schemes of DiskSim 4.0 (layout g1), and irregular layouts as run-length trees (as its layout
+//! g4). What a track holds is known to the slot: spares, slipped sectors, remapped LBNs.
+//!
+//! A [`Geometry`] is immutable. It is a tree whose size grows with zones and defects, not with
+//! tracks, so a drive of many terabytes is built in milliseconds and an LBN is found in the
+//! logarithm of the number of runs.
+//!
+//! Left out: shingled zones, and the media cache of drives that have one.
+
+mod build;
+mod csv;
+mod error;
+mod order;
+mod overlap;
+mod place_index;
+mod shape;
+mod spec;
+mod tree;
+mod zone;
+
+use std::fmt;
+
+pub use csv::{Run, write_csv};
+pub use error::GeometryError;
+pub use spec::{
+    BranchSpec, Child, GeometrySpec, MovedSpec, Order, PerSurface, Skew, SlipSpec, Sparing, Start,
+    TrackSpec, TreeSpec, ZoneSpec,
+};
 
 use crate::units::{Angle, Cylinder, Lbn, Sectors, Surface};
-use serde::{Deserialize, Serialize};
+use shape::Slot;
+use tree::{Found, NodeId, Tree};
+
+/// The layout of a drive.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    capacity: u64,
+    tracks: u64,
+    cylinders: u32,
+    surfaces: u16,
+    tree: Tree,
+    /// The tracks with LBNs, in LBN order.
+    root: NodeId,
+    /// The tracks without.
+    blanks: NodeId,
+    /// LBNs that are not in their track, ascending.
+    moved: Vec<Moved>,
+    /// Places that hold moved LBNs, ascending, and the index in `moved`.
+    moved_in: Vec<(Place, u32)>,
+    zones: Vec<ZoneInfo>,
+}
 
 /// One track as it lies on the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,21 +73,30 @@ pub struct Track {
     pub origin: Angle,
 }
 
-/// A run of sectors that lie one after another on one track.
+impl Track {
+    /// The LBN after the track's last.
+    pub fn end_lbn(&self) -> Lbn {
+        Lbn(self.first_lbn.0 + u64::from(self.sectors))
+    }
+}
+
+/// Sectors that pass under one head without interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The track.
+    /// The track under the head. For a moved LBN, `cylinder`, `surface`, `slots` and `origin` are
+    /// those of the place it is kept at, the rest those of the track it belongs to by its number.
     pub track: Track,
-    /// The first sector.
+    /// The first LBN.
     pub lbn: Lbn,
-    /// How many.
+    /// How many LBNs.
     pub sectors: u32,
-    /// Slot of the first sector.
+    /// The slot of the first LBN.
     pub first_slot: u32,
-    /// Slots from the first sector to the end of the last.
+    /// From the first slot to past the last, bad slots between them included.
     pub slots: u32,
 }
 
+<<<<<<< HEAD
 /// Stub.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeometrySpec {}
@@ -63,5 +123,358 @@ impl Geometry {
     /// Stub.
     pub fn track_of(&self, _lbn: Lbn) -> Option<Track> {
         todo!()
+=======
+/// A physical sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The arm position.
+    pub cylinder: Cylinder,
+    /// The surface, and head.
+    pub surface: Surface,
+    /// The sector, counted from the beginning of the track.
+    pub slot: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cylinder {}, surface {}, slot {}",
+            self.cylinder, self.surface, self.slot
+        )
+    }
+}
+
+/// What a physical sector holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupant {
+    /// This LBN.
+    Lbn(Lbn),
+    /// Nothing: it is bad, and slipped or replaced.
+    Bad,
+    /// Nothing: a spare, a reserved sector, or beyond the drive's capacity.
+    Empty,
+    /// The drive has no such sector.
+    NoSuchPlace,
+}
+
+/// A bad sector, or several in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defect {
+    /// Where it is.
+    pub place: Place,
+    /// How many consecutive slots.
+    pub slots: u32,
+    /// What was done about it.
+    pub remedy: Remedy,
+}
+
+/// What was done about a bad sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// LBNs go on behind it.
+    Slipped,
+    /// Its LBN is kept at another place.
+    Remapped(Lbn, Place),
+}
+
+/// A part of a drive that is formatted alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneInfo {
+    /// The first LBN.
+    pub first_lbn: Lbn,
+    /// The LBN after the last.
+    pub end_lbn: Lbn,
+    /// The outermost cylinder.
+    pub first_cylinder: Cylinder,
+    /// The innermost cylinder, inclusive.
+    pub last_cylinder: Cylinder,
+    /// The only surface, if it is one.
+    pub surface: Option<Surface>,
+    /// Physical sectors around a track; the greatest number where surfaces differ.
+    pub slots: u32,
+}
+
+/// An LBN that is not in its track.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    lbn: u64,
+    place: Place,
+    slots: u32,
+    origin: Angle,
+}
+
+impl Geometry {
+    /// Builds what `spec` describes.
+    ///
+    /// Takes time and memory in proportion to the length of the description (and, for a tree
+    /// layout, a pass over its tracks), however large the drive.
+    ///
+    /// # Errors
+    /// If the description contradicts itself or exceeds a bound.
+    pub fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
+        build::build(spec)
+    }
+
+    /// How many LBNs the drive has.
+    pub fn capacity(&self) -> Sectors {
+        Sectors(self.capacity)
+    }
+
+    /// How many arm positions the drive has.
+    pub fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    /// How many recording surfaces the drive has.
+    pub fn surfaces(&self) -> u16 {
+        self.surfaces
+    }
+
+    /// How many tracks hold LBNs.
+    pub fn track_count(&self) -> u64 {
+        self.tracks
+    }
+
+    /// How many runs of like tracks the index holds: a measure of its size.
+    pub fn runs(&self) -> usize {
+        self.tree.branches.len()
+    }
+
+    /// The zones, in LBN order.
+    pub fn zones(&self) -> &[ZoneInfo] {
+        &self.zones
+    }
+
+    /// The track that `lbn` belongs to, or nothing beyond the drive's end.
+    #[inline]
+    pub fn track_of(&self, lbn: Lbn) -> Option<Track> {
+        (lbn.0 < self.capacity).then(|| track(&self.tree.find_sector(self.root, lbn.0)))
+    }
+
+    /// The track at a position in LBN order.
+    pub fn track(&self, index: u64) -> Option<Track> {
+        (index < self.tracks).then(|| track(&self.tree.find_track(self.root, index)))
+    }
+
+    /// All tracks that hold LBNs, in LBN order.
+    pub fn tracks(&self) -> impl Iterator<Item = Track> {
+        self.tree.walk(self.root).map(|found| track(&found))
+    }
+
+    /// The LBN after the last of the track that `lbn` belongs to.
+    pub fn track_end(&self, lbn: Lbn) -> Option<Lbn> {
+        self.track_of(lbn).map(|track| track.end_lbn())
+    }
+
+    /// The end of the run of tracks of one cylinder that `lbn` belongs to.
+    pub fn cylinder_end(&self, lbn: Lbn) -> Option<Lbn> {
+        let mut last = self.track_of(lbn)?;
+        while let Some(next) = self.track(last.index + 1)
+            && next.cylinder == last.cylinder
+        {
+            last = next;
+        }
+        Some(last.end_lbn())
+    }
+
+    /// The longest run of sectors from `lbn` on that one head can transfer in one go, but at most
+    /// `max_sectors` (at least one is returned).
+    ///
+    /// A moved LBN is a piece of its own, and ends the piece before it.
+    ///
+    /// # Panics
+    /// If `lbn` is beyond the drive's end.
+    #[inline]
+    pub fn piece(&self, lbn: Lbn, max_sectors: u32) -> Piece {
+        assert!(
+            lbn.0 < self.capacity,
+            "LBN {lbn} is beyond the end, {}",
+            self.capacity
+        );
+        let found = self.tree.find_sector(self.root, lbn.0);
+        let track = track(&found);
+        let k = (lbn.0 - found.first) as u32;
+        let mut sectors = max_sectors.clamp(1, found.shape.sectors - k);
+        if !self.moved.is_empty() {
+            let next = self.moved.partition_point(|m| m.lbn < lbn.0);
+            if let Some(moved) = self.moved.get(next) {
+                if moved.lbn == lbn.0 {
+                    return moved.piece(track);
+                }
+                sectors = u64::from(sectors).min(moved.lbn - lbn.0) as u32;
+            }
+        }
+        let first_slot = found.shape.slot(k, &self.tree.gaps);
+        let last_slot = found.shape.slot(k + sectors - 1, &self.tree.gaps);
+        Piece {
+            track,
+            lbn,
+            sectors,
+            first_slot,
+            slots: last_slot + 1 - first_slot,
+        }
+    }
+
+    /// Where an LBN is kept.
+    pub fn locate(&self, lbn: Lbn) -> Option<Place> {
+        let piece = (lbn.0 < self.capacity).then(|| self.piece(lbn, 1))?;
+        let Track {
+            cylinder, surface, ..
+        } = piece.track;
+        Some(Place {
+            cylinder,
+            surface,
+            slot: piece.first_slot,
+        })
+    }
+
+    /// What a physical sector holds: the inverse of [`Geometry::locate`].
+    pub fn lbn_at(&self, place: Place) -> Occupant {
+        let at_home = self.home(place);
+        if let Occupant::Lbn(lbn) = at_home
+            && self.moved.binary_search_by_key(&lbn.0, |m| m.lbn).is_err()
+        {
+            return at_home;
+        }
+        if let Ok(i) = self.moved_in.binary_search_by_key(&place, |m| m.0) {
+            return Occupant::Lbn(Lbn(self.moved[self.moved_in[i].1 as usize].lbn));
+        }
+        if let Occupant::Lbn(_) = at_home {
+            Occupant::Bad
+        } else {
+            at_home
+        }
+    }
+
+    /// The angle at which a slot of a track begins.
+    #[inline]
+    pub fn slot_angle(&self, track: &Track, slot: u32) -> Angle {
+        track.origin + Angle::from_ratio(slot.into(), track.slots.into())
+    }
+
+    /// The bad sectors that the layout works around: first those slipped, then those remapped.
+    pub fn defects(&self) -> impl Iterator<Item = Defect> {
+        let slipped = [self.root, self.blanks].into_iter().flat_map(|root| {
+            self.tree.bad_tracks(root).flat_map(|found| {
+                let Track {
+                    cylinder, surface, ..
+                } = track(&found);
+                found
+                    .shape
+                    .bad(&self.tree.gaps)
+                    .map(move |(slot, slots)| Defect {
+                        place: Place {
+                            cylinder,
+                            surface,
+                            slot,
+                        },
+                        slots,
+                        remedy: Remedy::Slipped,
+                    })
+            })
+        });
+        let remapped = self.moved.iter().map(|moved| {
+            let found = self.tree.find_sector(self.root, moved.lbn);
+            let Track {
+                cylinder, surface, ..
+            } = track(&found);
+            let slot = found
+                .shape
+                .slot((moved.lbn - found.first) as u32, &self.tree.gaps);
+            Defect {
+                place: Place {
+                    cylinder,
+                    surface,
+                    slot,
+                },
+                slots: 1,
+                remedy: Remedy::Remapped(Lbn(moved.lbn), moved.place),
+            }
+        });
+        slipped.chain(remapped)
+    }
+
+    /// How many LBNs are kept elsewhere than in their track.
+    pub fn moved_count(&self) -> usize {
+        self.moved.len()
+    }
+
+    /// What a physical sector would hold if no LBN were moved.
+    fn home(&self, place: Place) -> Occupant {
+        let (Ok(cylinder), surface) = (i32::try_from(place.cylinder.0), i32::from(place.surface.0))
+        else {
+            return Occupant::NoSuchPlace;
+        };
+        let mut answer = Occupant::NoSuchPlace;
+        for root in [self.root, self.blanks] {
+            let hit = self.tree.at_place(root, cylinder, surface, &mut |found| {
+                if place.slot >= found.shape.slots {
+                    return None;
+                }
+                // A track may be in the tree in parts: an LBN settles it, nothing else does.
+                match found.shape.at(place.slot, &self.tree.gaps) {
+                    Slot::Holds(k) if root == self.root => {
+                        return Some(Occupant::Lbn(Lbn(found.first + u64::from(k))));
+                    }
+                    Slot::Bad => answer = Occupant::Bad,
+                    _ if answer == Occupant::NoSuchPlace => answer = Occupant::Empty,
+                    _ => {}
+                }
+                None
+            });
+            if let Some(hit) = hit {
+                return hit;
+            }
+        }
+        answer
+    }
+
+    /// The slots and the origin of whatever track is at a place.
+    fn circle(&self, cylinder: Cylinder, surface: Surface) -> Option<(u32, Angle)> {
+        let cylinder = i32::try_from(cylinder.0).ok()?;
+        [self.root, self.blanks].into_iter().find_map(|root| {
+            let any = &mut |found: Found| Some((found.shape.slots, found.spot.angle));
+            self.tree.at_place(root, cylinder, surface.0.into(), any)
+        })
+    }
+
+    fn set_moved(&mut self, moved: Vec<Moved>) {
+        self.moved_in = moved.iter().zip(0..).map(|(m, i)| (m.place, i)).collect();
+        self.moved_in.sort_unstable();
+        self.moved = moved;
+    }
+}
+
+impl Moved {
+    fn piece(&self, home: Track) -> Piece {
+        let track = Track {
+            cylinder: self.place.cylinder,
+            surface: self.place.surface,
+            slots: self.slots,
+            origin: self.origin,
+            ..home
+        };
+        Piece {
+            track,
+            lbn: Lbn(self.lbn),
+            sectors: 1,
+            first_slot: self.place.slot,
+            slots: 1,
+        }
+    }
+}
+
+#[inline]
+fn track(found: &Found) -> Track {
+    Track {
+        index: found.index,
+        first_lbn: Lbn(found.first),
+        sectors: found.shape.sectors,
+        cylinder: Cylinder(found.spot.cylinder as u32),
+        surface: Surface(found.spot.surface as u16),
+        slots: found.shape.slots,
+        origin: found.spot.angle,
+>>>>>>> geometry
     }
 }

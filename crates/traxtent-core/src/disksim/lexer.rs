@@ -1,0 +1,185 @@
+//! The words and marks of the parameter language, with included files spliced in.
+
+use std::rc::Rc;
+
+use super::params::{ParamError, Sources};
+
+/// All included files together may be this long.
+const TEXT_MAX: usize = 64 << 20;
+/// How deep files may include each other.
+const DEPTH_MAX: usize = 16;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    Word(String),
+    Mark(u8),
+    Range,
+    End,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Lexeme {
+    pub(super) token: Token,
+    pub(super) file: Rc<str>,
+    pub(super) line: u32,
+}
+
+impl Lexeme {
+    pub(super) fn error(&self, problem: impl Into<String>) -> ParamError {
+        ParamError {
+            file: self.file.to_string(),
+            line: self.line,
+            problem: problem.into(),
+        }
+    }
+
+    /// The token as a message shows it.
+    pub(super) fn show(&self) -> String {
+        match &self.token {
+            Token::Word(word) => format!("\"{word}\""),
+            Token::Mark(mark) => format!("\"{}\"", char::from(*mark)),
+            Token::Range => "\"..\"".to_string(),
+            Token::End => "the end of the file".to_string(),
+        }
+    }
+}
+
+struct Text {
+    file: Rc<str>,
+    bytes: Vec<u8>,
+    at: usize,
+    line: u32,
+}
+
+pub(super) struct Lexer<'a> {
+    stack: Vec<Text>,
+    sources: &'a Sources<'a>,
+    read: usize,
+    last: (Rc<str>, u32),
+}
+
+/// The path of a file that `from` names as `name`.
+pub(super) fn join(from: &str, name: &str) -> String {
+    match from.rsplit_once('/') {
+        Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),
+        _ => name.to_string(),
+    }
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(file: &str, text: &[u8], sources: &'a Sources<'a>) -> Lexer<'a> {
+        let file: Rc<str> = file.into();
+        let text = Text {
+            file: file.clone(),
+            bytes: text.to_vec(),
+            at: 0,
+            line: 1,
+        };
+        Lexer {
+            read: text.bytes.len(),
+            stack: vec![text],
+            sources,
+            last: (file, 1),
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Result<Lexeme, ParamError> {
+        loop {
+            let Some(text) = self.stack.last_mut() else {
+                let (file, line) = self.last.clone();
+                return Ok(Lexeme {
+                    token: Token::End,
+                    file,
+                    line,
+                });
+            };
+            let Some(token) = text.token() else {
+                self.last = (text.file.clone(), text.line);
+                self.stack.pop();
+                continue;
+            };
+            let lexeme = Lexeme {
+                token,
+                file: text.file.clone(),
+                line: text.line,
+            };
+            if lexeme.token != Token::Word("source".to_string()) {
+                return Ok(lexeme);
+            }
+            let Some(Token::Word(name)) = text.token() else {
+                return Err(lexeme.error("a file name must follow \"source\""));
+            };
+            self.include(&lexeme, &name)?;
+        }
+    }
+
+    fn include(&mut self, at: &Lexeme, name: &str) -> Result<(), ParamError> {
+        let path = join(&at.file, name);
+        if self.stack.len() >= DEPTH_MAX {
+            return Err(at.error(format!(
+                "files include each other more than {DEPTH_MAX} deep"
+            )));
+        }
+        if self.stack.iter().any(|text| *text.file == *path) {
+            return Err(at.error(format!("{path} includes itself")));
+        }
+        let bytes =
+            (self.sources)(&path).map_err(|why| at.error(format!("source {path}: {why}")))?;
+        self.read = self.read.saturating_add(bytes.len());
+        if self.read > TEXT_MAX {
+            return Err(at.error(format!("the included files exceed {TEXT_MAX} bytes")));
+        }
+        self.stack.push(Text {
+            file: path.into(),
+            bytes,
+            at: 0,
+            line: 1,
+        });
+        Ok(())
+    }
+}
+
+impl Text {
+    fn token(&mut self) -> Option<Token> {
+        loop {
+            let byte = *self.bytes.get(self.at)?;
+            match byte {
+                b'\n' => self.line += 1,
+                b' ' | b'\t' | b'\r' | b'\x0c' => {}
+                b'#' => {
+                    let rest = &self.bytes[self.at..];
+                    self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+                    continue;
+                }
+                b';' | b'{' | b'}' | b'[' | b']' | b',' | b'=' | b'?' | b':' => {
+                    self.at += 1;
+                    return Some(Token::Mark(byte));
+                }
+                b'"' => {
+                    let rest = &self.bytes[self.at + 1..];
+                    let len = rest
+                        .iter()
+                        .position(|b| b"\"\n".contains(b))
+                        .unwrap_or(rest.len());
+                    let word = String::from_utf8_lossy(&rest[..len]).into_owned();
+                    self.at += 1 + len + usize::from(rest.get(len) == Some(&b'"'));
+                    return Some(Token::Word(word));
+                }
+                _ => {
+                    let rest = &self.bytes[self.at..];
+                    let ends = |b: &u8| b.is_ascii_whitespace() || b";{},[]:?=".contains(b);
+                    let len = rest.iter().position(ends).unwrap_or(rest.len());
+                    let word = &rest[..len];
+                    self.at += len;
+                    return Some(if word == b".." {
+                        Token::Range
+                    } else {
+                        Token::Word(String::from_utf8_lossy(word).into_owned())
+                    });
+                }
+            }
+            self.at += 1;
+        }
+    }
+}

@@ -1,0 +1,672 @@
+//! The parameter language (DiskSim's libparam): blocks of `key = value`, lists, included files.
+//!
+//! ```text
+//! source NAME.diskspecs
+//! disksim_bus BUS0 { type = 1, Arbitration type = 1 }
+//! instantiate [ bus0 .. bus2 ] as BUS0
+//! topology disksim_iodriver driver0 [ disksim_bus bus0 [ ] ]
+//! ```
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::lexer::{Lexeme, Lexer, Token, join};
+
+/// How deep blocks and lists may nest.
+const DEPTH_MAX: usize = 64;
+/// How many names a range such as `disk0 .. disk17` may stand for.
+const RANGE_MAX: u64 = 100_000;
+
+/// Supplies the text of a file that another names; the path is relative to the first file's.
+pub type Sources<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
+
+/// What is wrong with a DiskSim file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {problem}")]
+pub struct ParamError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// A parameter file with all that it includes.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// Its statements, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// `KIND NAME { … }`
+    Block(Rc<Block>),
+    /// `instantiate [ names ] as OF`
+    Instances {
+        /// The names, ranges written out.
+        names: Vec<String>,
+        /// The name of the block they are instances of.
+        of: String,
+        /// The line.
+        line: u32,
+    },
+    /// `topology KIND NAME [ … ]`
+    Topology(Node),
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// The file.
+    pub file: Rc<str>,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// What stands behind a `=` or in a list.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A whole number.
+    Int(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// Any other word.
+    Str(String),
+    /// `[ a, b, … ]`
+    List(Vec<Node>),
+    /// `KIND { … }` or `KIND NAME { … }`
+    Block(Rc<Block>),
+    /// `KIND NAME [ … ]`, a part of a topology.
+    Device {
+        /// The kind of device.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// What hangs from it.
+        children: Vec<Node>,
+    },
+}
+
+/// A block of parameters.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The word before the brace; for a block derived from another one, that one's kind.
+    pub kind: String,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// The file.
+    pub file: Rc<str>,
+    /// The line, from 1.
+    pub line: u32,
+    params: Vec<Param>,
+}
+
+#[derive(Clone, Debug)]
+struct Param {
+    key: String,
+    node: Rc<Node>,
+    used: Cell<bool>,
+}
+
+/// A parameter that nobody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    /// The kind of the block it is in.
+    pub block: String,
+    /// Its key.
+    pub key: String,
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl Document {
+    /// Parses the file called `file` and all files it includes.
+    ///
+    /// # Errors
+    /// If the text does not follow the grammar, or a named file cannot be had.
+    pub fn parse(file: &str, text: &[u8], sources: &Sources<'_>) -> Result<Document, ParamError> {
+        let mut lexer = Lexer::new(file, text, sources);
+        let next = lexer.next()?;
+        let mut parser = Parser {
+            lexer,
+            next,
+            depth: 0,
+        };
+        let mut document = Document {
+            entries: Vec::new(),
+        };
+        while parser.next.token != Token::End {
+            let entry = parser.entry(&document)?;
+            document.entries.push(entry);
+        }
+        Ok(document)
+    }
+
+    /// The named top-level blocks, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = &Rc<Block>> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Block(block) => Some(block),
+            _ => None,
+        })
+    }
+
+    /// The block of that name.
+    pub fn block(&self, name: &str) -> Option<&Rc<Block>> {
+        self.blocks()
+            .find(|block| block.name.as_deref() == Some(name))
+    }
+}
+
+impl Node {
+    /// An error about this value.
+    pub fn error(&self, problem: impl Into<String>) -> ParamError {
+        ParamError {
+            file: self.file.to_string(),
+            line: self.line,
+            problem: problem.into(),
+        }
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn int(&self) -> Result<i64, ParamError> {
+        match self.value {
+            Value::Int(value) => Ok(value),
+            _ => Err(self.error(format!("{} is not a whole number", self.value.show()))),
+        }
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn f64(&self) -> Result<f64, ParamError> {
+        match self.value {
+            Value::Int(value) => Ok(value as f64),
+            Value::Float(value) => Ok(value),
+            _ => Err(self.error(format!("{} is not a number", self.value.show()))),
+        }
+    }
+
+    /// A word.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn str(&self) -> Result<&str, ParamError> {
+        match &self.value {
+            Value::Str(value) => Ok(value),
+            _ => Err(self.error(format!("{} is not a word", self.value.show()))),
+        }
+    }
+
+    /// A list.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn list(&self) -> Result<&[Node], ParamError> {
+        match &self.value {
+            Value::List(value) => Ok(value),
+            _ => Err(self.error(format!("{} is not a list", self.value.show()))),
+        }
+    }
+
+    /// A block.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn block(&self) -> Result<&Rc<Block>, ParamError> {
+        match &self.value {
+            Value::Block(value) => Ok(value),
+            _ => Err(self.error(format!("{} is not a block", self.value.show()))),
+        }
+    }
+}
+
+impl Value {
+    fn show(&self) -> String {
+        match self {
+            Value::Int(value) => value.to_string(),
+            Value::Float(value) => value.to_string(),
+            Value::Str(value) => format!("\"{value}\""),
+            Value::List(_) => "a list".to_string(),
+            Value::Block(block) => format!("the block {}", block.kind),
+            Value::Device { name, .. } => format!("the device {name}"),
+        }
+    }
+}
+
+impl Block {
+    /// An error about this block.
+    pub fn error(&self, problem: impl Into<String>) -> ParamError {
+        ParamError {
+            file: self.file.to_string(),
+            line: self.line,
+            problem: problem.into(),
+        }
+    }
+
+    /// The value of a key, which counts as used from now on.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        let param = self.params.iter().find(|param| param.key == key)?;
+        param.used.set(true);
+        Some(&param.node)
+    }
+
+    /// The value of a key that must be there.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn need(&self, key: &str) -> Result<&Node, ParamError> {
+        self.get(key)
+            .ok_or_else(|| self.error(format!("{} lacks \"{key}\"", self.kind)))
+    }
+
+    /// A whole number, if the key is there.
+    ///
+    /// # Errors
+    /// If the value is something else.
+    pub fn get_int(&self, key: &str) -> Result<Option<i64>, ParamError> {
+        self.get(key)
+            .map(|node| in_key(key, node.int()))
+            .transpose()
+    }
+
+    /// A number, if the key is there.
+    ///
+    /// # Errors
+    /// If the value is something else.
+    pub fn get_f64(&self, key: &str) -> Result<Option<f64>, ParamError> {
+        self.get(key)
+            .map(|node| in_key(key, node.f64()))
+            .transpose()
+    }
+
+    /// A word, if the key is there.
+    ///
+    /// # Errors
+    /// If the value is something else.
+    pub fn get_str(&self, key: &str) -> Result<Option<&str>, ParamError> {
+        self.get(key)
+            .map(|node| in_key(key, node.str()))
+            .transpose()
+    }
+
+    /// A list, if the key is there.
+    ///
+    /// # Errors
+    /// If the value is something else.
+    pub fn get_list(&self, key: &str) -> Result<Option<&[Node]>, ParamError> {
+        self.get(key)
+            .map(|node| in_key(key, node.list()))
+            .transpose()
+    }
+
+    /// A block, if the key is there.
+    ///
+    /// # Errors
+    /// If the value is something else.
+    pub fn get_block(&self, key: &str) -> Result<Option<&Rc<Block>>, ParamError> {
+        self.get(key)
+            .map(|node| in_key(key, node.block()))
+            .transpose()
+    }
+
+    /// A whole number within bounds, if the key is there.
+    ///
+    /// # Errors
+    /// If the value is something else.
+    pub fn get_bounded<T: TryFrom<i64>>(
+        &self,
+        key: &str,
+        min: T,
+        max: T,
+    ) -> Result<Option<T>, ParamError>
+    where
+        i64: From<T>,
+    {
+        let (min, max) = (i64::from(min), i64::from(max));
+        let Some(value) = self.get_int(key)? else {
+            return Ok(None);
+        };
+        let fits = (min..=max).contains(&value);
+        match T::try_from(value) {
+            Ok(value) if fits => Ok(Some(value)),
+            _ => Err(self
+                .need(key)?
+                .error(format!("{key}: {value} is not in {min}..={max}"))),
+        }
+    }
+
+    /// A whole number within bounds that must be there.
+    ///
+    /// # Errors
+    /// If it is not, or is something else.
+    pub fn need_bounded<T: TryFrom<i64>>(&self, key: &str, min: T, max: T) -> Result<T, ParamError>
+    where
+        i64: From<T>,
+    {
+        self.need(key)?;
+        Ok(self.get_bounded(key, min, max)?.expect("the key is there"))
+    }
+
+    /// The path of a file that this block names, relative to the first file's folder.
+    pub fn path(&self, name: &str) -> String {
+        join(&self.file, name)
+    }
+
+    /// The keys and values, without marking them used.
+    pub fn params(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.params
+            .iter()
+            .map(|param| (param.key.as_str(), &*param.node))
+    }
+
+    /// The parameters nobody asked for, here and in the blocks that somebody did ask for.
+    pub fn unused(&self) -> Vec<Unused> {
+        let mut out = Vec::new();
+        self.collect_unused(&mut out);
+        out
+    }
+
+    fn collect_unused(&self, out: &mut Vec<Unused>) {
+        for param in &self.params {
+            if !param.used.get() {
+                out.push(Unused {
+                    block: self.kind.clone(),
+                    key: param.key.clone(),
+                    file: param.node.file.to_string(),
+                    line: param.node.line,
+                });
+                continue;
+            }
+            match &param.node.value {
+                Value::Block(block) => block.collect_unused(out),
+                Value::List(list) => {
+                    for node in list {
+                        if let Value::Block(block) = &node.value {
+                            block.collect_unused(out);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Puts the key in front of a message.
+fn in_key<T>(key: &str, result: Result<T, ParamError>) -> Result<T, ParamError> {
+    result.map_err(|e| ParamError {
+        problem: format!("{key}: {}", e.problem),
+        ..e
+    })
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    next: Lexeme,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn take(&mut self) -> Result<Lexeme, ParamError> {
+        Ok(std::mem::replace(&mut self.next, self.lexer.next()?))
+    }
+
+    fn is(&self, mark: u8) -> bool {
+        self.next.token == Token::Mark(mark)
+    }
+
+    fn expect(&mut self, mark: u8) -> Result<Lexeme, ParamError> {
+        if self.is(mark) {
+            return self.take();
+        }
+        let wanted = char::from(mark);
+        Err(self
+            .next
+            .error(format!("expected \"{wanted}\", found {}", self.next.show())))
+    }
+
+    fn word(&mut self, what: &str) -> Result<(String, Lexeme), ParamError> {
+        let at = self.take()?;
+        match &at.token {
+            Token::Word(word) => Ok((word.clone(), at)),
+            _ => Err(at.error(format!("expected {what}, found {}", at.show()))),
+        }
+    }
+
+    fn entry(&mut self, document: &Document) -> Result<Entry, ParamError> {
+        let (first, at) = self.word("a block, \"instantiate\", \"topology\" or \"source\"")?;
+        if first == "instantiate" {
+            self.expect(b'[')?;
+            let list = self.list()?;
+            let names = list
+                .iter()
+                .map(|node| node.str().map(str::to_string))
+                .collect::<Result<_, _>>()?;
+            let (keyword, as_at) = self.word("\"as\"")?;
+            if keyword != "as" {
+                return Err(as_at.error(format!("expected \"as\", found \"{keyword}\"")));
+            }
+            let (of, _) = self.word("the name of a block")?;
+            return Ok(Entry::Instances {
+                names,
+                of,
+                line: at.line,
+            });
+        }
+        if first == "topology" {
+            let (kind, at) = self.word("the kind of a device")?;
+            return Ok(Entry::Topology(self.value_from(kind, at)?));
+        }
+        let (name, _) = self.word("the name of a block")?;
+        self.expect(b'{')?;
+        let mut block = self.block(first, Some(name), &at)?;
+        if let Some(parent) = document.block(&block.kind) {
+            block.kind = parent.kind.clone();
+            for param in &parent.params {
+                if !block.params.iter().any(|own| own.key == param.key) {
+                    block.params.push(Param {
+                        used: Cell::new(false),
+                        ..param.clone()
+                    });
+                }
+            }
+        }
+        Ok(Entry::Block(Rc::new(block)))
+    }
+
+    /// A block's parameters, from behind the opening brace.
+    fn block(
+        &mut self,
+        kind: String,
+        name: Option<String>,
+        at: &Lexeme,
+    ) -> Result<Block, ParamError> {
+        let mut block = Block {
+            kind,
+            name,
+            file: at.file.clone(),
+            line: at.line,
+            params: Vec::new(),
+        };
+        let mut keys_seen = std::collections::HashSet::new();
+        self.enter(at)?;
+        while !self.is(b'}') {
+            let at = self.next.clone();
+            let keys = self.keys()?;
+            self.expect(b'=')?;
+            let node = Rc::new(self.value()?);
+            for key in keys {
+                if !keys_seen.insert(key.clone()) {
+                    return Err(at.error(format!("\"{key}\" is given twice")));
+                }
+                block.params.push(Param {
+                    key,
+                    node: node.clone(),
+                    used: Cell::new(false),
+                });
+            }
+            if !self.is(b'}') {
+                self.expect(b',')?;
+            }
+        }
+        self.take()?;
+        self.depth -= 1;
+        Ok(block)
+    }
+
+    /// The key of a parameter, several words; or a list of keys with the same value.
+    fn keys(&mut self) -> Result<Vec<String>, ParamError> {
+        if self.is(b'[') {
+            self.take()?;
+            let list = self.list()?;
+            return list
+                .iter()
+                .map(|node| node.str().map(str::to_string))
+                .collect();
+        }
+        let (mut key, _) = self.word("a key or \"}\"")?;
+        while let Token::Word(word) = &self.next.token {
+            key.push(' ');
+            key.push_str(word);
+            self.take()?;
+        }
+        Ok(vec![key])
+    }
+
+    fn value(&mut self) -> Result<Node, ParamError> {
+        if self.is(b'[') {
+            let at = self.take()?;
+            self.enter(&at)?;
+            let list = self.list()?;
+            self.depth -= 1;
+            return Ok(Node {
+                value: Value::List(list),
+                file: at.file,
+                line: at.line,
+            });
+        }
+        let (word, at) = self.word("a value")?;
+        self.value_from(word, at)
+    }
+
+    /// A value that begins with `word`.
+    fn value_from(&mut self, word: String, at: Lexeme) -> Result<Node, ParamError> {
+        let value = if self.is(b'{') {
+            self.take()?;
+            Value::Block(Rc::new(self.block(word, None, &at)?))
+        } else if let Token::Word(name) = &self.next.token {
+            let name = name.clone();
+            self.take()?;
+            if self.is(b'{') {
+                self.take()?;
+                Value::Block(Rc::new(self.block(word, Some(name), &at)?))
+            } else {
+                self.expect(b'[')?;
+                self.enter(&at)?;
+                let children = self.list()?;
+                self.depth -= 1;
+                Value::Device {
+                    kind: word,
+                    name,
+                    children,
+                }
+            }
+        } else {
+            scalar(word)
+        };
+        Ok(Node {
+            value,
+            file: at.file,
+            line: at.line,
+        })
+    }
+
+    /// The items of a list, from behind the opening bracket.
+    fn list(&mut self) -> Result<Vec<Node>, ParamError> {
+        let mut out = Vec::new();
+        while !self.is(b']') {
+            let node = self.value()?;
+            if self.next.token == Token::Range {
+                self.take()?;
+                let (last, at) = self.word("the last name of a range")?;
+                let first = node.str()?;
+                for name in names(first, &last).map_err(|problem| at.error(problem))? {
+                    out.push(Node {
+                        value: Value::Str(name),
+                        ..node.clone()
+                    });
+                }
+            } else {
+                out.push(node);
+            }
+            if !self.is(b']') {
+                self.expect(b',')?;
+            }
+        }
+        self.take()?;
+        Ok(out)
+    }
+
+    fn enter(&mut self, at: &Lexeme) -> Result<(), ParamError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(at.error(format!("blocks and lists nest more than {DEPTH_MAX} deep")));
+        }
+        Ok(())
+    }
+}
+
+/// A number if the word looks like one.
+fn scalar(word: String) -> Value {
+    let digits = word.strip_prefix('-').unwrap_or(&word);
+    if let Some(hex) = digits.strip_prefix("0x")
+        && let Ok(value) = i64::from_str_radix(hex, 16)
+    {
+        return Value::Int(if digits.len() < word.len() {
+            -value
+        } else {
+            value
+        });
+    }
+    if digits.starts_with(|c: char| c.is_ascii_digit()) {
+        if let Ok(value) = word.parse() {
+            return Value::Int(value);
+        }
+        if let Ok(value) = word.parse() {
+            return Value::Float(value);
+        }
+    }
+    Value::Str(word)
+}
+
+/// The names from `first` to `last`, which differ in a number at their end.
+fn names(first: &str, last: &str) -> Result<impl Iterator<Item = String>, String> {
+    let split = |name: &str| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        Some((stem.to_string(), name[stem.len()..].parse::<u64>().ok()?))
+    };
+    let bad = || format!("\"{first} .. {last}\" is not a range of numbered names");
+    let (Some((stem, from)), Some((other, to))) = (split(first), split(last)) else {
+        return Err(bad());
+    };
+    if stem != other || to < from {
+        return Err(bad());
+    }
+    if to - from >= RANGE_MAX {
+        return Err(format!(
+            "\"{first} .. {last}\" stands for more than {RANGE_MAX} names"
+        ));
+    }
+    Ok((from..=to).map(move |i| format!("{stem}{i}")))
+}

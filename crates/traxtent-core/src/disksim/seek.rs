@@ -1,0 +1,97 @@
+//! Seek curves: `distance, milliseconds` rows under a line that counts them.
+//!
+//! A third column is the deviation of the measurement, a fourth the time of a seek to write.
+
+use super::params::ParamError;
+
+/// A measured seek.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeekPoint {
+    /// Cylinders crossed.
+    pub distance: u32,
+    /// Milliseconds for a read.
+    pub read_ms: f64,
+    /// Milliseconds for a write, where that is measured apart.
+    pub write_ms: Option<f64>,
+}
+
+/// Parses a seek file; `file` is its name for messages.
+///
+/// The points come out as they stand in the file, distances ascending.
+///
+/// # Errors
+/// If a line is neither the heading nor two to four numbers, if distances do not ascend, or if
+/// there are fewer rows than the heading says.
+pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError> {
+    let text = String::from_utf8_lossy(text);
+    let mut points: Vec<SeekPoint> = Vec::new();
+    let mut announced = None;
+    let mut last_line = 1;
+    for (line, row) in (1..).zip(text.lines()) {
+        let error = |problem: String| ParamError {
+            file: file.to_string(),
+            line,
+            problem,
+        };
+        let row = row.trim();
+        last_line = line;
+        if row.is_empty() || row.starts_with('#') {
+            continue;
+        }
+        if let Some(count) = row.strip_prefix("Seek distances measured:") {
+            let count = count.trim();
+            let count = count
+                .parse::<usize>()
+                .map_err(|_| error(format!("\"{count}\" is not a count")))?;
+            announced = Some(count);
+            continue;
+        }
+        let mut fields = row.split(',').map(str::trim);
+        let distance = fields.next().unwrap_or_default();
+        let distance = distance
+            .parse::<u32>()
+            .map_err(|_| error(format!("\"{distance}\" is not a seek distance")))?;
+        let times = fields
+            .map(|field| match field.parse::<f64>() {
+                Ok(ms) if (0.0..1e6).contains(&ms) => Ok(ms),
+                _ => Err(error(format!("\"{field}\" is not a time in milliseconds"))),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let (read_ms, write_ms) = match times[..] {
+            [read] | [read, _] => (read, None),
+            [read, _, write] => (read, Some(write)),
+            _ => {
+                return Err(error(format!(
+                    "{} columns, but a row has two to four",
+                    times.len() + 1
+                )));
+            }
+        };
+        if points
+            .last()
+            .is_some_and(|before| before.distance >= distance)
+        {
+            return Err(error(format!(
+                "distance {distance} does not exceed the one before"
+            )));
+        }
+        points.push(SeekPoint {
+            distance,
+            read_ms,
+            write_ms,
+        });
+    }
+    let short = |problem: String| ParamError {
+        file: file.to_string(),
+        line: last_line,
+        problem,
+    };
+    match announced {
+        Some(count) if count > points.len() => Err(short(format!(
+            "{} seeks are given, {count} are announced",
+            points.len()
+        ))),
+        _ if points.is_empty() => Err(short("there are no seeks".to_string())),
+        _ => Ok(points),
+    }
+}

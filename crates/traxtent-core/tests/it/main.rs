@@ -1,0 +1,4 @@
+//! Tests of the core from outside.
+
+mod disksim_files;
+mod shared;

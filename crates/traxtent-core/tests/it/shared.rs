@@ -1,0 +1,17 @@
+//! Reference data that lies beside the project.
+
+use std::path::PathBuf;
+
+/// The path of a file of the reference data, or nothing (and a line that says so).
+pub(crate) fn shared(path: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("TRAXTENT_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    let file = folder.join(path);
+    if file.exists() {
+        return Some(file);
+    }
+    eprintln!("skipped: {} is not there", file.display());
+    None
+}
