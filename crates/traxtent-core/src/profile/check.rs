@@ -19,10 +19,12 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
         return out("name", &p.name, "letters, digits, '-' and '_'");
     }
     sectors(p)?;
-    within("mechanics.rpm", p.mechanics.rpm, 100.0..=100_000.0)?;
-    duration("mechanics.head_switch_ms", p.mechanics.head_switch_ms)?;
-    duration("mechanics.write_settle_ms", p.mechanics.write_settle_ms)?;
-    seek(&p.mechanics.seek)?;
+    if let Some(m) = &p.mechanics {
+        within("mechanics.rpm", m.rpm, 100.0..=100_000.0)?;
+        duration("mechanics.head_switch_ms", m.head_switch_ms)?;
+        duration("mechanics.write_settle_ms", m.write_settle_ms)?;
+        seek(&m.seek)?;
+    }
     overheads(p)?;
     within("queue.depth", p.queue.depth, 1..=65_536)?;
     if let Scheduler::AgedSptf { weight } = p.queue.scheduler {

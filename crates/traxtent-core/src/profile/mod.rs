@@ -9,6 +9,7 @@
 //! "cache" = "assumed: typical of its time"
 //! ```
 
+pub mod builtin;
 mod check;
 mod error;
 mod figures;
@@ -17,6 +18,8 @@ mod mechanics;
 mod provenance;
 
 use figures::figures;
+
+pub use builtin::builtin;
 
 pub use error::ProfileError;
 pub use firmware::*;
@@ -48,8 +51,9 @@ pub struct Profile {
     /// Sizes of logical and physical sectors.
     #[serde(default)]
     pub sector: SectorSpec,
-    /// Spindle, arm and heads.
-    pub mechanics: MechanicsSpec,
+    /// Spindle, arm and heads; a drive without them takes no time for any access to its media.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mechanics: Option<MechanicsSpec>,
     /// Command overheads.
     #[serde(default)]
     pub overheads: OverheadSpec,
@@ -122,8 +126,8 @@ impl Profile {
         check::profile(self)
     }
 
-    /// Milliseconds of one revolution.
+    /// Milliseconds of one revolution; 0 for a drive without mechanics.
     pub fn revolution_ms(&self) -> f64 {
-        60_000.0 / self.mechanics.rpm
+        self.mechanics.as_ref().map_or(0.0, |m| 60_000.0 / m.rpm)
     }
 }

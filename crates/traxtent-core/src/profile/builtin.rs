@@ -1,0 +1,72 @@
+//! The drives that the program brings along, as text and by name.
+
+use super::Profile;
+
+macro_rules! drives {
+    ($($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../../../drives/", $name, ".toml")))),+]
+    };
+}
+
+/// Every built-in drive and its profile's text, in the order of listings: by the paper or the
+/// measurement that asks for it.
+const DRIVES: [(&str, &str); 28] = drives![
+    // Schindler et al., Track-Aligned Extents, Table 1
+    "hp-c2247",
+    "quantum-viking",
+    "ibm18es",
+    "ibm18lzx",
+    "atlas10k",
+    "cheetahx15",
+    "atlas10k2",
+    // Qian et al., the Linux validation
+    "maxtor10k5",
+    "maxtor10k5-b",
+    "maxtor10k5-c",
+    "maxtor10k5-d",
+    "cheetah15k4",
+    "map3367nc",
+    // Li and Tan, TPL, Table 1
+    "atlas10k-disksim",
+    "ibm18es-disksim",
+    "hp-c3323a",
+    "cheetah10k7",
+    // R. W. Smith, Linux on 4 KB sector disks
+    "wd10ears",
+    "wd10ears-jumper",
+    "st2000l003",
+    "dt01aca300",
+    // H. Wong's measurements
+    "hd103sj",
+    "hitachi-7k1000c",
+    "toshiba-p300",
+    "toshiba-x300",
+    "cheetah15k7",
+    // no particular drive
+    "generic-20tb",
+    "instant",
+];
+
+/// The names of the built-in drives, in the order of listings.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    DRIVES.iter().map(|&(name, _)| name)
+}
+
+/// The text of a built-in drive's profile.
+pub fn text(name: &str) -> Option<&'static str> {
+    DRIVES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|&(_, text)| text)
+}
+
+/// A built-in drive by name.
+///
+/// # Panics
+/// If the profile that this release brings along is bad, which the tests exclude.
+pub fn builtin(name: &str) -> Option<Profile> {
+    text(name).map(|text| match Profile::from_toml(text) {
+        Ok(profile) => profile,
+        Err(error) => panic!("the built-in drive {name}: {error}"),
+    })
+}
