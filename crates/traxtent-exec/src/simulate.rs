@@ -47,7 +47,7 @@ impl Outcome {
 }
 
 /// Why a simulation ends early.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
     /// The source cannot go on.

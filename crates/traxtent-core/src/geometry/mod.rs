@@ -96,34 +96,6 @@ pub struct Piece {
     pub slots: u32,
 }
 
-<<<<<<< HEAD
-/// Stub.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GeometrySpec {}
-/// Stub.
-#[derive(Debug)]
-pub struct Geometry {}
-impl Geometry {
-    /// Stub.
-    pub fn build(_: &GeometrySpec) -> Result<Geometry, String> {
-        todo!()
-    }
-    /// Stub.
-    pub fn capacity(&self) -> Sectors {
-        todo!()
-    }
-    /// Stub.
-    pub fn cylinders(&self) -> u32 {
-        todo!()
-    }
-    /// Stub.
-    pub fn piece(&self, _lbn: Lbn, _max: u32) -> Piece {
-        todo!()
-    }
-    /// Stub.
-    pub fn track_of(&self, _lbn: Lbn) -> Option<Track> {
-        todo!()
-=======
 /// A physical sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -475,6 +447,5 @@ fn track(found: &Found) -> Track {
         surface: Surface(found.spot.surface as u16),
         slots: found.shape.slots,
         origin: found.spot.angle,
->>>>>>> geometry
     }
 }
