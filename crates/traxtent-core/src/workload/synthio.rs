@@ -32,7 +32,9 @@
 //! Processors start with the last generators, in reverse order. A process that wakes up queues for a processor; the
 //! first processor takes it if it is idle (that is where completions interrupt), else it waits until any process gives
 //! up a processor by waiting. Processors other than the first that fall idle stay idle for ever. So in most mixed
-//! workloads one process computes at a time after a while, however many processors there are.
+//! workloads one process computes at a time after a while, however many processors there are. How long the others last is
+//! luck: DiskSim's synthmixed has a mean response time of 22.1 ms in the median of 41 seeds, but of 21.1 to 45.5 ms
+//! over them.
 //!
 //! The workload ends when `count` requests have been made or a process goes on after `time`; DiskSim then stops at once
 //! and drops what is outstanding, here the driver may let it complete.

@@ -81,7 +81,13 @@ impl Blkparse {
         let mut words = event.rest.split_ascii_whitespace();
         let range = match (words.next(), words.next(), words.next()) {
             (Some(sector), Some("+"), Some(sectors)) => Some((sector, sectors)),
-            _ => None,
+            // A bare flush has only the process name, a command for the drive its bytes in parentheses.
+            (Some(name), ..) if name.starts_with('[') => None,
+            (Some(_), Some(bytes), _) if bytes.starts_with('(') => None,
+            _ if op.is_none() => None,
+            _ => {
+                return Err(line.field("range", event.rest, "expected SECTOR + SECTORS"));
+            }
         };
         let request = match (op, range) {
             (Some(op), Some((sector, sectors))) => {

@@ -60,7 +60,9 @@ impl Fio {
             match lines.next_line()? {
                 Some(line) if line.text == self.heading => self.begun = true,
                 Some(line) => {
-                    return Err(line.shape(format!("expected {:?} as the first line", self.heading)));
+                    return Err(
+                        line.shape(format!("expected {:?} as the first line", self.heading))
+                    );
                 }
                 None => return Err(lines.ends_within("its first line")),
             }

@@ -137,9 +137,7 @@ impl Srt {
         }
         let unit = sizes.common();
         self.unit_bytes = Some(unit);
-        if !lines.words(head, false)? {
-            return Err(lines.truncated("its first record"));
-        }
+        lines.words(head, false)?;
         Ok(unit)
     }
 

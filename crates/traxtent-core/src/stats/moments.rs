@@ -1,0 +1,134 @@
+//! Means and deviations of a stream.
+
+use crate::units::Span;
+
+/// Count, mean, variance, least and greatest of a stream of numbers (Welford's update, Chan's merge).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    count: u64,
+    mean: f64,
+    /// Sum of squared differences from the mean.
+    squares: f64,
+    least: f64,
+    greatest: f64,
+}
+
+impl Default for Moments {
+    fn default() -> Moments {
+        Moments {
+            count: 0,
+            mean: 0.0,
+            squares: 0.0,
+            least: f64::INFINITY,
+            greatest: f64::NEG_INFINITY,
+        }
+    }
+}
+
+impl Moments {
+    /// Adds a number.
+    #[inline]
+    pub fn push(&mut self, value: f64) {
+        self.count += 1;
+        let before = value - self.mean;
+        self.mean += before / self.count as f64;
+        self.squares += before * (value - self.mean);
+        self.least = self.least.min(value);
+        self.greatest = self.greatest.max(value);
+    }
+
+    /// Adds all numbers of another stream.
+    pub fn merge(&mut self, other: &Moments) {
+        if other.count == 0 {
+            return;
+        }
+        let (a, b) = (self.count as f64, other.count as f64);
+        let apart = other.mean - self.mean;
+        self.count += other.count;
+        self.mean += apart * b / (a + b);
+        self.squares += other.squares + apart * apart * a * b / (a + b);
+        self.least = self.least.min(other.least);
+        self.greatest = self.greatest.max(other.greatest);
+    }
+
+    /// How many numbers.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their mean; 0 if there are none.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The unbiased estimate of the variance; 0 for fewer than two.
+    pub fn variance(&self) -> f64 {
+        if self.count < 2 {
+            0.0
+        } else {
+            self.squares / (self.count - 1) as f64
+        }
+    }
+
+    /// The square root of the variance.
+    pub fn deviation(&self) -> f64 {
+        libm::sqrt(self.variance())
+    }
+
+    /// The least number, if there is one.
+    pub fn least(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.least)
+    }
+
+    /// The greatest number, if there is one.
+    pub fn greatest(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.greatest)
+    }
+}
+
+/// The mean of each of `N` components of a time, exact: picoseconds are summed as integers, so that the means of the
+/// components add up to the mean of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComponentMeans<const N: usize> {
+    count: u64,
+    sums: [u128; N],
+}
+
+impl<const N: usize> Default for ComponentMeans<N> {
+    fn default() -> Self {
+        ComponentMeans {
+            count: 0,
+            sums: [0; N],
+        }
+    }
+}
+
+impl<const N: usize> ComponentMeans<N> {
+    /// Adds the components of one time.
+    #[inline]
+    pub fn push(&mut self, components: &[Span; N]) {
+        self.count += 1;
+        for (sum, component) in self.sums.iter_mut().zip(components) {
+            *sum += u128::from(component.0);
+        }
+    }
+
+    /// Adds all that another one has seen.
+    pub fn merge(&mut self, other: &ComponentMeans<N>) {
+        self.count += other.count;
+        for (sum, more) in self.sums.iter_mut().zip(other.sums) {
+            *sum += more;
+        }
+    }
+
+    /// How many times were added.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The mean of each component in milliseconds; zeros if nothing was added.
+    pub fn means_ms(&self) -> [f64; N] {
+        let count = self.count.max(1) as f64;
+        self.sums.map(|sum| sum as f64 / 1e9 / count)
+    }
+}

@@ -1,0 +1,16 @@
+//! Reference data that lie beside the workspace.
+
+use std::path::PathBuf;
+
+/// The path of a file of reference data, or `None` and the reason on standard error where it is absent.
+pub(crate) fn path(relative: &str) -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let shared =
+        std::env::var_os("TRAXTENT_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let path = shared.join("data").join(relative);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: reference data {relative} is not here");
+    None
+}

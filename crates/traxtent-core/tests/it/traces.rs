@@ -1,0 +1,787 @@
+//! Are traces of every format read, told apart, and refused where they are wrong?
+
+use std::fs::File;
+use std::io::BufReader;
+use std::process::Command;
+
+use proptest::prelude::*;
+use traxtent_core::request::{Op, Request};
+use traxtent_core::units::{Lbn, SimTime, Span};
+use traxtent_core::workload::trace::{BlkparseEvent, DETECT_BYTES, GapSuspicion, detect};
+use traxtent_core::workload::{
+    Due, Replay, ReplayPace, Source, TraceError, TraceFormat, TraceOptions, TraceReader,
+    TraceRecord,
+};
+
+use crate::reference;
+
+const ASCII: &str = "0.500000 0 1000 8 1\n12.25 2 2000 16 0\n\n# a remark\n13 2 0 1 1\n";
+const VALIDATE: &str = "R Hit  4583176   4    663.50000  45422.00000\nW Doub 100 2 7000 0\n";
+const SPC: &str = "0,20941264,8192,W,0.551706\n1,10,512,r,0.9\n1,10,1024,R,1.25,extra\n";
+const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,1,Write,1517657088,513,1963\n";
+const FIO_V2: &str = "fio version 2 iolog\n/dev/sd a add\n/dev/sd a open\n/dev/sd a read 4096 8192\n/b add\n/b wait 500\n\
+                      /b write 0 512\n/b wait 1000 0\n/b datasync\n/dev/sd a trim 0 4096\n/dev/sd a close\n";
+const FIO_V3: &str = "fio version 3 iolog\n15 /dev/sda add\n101 /dev/sda open\n106 /dev/sda write 0 4096\n\
+                      132 /dev/sda sync 8192 0\n1011 /dev/sda read 12288 1000\n5057 /dev/sda close\n";
+const BLKPARSE: &str = "\
+  8,0    0        3     0.100000000   697  Q   R 223490 + 8 [journal]
+  8,0    0        4     0.101500000   697  G   R 223490 + 8 [journal]
+  8,0    0        5     0.101501000   697  D   R 223490 + 8 [journal]
+  8,0    0        6     0.105501000   697  C   R 223490 + 8 [0]
+  8,16   1       13     0.112504554   697  D FWFS 5000 + 1 [a process]
+  8,0    0       17     0.118006331   697  D  WF 6000 + 2 [journal]
+  8,0    0       21     0.123508108   697  D  FW [journal]
+  8,0    0       25     0.129009885   697  D   D 8000 + 8 [journal]
+  8,0    0       35     0.144014216   697  D   N 0 (12 34) [journal]
+  8,0    0        0     0.144014221     0  m   N a message + 3
+  8,0    0       37     0.144014221   697  D   R 36 (12 00 00 00 24 00 ..) [journal]
+CPU0 (x):
+ Reads Queued:           2,       68KiB\t Writes Queued:           6,       17KiB
+";
+
+/// Two records of version 4 and one suspect, behind a header that says 1,024-byte sectors.
+fn srt() -> Vec<u8> {
+    let mut bytes = b"$$TR_IOREC-1.3 (made up)\ntracedate = \"Sat May 30 00:03:06 1992\";\n\t\tsectorsize  = 1024,\n\x0c".to_vec();
+    let record = |kind: u32, words: [u32; 12]| {
+        let size = 56 + 4 * u32::from(kind == 4);
+        let mut record = vec![size, 0x4_0000 | kind];
+        record.extend(words);
+        record.extend(vec![0; usize::from(kind == 4)]);
+        record
+            .into_iter()
+            .flat_map(u32::to_be_bytes)
+            .collect::<Vec<u8>>()
+    };
+    bytes.extend(record(
+        1,
+        [
+            0,
+            0,
+            174,
+            19_687,
+            4096,
+            1056,
+            0x0800_0107,
+            4,
+            1,
+            0x1b,
+            0x7_0000,
+            1,
+        ],
+    ));
+    bytes.extend(record(4, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    bytes.extend(record(1, [2, 500_000, 100, 100, 1024, 3, 8, 4, 0, 0, 0, 1]));
+    bytes
+}
+
+fn samples() -> Vec<(TraceFormat, Vec<u8>)> {
+    vec![
+        (TraceFormat::DiskSimAscii, ASCII.into()),
+        (TraceFormat::DiskSimValidate, VALIDATE.into()),
+        (TraceFormat::HpSrt, srt()),
+        (TraceFormat::Spc, SPC.into()),
+        (TraceFormat::Msr, MSR.into()),
+        (TraceFormat::Blkparse, BLKPARSE.into()),
+        (TraceFormat::FioV2, FIO_V2.into()),
+        (TraceFormat::FioV3, FIO_V3.into()),
+    ]
+}
+
+fn read(format: TraceFormat, bytes: &[u8]) -> Vec<TraceRecord> {
+    TraceReader::new(format, bytes, TraceOptions::default())
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|error| panic!("{format}: {error}"))
+}
+
+fn failure(format: TraceFormat, bytes: &[u8]) -> String {
+    let error = TraceReader::new(format, bytes, TraceOptions::default()).find_map(Result::err);
+    error
+        .unwrap_or_else(|| panic!("{format}: {:?} is read", String::from_utf8_lossy(bytes)))
+        .to_string()
+}
+
+fn open(format: TraceFormat, arrival_us: u64, device: u32, request: Request) -> TraceRecord {
+    let arrival = Some(SimTime(arrival_us * 1_000_000));
+    let _ = format;
+    TraceRecord {
+        arrival,
+        think: None,
+        measured: None,
+        device,
+        request,
+    }
+}
+
+/// Is every format recognized by its content, and by its name?
+#[test]
+fn formats_are_told_apart() {
+    assert_eq!(samples().len(), TraceFormat::all().count());
+    for (format, bytes) in samples() {
+        assert_eq!(detect(&bytes).unwrap(), format);
+        assert_eq!(format.to_string().parse::<TraceFormat>().unwrap(), format);
+        // A cut last line does not matter, if there is another.
+        assert_eq!(detect(&bytes[..bytes.len() - 1]).unwrap(), format);
+    }
+    let msr_with_heading =
+        format!("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n{MSR}");
+    assert_eq!(
+        detect(msr_with_heading.as_bytes()).unwrap(),
+        TraceFormat::Msr
+    );
+    assert_eq!(
+        read(TraceFormat::Msr, msr_with_heading.as_bytes()),
+        read(TraceFormat::Msr, MSR.as_bytes())
+    );
+    let srt = srt();
+    let bare = &srt[srt.iter().position(|&byte| byte == 0x0c).unwrap() + 1..];
+    assert_eq!(detect(bare).unwrap(), TraceFormat::HpSrt);
+}
+
+/// Is what is no trace refused in one line that says what it looks like?
+#[test]
+fn other_files_are_not_traces() {
+    for (bytes, expected) in [
+        (&b""[..], "the file is empty"),
+        (b"\x1f\x8b\x08\0", "the file is gzip-compressed"),
+        (b"\x28\xb5\x2f\xfd\0", "the file is zstd-compressed"),
+        (b"hello world\n", "it begins with \"hello world\""),
+        (
+            b"disksim_global Global {\n",
+            "it begins with \"disksim_global Global {\"",
+        ),
+        (b"\0\0\0\0\0\0\0\0\0", "it begins with \"\\0\\0"),
+        (b"1.0 0 5 8\n", "it begins with \"1.0 0 5 8\""),
+    ] {
+        let message = detect(bytes).unwrap_err().to_string();
+        assert!(
+            message.contains(expected)
+                && message.contains("disksim-ascii")
+                && !message.contains('\n'),
+            "{message}"
+        );
+    }
+    let error = "hpl".parse::<TraceFormat>().unwrap_err().to_string();
+    assert!(
+        error.contains("\"hpl\" is no trace format; they are disksim-ascii, "),
+        "{error}"
+    );
+}
+
+/// Do DiskSim's formats give times, places and operations as they stand?
+#[test]
+fn disksim_formats() {
+    let format = TraceFormat::DiskSimAscii;
+    assert_eq!(
+        read(format, ASCII.as_bytes()),
+        [
+            open(format, 500, 0, Request::read(Lbn(1000), 8)),
+            open(format, 12_250, 2, Request::write(Lbn(2000), 16)),
+            open(format, 13_000, 2, Request::read(Lbn(0), 1)),
+        ]
+    );
+    let semi = |think: u64, measured, request| TraceRecord {
+        arrival: None,
+        think: Some(Span(think * 1_000_000)),
+        measured: Some(Span(measured)),
+        device: 0,
+        request,
+    };
+    assert_eq!(
+        read(TraceFormat::DiskSimValidate, VALIDATE.as_bytes()),
+        [
+            semi(45_422, 663_500_000, Request::read(Lbn(4_583_176), 4)),
+            semi(0, 7_000_000_000, Request::write(Lbn(100), 2))
+        ]
+    );
+}
+
+/// Are bytes and 512-byte sectors converted to the drive's sectors, and absolute times to relative ones?
+#[test]
+fn byte_formats() {
+    let format = TraceFormat::Spc;
+    assert_eq!(
+        read(format, SPC.as_bytes()),
+        [
+            open(format, 551_706, 0, Request::write(Lbn(20_941_264), 16)),
+            open(format, 900_000, 1, Request::read(Lbn(10), 1)),
+            open(format, 1_250_000, 1, Request::read(Lbn(10), 2)),
+        ]
+    );
+    let msr = read(TraceFormat::Msr, MSR.as_bytes());
+    assert_eq!(msr[0].arrival, Some(SimTime::ZERO));
+    assert_eq!(msr[1].arrival, Some(SimTime(13_320_526 * 100_000)));
+    assert_eq!(msr[0].measured, Some(Span(41_286 * 100_000)));
+    assert_eq!(
+        msr.iter().map(|record| record.device).collect::<Vec<_>>(),
+        [0, 1]
+    );
+    assert_eq!(msr[0].request, Request::read(Lbn(13_700_410), 48));
+    assert_eq!(msr[1].request.sectors, 2);
+    // On a drive of 4 KiB sectors a request covers the sectors it touches.
+    let options = TraceOptions {
+        sector_bytes: 4096,
+        ..TraceOptions::default()
+    };
+    let large: Vec<_> = TraceReader::new(format, SPC.as_bytes(), options)
+        .map(|record| record.unwrap().request)
+        .collect();
+    assert_eq!(
+        large,
+        [
+            Request::write(Lbn(2_617_658), 2),
+            Request::read(Lbn(1), 1),
+            Request::read(Lbn(1), 1)
+        ]
+    );
+}
+
+/// Do fio's logs give requests, flushes and times, and files their numbers?
+#[test]
+fn fio_formats() {
+    let format = TraceFormat::FioV2;
+    assert_eq!(
+        read(format, FIO_V2.as_bytes()),
+        [
+            open(format, 0, 0, Request::read(Lbn(8), 16)),
+            open(format, 500, 1, Request::write(Lbn(0), 1)),
+            open(format, 1500, 1, Request::flush()),
+        ]
+    );
+    let format = TraceFormat::FioV3;
+    assert_eq!(
+        read(format, FIO_V3.as_bytes()),
+        [
+            open(format, 106, 0, Request::write(Lbn(0), 8)),
+            open(format, 132, 0, Request::flush()),
+            open(format, 1011, 0, Request::read(Lbn(24), 2)),
+        ]
+    );
+}
+
+/// Is a log that the installed fio writes read, request by request?
+#[test]
+fn fio_itself() {
+    let folder = std::env::temp_dir().join(format!("traxtent-fio-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let ran = Command::new("fio")
+        .args([
+            "--name=a",
+            "--filename=data",
+            "--size=1m",
+            "--rw=randrw",
+            "--bs=4k",
+            "--number_ios=20",
+            "--fsync=3",
+        ])
+        .args(["--write_iolog=log", "--output=out"])
+        .current_dir(&folder)
+        .status();
+    if !ran.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: fio is not installed or cannot run here");
+        return;
+    }
+    let log = std::fs::read(folder.join("log")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let records = read(detect(&log).unwrap(), &log);
+    let transfers = records
+        .iter()
+        .filter(|record| record.request.op != Op::Flush);
+    assert_eq!(transfers.clone().count(), 20);
+    assert!(
+        transfers
+            .clone()
+            .all(|record| record.request.sectors == 8 && record.request.end().0 <= 2048)
+    );
+}
+
+/// Are dispatches read from blkparse output, with flushes and forced access, and queue events if asked for?
+#[test]
+fn blkparse_events() {
+    let format = TraceFormat::Blkparse;
+    let (sda, sdb) = (8 << 20, 8 << 20 | 16);
+    let forced = |lbn, sectors| Request {
+        fua: true,
+        ..Request::write(Lbn(lbn), sectors)
+    };
+    let at = |ns: u64, device, request| TraceRecord {
+        arrival: Some(SimTime(ns * 1000)),
+        ..open(format, 0, device, request)
+    };
+    assert_eq!(
+        read(format, BLKPARSE.as_bytes()),
+        [
+            at(0, sda, Request::read(Lbn(223_490), 8)),
+            at(11_003_554, sdb, Request::flush()),
+            at(11_003_554, sdb, forced(5000, 1)),
+            at(16_505_331, sda, forced(6000, 2)),
+            at(22_007_108, sda, Request::flush()),
+        ]
+    );
+    let options = TraceOptions {
+        blkparse: BlkparseEvent::Queue,
+        ..TraceOptions::default()
+    };
+    let queued: Vec<_> = TraceReader::new(format, BLKPARSE.as_bytes(), options)
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(queued, [at(0, sda, Request::read(Lbn(223_490), 8))]);
+}
+
+/// Are SRT records read with the header's sector size, and suspect ones skipped?
+#[test]
+fn srt_records() {
+    let record = |arrival, measured, device, request| TraceRecord {
+        arrival: Some(SimTime(arrival)),
+        think: None,
+        measured: Some(Span(measured)),
+        device,
+        request,
+    };
+    assert_eq!(
+        read(TraceFormat::HpSrt, &srt()),
+        [
+            record(0, 19_513_000_000, 1, Request::read(Lbn(2112), 8)),
+            record(2_500_000_000_000, 0, 0, Request::write(Lbn(6), 2)),
+        ]
+    );
+}
+
+/// Does each kind of damage name the line or record, the field, the value and the bound?
+#[test]
+fn damage_is_named() {
+    use TraceFormat::{Blkparse, DiskSimAscii, DiskSimValidate, FioV2, FioV3, HpSrt, Msr, Spc};
+    for (format, text, expected) in [
+        (
+            DiskSimAscii,
+            "1 0 5 8 1\n2 0 5 8\n",
+            "disksim-ascii trace, line 2: expected 5 fields (arrival in ms, device, block, blocks, flags), found 4",
+        ),
+        (
+            DiskSimAscii,
+            "x 0 5 8 1\n",
+            "line 1: arrival: \"x\": expected a time from 0 to 9223372036",
+        ),
+        (
+            DiskSimAscii,
+            "-1 0 5 8 1\n",
+            "line 1: arrival: \"-1\": expected a time from 0 to",
+        ),
+        (
+            DiskSimAscii,
+            "1 0 -5 8 1\n",
+            "line 1: block: \"-5\": expected a whole number from 0 to 9223372036854775807",
+        ),
+        (
+            DiskSimAscii,
+            "1 0 5 0 1\n",
+            "line 1: sectors: \"0\": a request needs 1 to 4294967295 sectors",
+        ),
+        (
+            DiskSimAscii,
+            "1 0 5 4294967296 1\n",
+            "line 1: sectors: \"4294967296\": expected a whole number from 0 to 4294967295",
+        ),
+        (
+            DiskSimAscii,
+            "1 0 5 8 g\n",
+            "line 1: flags: \"g\": expected a hexadecimal number of 32 bits",
+        ),
+        (
+            DiskSimValidate,
+            "X Hit 1 1 1 1\n",
+            "line 1: operation: \"X\": expected R or W",
+        ),
+        (
+            DiskSimValidate,
+            "R Hit 1 1 1 -1\n",
+            "line 1: pause: \"-1\": expected a time",
+        ),
+        (
+            Spc,
+            "0,1,512,Q,1\n",
+            "spc trace, line 1: opcode: \"Q\": expected R or W",
+        ),
+        (
+            Spc,
+            "0,1,0,R,1\n",
+            "line 1: length: \"0\": a request needs at least 1 byte",
+        ),
+        (
+            Spc,
+            "0,9223372036854775807,9000000000000,R,1\n",
+            "line 1: offset and length: ",
+        ),
+        (
+            Msr,
+            "1,h,0,Read,0,512\n",
+            "line 1: expected 7 fields (timestamp, host, disk, type, offset, size, response time), found 6",
+        ),
+        (
+            Msr,
+            "1,h,0,Erase,0,512,3\n",
+            "line 1: type: \"Erase\": expected Read or Write",
+        ),
+        (
+            Msr,
+            "1,h,0,Read,0,512,3\n99999999999999999,h,0,Read,0,512,3\n",
+            "line 2: timestamp: \"99999999999999999\": lies more than 92233720368547 x 100 ns behind the first",
+        ),
+        (
+            Blkparse,
+            "8,0 0 3 0.1 697 D R 223490 +\n",
+            "line 1: range: \"223490 +\": expected SECTOR + SECTORS",
+        ),
+        (
+            Blkparse,
+            "8,0 0 3 0.1 697 D R 223490 + 0 [x]\n",
+            "line 1: length: \"0\": a request needs at least 1 byte",
+        ),
+        (
+            Blkparse,
+            "8:0 0 3 0.1 697 D R 223490 + 8 [x]\n",
+            "line 1: device: \"8:0\": expected major,minor",
+        ),
+        (
+            Blkparse,
+            "8,0 0 3 0.1\n",
+            "line 1: expected device, processor, sequence, seconds, process, action, RWBS",
+        ),
+        (
+            FioV2,
+            "fio version 3 iolog\n",
+            "line 1: expected \"fio version 2 iolog\" as the first line",
+        ),
+        (FioV2, "", "line 1: the file ends within its first line"),
+        (
+            FioV2,
+            "fio version 2 iolog\n/a read 5\n",
+            "line 2: length: \"\": expected a whole number",
+        ),
+        (
+            FioV2,
+            "fio version 2 iolog\n/a read\n",
+            "line 2: read needs offset and length",
+        ),
+        (
+            FioV3,
+            "fio version 3 iolog\n5 /a wait 5\n",
+            "line 2: action: \"wait\": expected add, open",
+        ),
+        (
+            FioV3,
+            "fio version 3 iolog\n5\n",
+            "line 2: expected timestamp, filename, action",
+        ),
+        (
+            HpSrt,
+            "",
+            "hp-srt trace, record 1 at byte 0: the file ends within its header",
+        ),
+        (
+            HpSrt,
+            "$$TR_IOREC-1.3\nx\n",
+            "the file ends within its header, without a form feed",
+        ),
+        (
+            HpSrt,
+            "$$TR_IOREC-1.3\nx\n\x0c",
+            "record 1 at byte 18: the file ends within a record",
+        ),
+        (
+            HpSrt,
+            "abcdefghijkl",
+            "record 1 at byte 0: expected a short or suspect I/O record of version 1 to 4, found type 0x6768, version 25958, 1633837924 bytes",
+        ),
+    ] {
+        let message = failure(format, text.as_bytes());
+        assert!(message.contains(expected), "{text:?}: {message}");
+        assert!(!message.contains('\n'), "{message:?}");
+    }
+    let whole = srt();
+    for (cut, expected) in [
+        (1, "record 3 at byte"),
+        (60, "record 2 at byte"),
+        (115, "record 2 at byte"),
+    ] {
+        let message = failure(TraceFormat::HpSrt, &whole[..whole.len() - cut]);
+        assert!(
+            message.contains(expected) && message.contains("the file ends within a record"),
+            "{cut}: {message}"
+        );
+    }
+    let long = "1 ".repeat(40_000);
+    assert!(
+        failure(DiskSimAscii, long.as_bytes())
+            .contains("line 1: a line is longer than 65536 bytes")
+    );
+    assert!(failure(DiskSimAscii, b"1 0 5 8 1\n\xff\n").contains("line 2: byte 0 is not text"));
+}
+
+/// Does a reader end at its first error?
+#[test]
+fn reading_ends_at_an_error() {
+    let mut reader = TraceReader::new(
+        TraceFormat::DiskSimAscii,
+        &b"1 0 5 8 1\nx\n2 0 5 8 1\n"[..],
+        TraceOptions::default(),
+    );
+    assert!(reader.next().unwrap().is_ok());
+    assert!(reader.next().unwrap().is_err());
+    assert!(reader.next().is_none());
+}
+
+fn gap_suspicion(format: TraceFormat, text: &str) -> Option<GapSuspicion> {
+    let mut reader = TraceReader::new(format, text.as_bytes(), TraceOptions::default());
+    reader.by_ref().for_each(|record| assert!(record.is_ok()));
+    reader.gap_warning().map(|warning| {
+        assert!(
+            warning
+                .to_string()
+                .contains(&format!("as a {format} trace has them?")),
+            "{warning}"
+        );
+        warning.suspicion
+    })
+}
+
+/// Is a trace whose times are off by a thousand suspected, in either direction, and a plausible one not?
+#[test]
+fn gaps_off_by_a_thousand_are_suspected() {
+    let ascii = |gap: f64| {
+        (0..1500)
+            .map(|i| format!("{} 0 {i} 8 1\n", f64::from(i) * gap))
+            .collect::<String>()
+    };
+    assert_eq!(gap_suspicion(TraceFormat::DiskSimAscii, &ascii(10.0)), None);
+    assert_eq!(
+        gap_suspicion(TraceFormat::DiskSimAscii, &ascii(0.01)),
+        Some(GapSuspicion::TooShort)
+    );
+    assert_eq!(
+        gap_suspicion(TraceFormat::DiskSimAscii, &ascii(10_000.0)),
+        Some(GapSuspicion::TooLong)
+    );
+    let validate = |pause: u32| format!("R Hit 1 1 5000 {pause}\n").repeat(100);
+    assert_eq!(
+        gap_suspicion(TraceFormat::DiskSimValidate, &validate(40_000)),
+        None
+    );
+    assert_eq!(
+        gap_suspicion(TraceFormat::DiskSimValidate, &validate(40)),
+        Some(GapSuspicion::TooShort)
+    );
+    assert_eq!(
+        gap_suspicion(TraceFormat::DiskSimValidate, &validate(40_000_000)),
+        Some(GapSuspicion::TooLong)
+    );
+    // A log without times is no reason for doubt, nor are a few records.
+    let untimed = format!("fio version 2 iolog\n{}", "/a read 0 4096\n".repeat(100));
+    assert_eq!(gap_suspicion(TraceFormat::FioV2, &untimed), None);
+    assert_eq!(
+        gap_suspicion(TraceFormat::DiskSimAscii, "0 0 1 8 1\n0 0 1 8 1\n"),
+        None
+    );
+}
+
+/// Runs a replay against a drive that takes 5 ms for each request, one after the other.
+fn replay(format: TraceFormat, text: &str, pace: ReplayPace) -> Result<Vec<f64>, TraceError> {
+    let reader = TraceReader::new(format, text.as_bytes(), TraceOptions::default());
+    let mut source = Replay::new(reader, pace);
+    let mut queue = std::collections::VecDeque::new();
+    let mut free = SimTime::ZERO;
+    let mut issued = Vec::new();
+    loop {
+        let done = queue.front().map(|&(_, done): &(u64, SimTime)| done);
+        match source.due()? {
+            Due::At(at) if done.is_none_or(|done| at <= done) => {
+                let arrival = source.take(at).unwrap();
+                free = free.max(at) + Span::from_ms(5.0);
+                queue.push_back((arrival.tag, free));
+                issued.push(at.as_ms());
+            }
+            _ => match queue.pop_front() {
+                Some((tag, done)) => source.complete(tag, done),
+                None => return Ok(issued),
+            },
+        }
+    }
+}
+
+/// Are records issued at their arrival times, after their pauses, or as fast as they complete?
+#[test]
+fn replay_paces() {
+    let recorded = ReplayPace::Recorded { speed: 1.0 };
+    let ascii = TraceFormat::DiskSimAscii;
+    assert_eq!(replay(ascii, ASCII, recorded).unwrap(), [0.5, 12.25, 13.0]);
+    assert_eq!(
+        replay(ascii, ASCII, ReplayPace::Recorded { speed: 0.5 }).unwrap(),
+        [1.0, 24.5, 26.0]
+    );
+    assert_eq!(
+        replay(ascii, ASCII, ReplayPace::Closed { outstanding: 1 }).unwrap(),
+        [0.0, 5.0, 10.0]
+    );
+    assert_eq!(
+        replay(ascii, ASCII, ReplayPace::Closed { outstanding: 2 }).unwrap(),
+        [0.0, 0.0, 5.0]
+    );
+    // An arrival out of order comes with the one before it.
+    assert_eq!(
+        replay(ascii, "5 0 1 1 1\n3 0 1 1 1\n6 0 1 1 1\n", recorded).unwrap(),
+        [5.0, 5.0, 6.0]
+    );
+    let validate = TraceFormat::DiskSimValidate;
+    let text = "R Hit 1 1 1 1000\nR Hit 1 1 1 2500\nR Hit 1 1 1 9\n";
+    assert_eq!(
+        replay(validate, text, ReplayPace::natural(validate)).unwrap(),
+        [0.0, 6.0, 13.5]
+    );
+    let missing = replay(ascii, ASCII, ReplayPace::SemiClosed)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        missing,
+        "trace, record 1: no pause, which this way of replaying needs"
+    );
+    let missing = replay(validate, text, recorded).unwrap_err().to_string();
+    assert_eq!(
+        missing,
+        "trace, record 1: no arrival time, which this way of replaying needs"
+    );
+    // A damaged record surfaces where it stands.
+    assert!(replay(ascii, "5 0 1 1 1\nx\n", recorded).is_err());
+}
+
+/// Are the measured traces that come with DiskSim read whole, with the means that their README states?
+#[test]
+fn measured_traces() {
+    for (name, count, mean_ms) in [
+        ("atlas10k", 10_000, 3.893),
+        ("atlas_III", 10_000, 6.263),
+        ("barracuda", 10_000, 6.627),
+        ("cheetah4LP", 10_000, 5.328),
+        ("ibm18es", 10_000, 5.261),
+        ("hp_c2247a", 9999, 15.298),
+        ("hp_c3323a", 9074, 15.765),
+    ] {
+        let Some(path) = reference::path(&format!("disksim/{name}.trace")) else {
+            return;
+        };
+        let bytes = std::fs::read(path).unwrap();
+        assert_eq!(
+            detect(&bytes[..DETECT_BYTES]).unwrap(),
+            TraceFormat::DiskSimValidate,
+            "{name}"
+        );
+        let mut reader = TraceReader::new(
+            TraceFormat::DiskSimValidate,
+            &bytes[..],
+            TraceOptions::default(),
+        );
+        let records: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+        assert_eq!(reader.gap_warning(), None, "{name}");
+        assert_eq!(records.len(), count, "{name}");
+        let measured = records
+            .iter()
+            .filter_map(|record| record.measured)
+            .map(Span::as_ms)
+            .sum::<f64>();
+        assert!(
+            (measured / count as f64 - mean_ms).abs() < 0.0006,
+            "{name}: {}",
+            measured / count as f64
+        );
+    }
+}
+
+/// Are DiskSim's large example traces read whole, and told by their content?
+#[test]
+fn example_traces() {
+    let Some(path) = reference::path("disksim/ascii.trace") else {
+        return;
+    };
+    let input = BufReader::new(File::open(&path).unwrap());
+    let mut reader = TraceReader::new(TraceFormat::DiskSimAscii, input, TraceOptions::default());
+    let records: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!((records.len(), reader.gap_warning()), (100_000, None));
+    assert_eq!(
+        records[99_999].arrival,
+        Some(SimTime(1_532_949_045_363_000))
+    );
+    assert!(records.is_sorted_by_key(|record| record.arrival));
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        detect(&text.as_bytes()[..DETECT_BYTES]).unwrap(),
+        TraceFormat::DiskSimAscii
+    );
+    // The same trace in seconds, or in microseconds, is suspected.
+    for (factor, expected) in [
+        (0.001, GapSuspicion::TooShort),
+        (1000.0, GapSuspicion::TooLong),
+    ] {
+        let scaled: String = text
+            .lines()
+            .take(1200)
+            .map(|line| {
+                let (time, rest) = line.trim().split_once(char::is_whitespace).unwrap();
+                format!("{} {rest}\n", time.parse::<f64>().unwrap() * factor)
+            })
+            .collect();
+        assert_eq!(
+            gap_suspicion(TraceFormat::DiskSimAscii, &scaled),
+            Some(expected)
+        );
+    }
+
+    let bytes = std::fs::read(reference::path("disksim/ajw.1week.srt").unwrap()).unwrap();
+    assert_eq!(detect(&bytes[..DETECT_BYTES]).unwrap(), TraceFormat::HpSrt);
+    let mut reader = TraceReader::new(TraceFormat::HpSrt, &bytes[..], TraceOptions::default());
+    let records: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!((records.len(), reader.gap_warning()), (44_519, None));
+    let days = records[44_518].arrival.unwrap().as_ms() / 86_400e3;
+    assert!((6.9..7.0).contains(&days), "{days}");
+    // Two disks of 1,449 cylinders with 8 x 113 sectors of 256 bytes.
+    assert!(
+        records
+            .iter()
+            .all(|record| record.device < 2 && record.request.end().0 <= 1449 * 8 * 113 / 2)
+    );
+}
+
+proptest! {
+    /// Is any damage to any trace read or refused, without a panic or an endless stream?
+    #[test]
+    fn damaged_traces_do_no_harm(
+        sample in 0..8usize, at in prop::collection::vec((0..2000usize, any::<u8>()), 0..6), cut in 0..400usize, raw: bool,
+        noise in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let (format, mut bytes) = samples().swap_remove(sample);
+        for (place, byte) in at {
+            let place = place % bytes.len();
+            bytes[place] = byte;
+        }
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        let bytes = if raw { noise } else { bytes };
+        let _ = detect(&bytes);
+        for format in TraceFormat::all().filter(|&other| raw || other == format) {
+            let records = TraceReader::new(format, &bytes[..], TraceOptions::default()).count();
+            prop_assert!(records <= bytes.len() + 1);
+        }
+    }
+
+    /// Does what is written as a DiskSim ascii trace read back?
+    #[test]
+    fn ascii_round_trips(records in prop::collection::vec((0..1u64 << 50, 0..99u32, 0..1u64 << 60, 1..=u32::MAX, any::<bool>()), 1..20)) {
+        let text: String = records.iter().map(|&(ps, device, lbn, sectors, read)| {
+            format!("{}.{:09} {device} {lbn} {sectors} {}\n", ps / 1_000_000_000, ps % 1_000_000_000, u8::from(read))
+        }).collect();
+        let expected = records.iter().map(|&(ps, device, lbn, sectors, read)| TraceRecord {
+            arrival: Some(SimTime(ps)),
+            think: None,
+            measured: None,
+            device,
+            request: if read { Request::read(Lbn(lbn), sectors) } else { Request::write(Lbn(lbn), sectors) },
+        });
+        prop_assert!(read(TraceFormat::DiskSimAscii, text.as_bytes()).into_iter().eq(expected));
+    }
+}
