@@ -1,10 +1,8 @@
-//! Tests of the core from outside.
+//! Tests of the core from outside: against closed formulas, published programs' output and reference data.
 
 mod disksim_files;
-mod shared;
-//! Tests of the core against closed formulas, published programs' output and reference data.
-
 mod reference;
+mod shared;
 mod statistics;
 mod synthio;
 mod traces;
