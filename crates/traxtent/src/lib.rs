@@ -15,6 +15,7 @@ mod progress;
 mod sim;
 mod table;
 mod target;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ enum Verb {
     Drives(drives::Args),
     Map(map::Args),
     Sim(sim::Args),
+    Validate(validate::Args),
     /// Print a shell's completions
     Completions {
         /// The shell
@@ -65,6 +67,7 @@ pub fn main() -> ExitCode {
         Verb::Drives(args) => drives::run(args),
         Verb::Map(args) => map::run(args),
         Verb::Sim(args) => sim::run(args),
+        Verb::Validate(args) => validate::run(args),
         Verb::Completions { shell } => completions(*shell),
         Verb::Man { verb } => man(verb.as_deref()),
     };

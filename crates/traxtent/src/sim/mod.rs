@@ -7,10 +7,9 @@ mod sweep;
 mod workload;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use traxtent_core::stats::Quantiles;
 use traxtent_core::workload::{ReplayPace, TraceFormat};
 
 use crate::failure::{Failure, Result};
@@ -210,16 +209,13 @@ fn no_requests(run: &Run) -> Failure {
     }
 }
 
-fn draw(path: &std::path::Path, run: &Run, summary: &mut Summary) -> Result<()> {
-    const POINTS: usize = 500;
-    let cdf = |quantiles: &mut Quantiles| {
-        let points = quantiles.cdf(POINTS).into_iter();
-        points.map(|(time, share)| (time.as_ms(), share)).collect()
-    };
+fn draw(path: &Path, run: &Run, summary: &mut Summary) -> Result<()> {
+    const POINTS: usize = 1000;
+    let cdf = summary.quantiles.cdf(POINTS).into_iter();
     let picture = plot::Response {
         title: format!("{}: {}", run.machine.target, run.workload.describe()),
-        curves: vec![plot::Curve::new("simulated", cdf(&mut summary.quantiles))],
-        mean_ms: summary.mean_ms(),
+        cdf: cdf.map(|(time, share)| (time.as_ms(), share)).collect(),
+        p99_9_ms: summary.quantiles.at(0.999).map_or(0.0, |time| time.as_ms()),
         parts_ms: summary.part_means_ms(),
     };
     plot::response(path, &picture)

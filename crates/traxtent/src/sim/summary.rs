@@ -81,11 +81,6 @@ impl Summary {
         self.parts.means_ms()
     }
 
-    /// The mean response time in milliseconds.
-    pub(crate) fn mean_ms(&self) -> f64 {
-        self.response.mean()
-    }
-
     /// Every figure, in the order of the JSON text.
     pub(crate) fn figures(&mut self) -> Vec<Figure> {
         let span = self.until.saturating_since(self.from).as_ms();
