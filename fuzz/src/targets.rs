@@ -19,7 +19,7 @@ pub(crate) fn units(input: &[u8]) {
         span
     );
     let angle = Angle::from_turns(number);
-    assert_eq!(angle - angle, Angle::ZERO);
+    assert_eq!(angle + angle - angle, angle);
     assert!(
         (0.0..=1.0).contains(&angle.as_turns()),
         "{angle:?} of {number} turns"

@@ -67,6 +67,10 @@ pub(crate) struct Options {
 /// Searches at length.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
+    ensure!(
+        shell::program("c++").is_some(),
+        "the engine needs a C++ compiler, and c++ is not installed"
+    );
     let engine = Engine::build()?;
     if options.list {
         engine

@@ -39,9 +39,18 @@ impl Reader {
         if line.starts_with("running ") {
             self.end_binary();
             self.running = true;
+            return Show::No;
         } else if line.starts_with("test result: ") {
             self.running = false;
             self.section = Section::Results;
+            let empty = line.contains(" ok. 0 passed; 0 failed; 0 ignored");
+            return if empty { Show::No } else { Show::Yes };
+        } else if let Some(binary) = line.strip_prefix("error: test failed, to rerun pass ") {
+            if std::mem::take(&mut self.running) {
+                self.tally
+                    .failures
+                    .push(format!("{binary} ended before its tests did"));
+            }
         } else if line == "successes:" {
             self.section = Section::Success {
                 test: String::new(),
@@ -100,7 +109,7 @@ impl Reader {
             .strip_prefix("test ")
             .and_then(|rest| rest.split_once(" ... "))
         else {
-            return Show::Yes;
+            return if line.is_empty() { Show::No } else { Show::Yes };
         };
         // A test that should panic is named "NAME - should panic".
         let name = name.split(" - should panic").next().unwrap_or(name);
@@ -184,6 +193,18 @@ mod tests {
         assert_eq!(
             read(&format!("{good}{crashed}")).to_string(),
             "2 passed, 1 failed, 0 skipped"
+        );
+    }
+
+    /// Is a crashed binary named where cargo names it?
+    #[test]
+    fn crashed_binaries_are_named() {
+        let tally = read(
+            "running 1 test\nerror: test failed, to rerun pass `-p a --test b`\nrunning 0 tests\ntest result: ok.\n",
+        );
+        assert_eq!(
+            tally.failures,
+            ["`-p a --test b` ended before its tests did"]
         );
     }
 

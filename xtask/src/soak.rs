@@ -24,7 +24,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut command = test::test_command();
     command.env("TRAXTENT_SOAK", options.factor.to_string());
     command.env("PROPTEST_CASES", (USUAL_CASES * options.factor).to_string());
-    let tests = test::cargo_test(&mut command)?.report();
+    let tests = test::cargo_test(command)?.report();
     let fuzzing = crate::fuzz::run(&options.fuzz)?;
     Ok(if tests == ExitCode::SUCCESS {
         fuzzing

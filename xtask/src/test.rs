@@ -22,7 +22,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     tally.check("clippy", shell::run(&mut clippy()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
     heading("tests");
-    tally.add(cargo_test(&mut test_command())?);
+    tally.add(cargo_test(test_command())?);
     heading("fuzzing");
     tally.add(fuzz::smoke());
     Ok(tally.report())
@@ -41,15 +41,17 @@ pub(crate) fn test_command() -> Command {
     cargo
 }
 
-/// Runs a test command and counts, test by test; shows failures and one line a test binary.
-pub(crate) fn cargo_test(command: &mut Command) -> Result<Tally> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cargo test")?;
+/// Runs a test command and counts, test by test; shows what cargo says, failures and one line a
+/// test binary.
+pub(crate) fn cargo_test(mut command: Command) -> Result<Tally> {
+    // One pipe for both streams, so that each result stays below the name of its binary.
+    let (lines, both) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(both.try_clone()?);
+    let mut child = command.stderr(both).spawn().context("cargo test")?;
+    // The command holds our ends of the pipe for writing, and reading ends once they are closed.
+    drop(command);
     let mut reader = Reader::default();
-    for line in BufReader::new(child.stdout.take().expect("stdout is piped")).split(b'\n') {
+    for line in BufReader::new(lines).split(b'\n') {
         let line = line?;
         let line = String::from_utf8_lossy(&line);
         if reader.line(&line) == Show::Yes {
@@ -73,10 +75,11 @@ fn clippy() -> Command {
         "--all-targets",
         "--features",
         "xtask/pages",
-        "--",
-        "--deny",
-        "warnings",
     ]);
+    if shell::program("c++").is_some() {
+        cargo.args(["--features", "fuzz/engine"]);
+    }
+    cargo.args(["--", "--deny", "warnings"]);
     cargo
 }
 

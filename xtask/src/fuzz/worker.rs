@@ -66,9 +66,9 @@ pub(super) fn run(program: &Path, job: &Job) -> Result<Outcome> {
     }
     let status = child.wait()?;
     if status.success() {
-        return Ok(Outcome::Sound {
-            summary: log.status,
-        });
+        let seconds = started.elapsed().as_secs_f64();
+        let summary = format!("{} in {seconds:.1} s", log.status);
+        return Ok(Outcome::Sound { summary });
     }
     let cause = if log.cause.is_empty() {
         format!("the engine ended with {status}")
@@ -90,6 +90,10 @@ pub(super) fn replay(program: &Path, target: &str, input: &Path) -> Result<ExitC
         .env("RUST_BACKTRACE", "1");
     command.arg(format!("-timeout={TIMEOUT_SECONDS}"));
     let sound = command.status()?.success();
+    println!(
+        "the target {} this input",
+        if sound { "stands" } else { "breaks on" }
+    );
     Ok(if sound {
         ExitCode::SUCCESS
     } else {
@@ -168,6 +172,8 @@ struct Log {
     /// The panic or the verdict.
     cause: Vec<String>,
     saved: Option<PathBuf>,
+    /// The verdict was read; what follows repeats the input.
+    judged: bool,
 }
 
 impl Log {
@@ -181,7 +187,8 @@ impl Log {
             self.saved = Some(path.into());
         } else if let Some((_, verdict)) = line.split_once("SUMMARY: libFuzzer: ") {
             self.cause.push(verdict.to_owned());
-        } else if self.cause.len() < CAUSE_LINES && is_cause(line) {
+            self.judged = true;
+        } else if !self.judged && self.cause.len() < CAUSE_LINES && is_cause(line) {
             self.cause.push(line.to_owned());
         }
     }

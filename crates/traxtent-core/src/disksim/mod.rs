@@ -4,6 +4,7 @@
 //! file: a caller supplies the text of files that others name. What a file says and this project
 //! does not model stays visible as unused parameters, for a warning.
 
+mod drive;
 mod emulate;
 mod g1;
 mod g2;
@@ -12,7 +13,9 @@ mod layout;
 mod lexer;
 mod params;
 mod seek;
+mod system;
 
 pub use layout::{Imported, disk_geometry};
 pub use params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
+pub use system::{DeviceMap, System, SystemDisk, load_system};
 pub use seek::{SeekPoint, parse_seeks};

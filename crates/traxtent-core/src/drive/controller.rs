@@ -31,6 +31,16 @@ pub(super) struct Extra {
     pub(super) off_bus: Span,
     pub(super) second_disconnect: Span,
     pub(super) seek_delay: Span,
+    start_after: u32,
+    large_start_after: u32,
+    large: u32,
+}
+
+impl Extra {
+    /// Sectors of a write that must be in the buffer before the first goes to the media.
+    pub(super) fn start_after(&self, sectors: u32) -> u32 {
+        sectors.min(if sectors < self.large { self.start_after } else { self.large_start_after })
+    }
 }
 
 /// Timings of the controller and its bus.
@@ -93,6 +103,9 @@ impl Controller {
                 off_bus: Span::from_ms(x.off_bus_ms),
                 second_disconnect: Span::from_ms(x.second_disconnect_ms),
                 seek_delay: Span::from_ms(x.seek_delay_ms),
+                start_after: x.start_after_sectors,
+                large_start_after: x.large_start_after_sectors,
+                large: x.large_sectors,
             }),
             read_sector: Span::from_ms(read_sector_ms),
             write_sector: Span::from_ms(write_sector_ms),

@@ -219,10 +219,7 @@ impl Drive {
     /// A drive of a checked profile whose geometry has been built before.
     pub fn with_geometry(profile: Arc<Profile>, geometry: Arc<Geometry>) -> Drive {
         Drive {
-            mechanics: profile
-                .mechanics
-                .as_ref()
-                .map(|spec| Mechanics::new(spec, geometry.cylinders())),
+            mechanics: profile.mechanics.as_ref().map(|spec| Mechanics::new(spec, geometry.cylinders())),
             controller: Controller::new(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),

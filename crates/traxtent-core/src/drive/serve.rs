@@ -463,14 +463,15 @@ impl Drive {
         } = job.request;
         let extra = c.extra.filter(|_| match place {
             WritePlace::Fresh(i) => {
-                arriving && self.cache.is_newest(i) && self.cache.segment(i).written
+                let segment = self.cache.segment(i);
+                arriving && self.cache.is_newest(i) && segment.written && segment.end != lbn
             }
             _ => false,
         });
         let from = match extra {
             Some(x) => {
                 job.ready = at + x.command + x.seek_delay;
-                at + x.command + x.disconnect + x.off_bus + c.first_reselect
+                at + x.command + x.disconnect + x.off_bus + c.other_reselect
             }
             None if arriving => job.ready,
             None => at.max(job.off_bus) + c.first_reselect,
@@ -508,6 +509,7 @@ impl Drive {
             inflow: Inflow {
                 from: start,
                 per_sector: self.controller.write_sector,
+                threshold: self.controller.extra.map_or(1, |x| x.start_after(sectors)),
             },
             full,
             appended: matches!(place, WritePlace::Append(_)),
@@ -607,7 +609,7 @@ impl Drive {
         let through = job.request.fua || self.profile.cache.write_back == WriteBack::None;
         let (disconnect, reselect) = match (&c.extra, accepted.extra) {
             _ if c.never_disconnect || !through => (Span::ZERO, Span::ZERO),
-            (Some(x), true) => (x.second_disconnect, c.other_reselect),
+            (Some(x), true) => (x.second_disconnect, c.first_reselect),
             _ => (c.write_disconnect, c.first_reselect),
         };
         if !through {

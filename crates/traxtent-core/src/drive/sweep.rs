@@ -61,6 +61,8 @@ impl Leg {
 pub(super) struct Inflow {
     pub(super) from: SimTime,
     pub(super) per_sector: Span,
+    /// Sectors that must be there before the first goes to the media.
+    pub(super) threshold: u32,
 }
 
 impl Inflow {
@@ -104,6 +106,7 @@ pub(super) fn sweep(
         let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
         let inflow = access.inflow.map(|flow| Inflow {
             from: flow.arrival(u64::from(done)),
+            threshold: if done == 0 { flow.threshold } else { 1 },
             ..flow
         });
         let leg = pass(mechanics, piece, moved, landed, access.zero_latency, inflow);
@@ -139,7 +142,7 @@ fn pass(
         let count = u64::from(piece.sectors);
         let last_sector = Span(per_sector.0 * (count - 1));
         let needed = flow
-            .arrival(1)
+            .arrival(u64::from(flow.threshold))
             .max(SimTime(flow.arrival(count).0.saturating_sub(last_sector.0)));
         if needed > first {
             let revolutions = needed.since(first).0.div_ceil(mechanics.revolution().0);

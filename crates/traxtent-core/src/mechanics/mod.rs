@@ -54,6 +54,8 @@ pub struct Mechanics {
     revolution: Span,
     head_switch: Span,
     write_settle: Span,
+    /// By how much a seek to write is shorter than one to read, on drives where it is.
+    write_gain: Span,
     read_seek: SeekCurve,
     write_seek: Option<SeekCurve>,
 }
@@ -72,6 +74,7 @@ impl Mechanics {
             revolution: Span::from_ms(60_000.0 / spec.rpm),
             head_switch: Span::from_ms(spec.head_switch_ms),
             write_settle: Span::from_ms(spec.write_settle_ms),
+            write_gain: Span::from_ms(-spec.write_settle_ms),
             read_seek: SeekCurve::new(&spec.seek, cylinders),
             write_seek,
         }
@@ -101,15 +104,13 @@ impl Mechanics {
         } else {
             self.head_switch.saturating_sub(seek)
         };
-        let moved = seek + head_switch != Span::ZERO;
+        if !write || seek + head_switch == Span::ZERO {
+            return Move { seek, head_switch, settle: Span::ZERO };
+        }
         Move {
-            seek,
-            head_switch,
-            settle: if write && moved {
-                self.write_settle
-            } else {
-                Span::ZERO
-            },
+            seek: seek.saturating_sub(self.write_gain),
+            head_switch: head_switch.saturating_sub(self.write_gain.saturating_sub(seek)),
+            settle: self.write_settle,
         }
     }
 

@@ -269,6 +269,12 @@ pub struct ExtraDisconnect {
     pub second_disconnect_ms: f64,
     /// Time after the command at which the seek begins.
     pub seek_delay_ms: f64,
+    /// Sectors of any write that must be in the buffer before the first goes to the media.
+    pub start_after_sectors: u32,
+    /// The same for writes of at least `large_sectors`.
+    pub large_start_after_sectors: u32,
+    /// What counts as large.
+    pub large_sectors: u32,
 }
 
 fn yes() -> bool {

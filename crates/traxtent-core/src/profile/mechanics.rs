@@ -10,7 +10,8 @@ pub struct MechanicsSpec {
     pub rpm: f64,
     /// Time to change to another head of the same cylinder, in milliseconds.
     pub head_switch_ms: f64,
-    /// Settling added to a seek or head switch that a write follows, in milliseconds.
+    /// Settling added to a seek or head switch that a write follows, in milliseconds; negative where a
+    /// seek to write was measured to be shorter than one to read.
     #[serde(default)]
     pub write_settle_ms: f64,
     /// Seek time against distance.

@@ -56,8 +56,8 @@ pub struct Choice {
 /// How often a value outside the allowed range is drawn anew before the bound is taken instead.
 const REDRAWS: u32 = 1000;
 
-/// The largest mean of a Poisson distribution: the time to draw grows with it.
-pub const POISSON_MEAN_MAX: f64 = 1e5;
+/// The largest mean of a Poisson distribution, in the unit in which it is given: the time to draw grows with it.
+pub const POISSON_MEAN_MAX: f64 = 1e4;
 
 /// The longest list of a choice.
 pub const CHOICES_MAX: usize = 1000;

@@ -354,29 +354,34 @@ impl WorkloadSpec {
     ) -> Result<(), SpecError> {
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in pairs {
-            let clash = match key {
-                "lbns" => Some("zone"),
-                "zone" => Some("lbns"),
-                _ => None,
-            };
-            if seen.contains(&key) {
-                return Err(SpecError::Repeated {
-                    key: key.to_owned(),
-                });
-            }
-            if let Some(other) = clash.filter(|other| seen.contains(other)) {
-                return Err(SpecError::Conflict {
-                    key: "zone",
-                    reason: format!("not together with {other}"),
-                });
-            }
-            if key == "arrive" && (seen.contains(&"outstanding") || seen.contains(&"think")) {
-                return Err(open_and_closed("arrive"));
-            }
-            self.set(key, value)?;
-            seen.push(key);
+            self.set_another(&mut seen, key, value)?;
         }
         self.check()
+    }
+
+    /// Sets a key that stands in one text with those seen before.
+    pub(super) fn set_another<'a>(
+        &mut self,
+        seen: &mut Vec<&'a str>,
+        key: &'a str,
+        value: &str,
+    ) -> Result<(), SpecError> {
+        if seen.contains(&key) {
+            return Err(SpecError::Repeated {
+                key: key.to_owned(),
+            });
+        }
+        if (key == "zone" && seen.contains(&"lbns")) || (key == "lbns" && seen.contains(&"zone")) {
+            return Err(SpecError::Conflict {
+                key: "zone",
+                reason: "not together with lbns".to_owned(),
+            });
+        }
+        if key == "arrive" && (seen.contains(&"outstanding") || seen.contains(&"think")) {
+            return Err(open_and_closed("arrive"));
+        }
+        seen.push(key);
+        self.set(key, value)
     }
 
     /// Checks what only the whole can tell.

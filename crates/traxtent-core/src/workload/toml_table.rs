@@ -66,16 +66,13 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
     pairs.sort_by_key(|pair| pair.0);
 
     let mut spec = WorkloadSpec::new(kind);
-    let mut done: Vec<(&str, &str)> = Vec::new();
+    let mut seen = Vec::new();
     for (offset, name, text) in &pairs {
-        spec.set(name, text)
+        spec.set_another(&mut seen, name, text)
             .map_err(|error| at(*offset, inner(&error)))?;
-        done.push((name, text));
     }
-    let mut spec = WorkloadSpec::new(kind);
     let last = pairs.last().map_or(0, |pair| pair.0);
-    spec.set_all(done)
-        .map_err(|error| at(last, inner(&error)))?;
+    spec.check().map_err(|error| at(last, inner(&error)))?;
     Ok(spec)
 }
 

@@ -1,6 +1,8 @@
-//! Tests of the core from outside: against closed formulas, published programs' output and reference data.
+//! Tests of the core against closed formulas, other programs' output and reference data.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod disksim_files;
+mod profiles;
 mod reference;
 mod shared;
 mod statistics;

@@ -84,6 +84,31 @@ fn toml_equals_the_line() {
     );
 }
 
+/// Does the documentation list every key, and are its examples workloads?
+#[test]
+fn documentation_agrees() {
+    let text = include_str!("../../../../docs/workloads.md");
+    for (key, _) in KEYS {
+        assert!(text.contains(&format!("\n| `{key}` |")), "{key}");
+    }
+    let examples = text.lines().filter(|line| line.contains('='));
+    let examples: Vec<_> = examples
+        .filter(|line| {
+            ["random,", "sequential,", "mixed,"]
+                .iter()
+                .any(|kind| line.starts_with(kind))
+        })
+        .collect();
+    assert_eq!(examples.len(), 4);
+    examples.iter().for_each(|line| drop(spec(line)));
+    let toml = text
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    WorkloadSpec::from_toml(toml).unwrap();
+}
+
 /// Is each refusal one line that names the key, the value and what would be right?
 #[test]
 fn refusals_name_key_value_and_bound() {
@@ -121,7 +146,7 @@ fn refusals_name_key_value_and_bound() {
         ("random,size=uniform:1..4KiB", "in sectors, or all in bytes"),
         (
             "random,size=poisson:1e9",
-            "a Poisson mean must be at most 100000",
+            "a Poisson mean must be at most 10000",
         ),
         ("random,size=gauss:1", "\"gauss\" is no distribution"),
         (
@@ -132,7 +157,7 @@ fn refusals_name_key_value_and_bound() {
             "random,outstanding=2,arrive=1ms",
             "open (arrive) or closed (outstanding, think), not both",
         ),
-        ("random,zone=1,lbns=0..9", "not together with zone"),
+        ("random,zone=1,lbns=0..9", "not together with lbns"),
         ("random,seq=0.5", "workload: seq: only in a mixed workload"),
         (
             "sequential,local=0.5,distance=4",

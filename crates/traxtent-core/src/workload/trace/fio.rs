@@ -17,8 +17,11 @@ use super::lines::{Line, Lines};
 use crate::request::{Op, Request};
 use crate::units::SimTime;
 
-/// More files than a job of fio has.
-const FILES_MAX: usize = 65_536;
+/// More files than a job of fio has; their names are kept.
+const FILES_MAX: usize = 16_384;
+
+/// Linux's longest path.
+const NAME_BYTES_MAX: usize = 4096;
 
 pub(super) const V2: &str = "fio version 2 iolog";
 pub(super) const V3: &str = "fio version 3 iolog";
@@ -137,12 +140,11 @@ impl Fio {
         if let Some(&number) = self.files.get(file) {
             return Ok(number);
         }
-        if self.files.len() == FILES_MAX {
-            return Err(line.field(
-                "filename",
-                file,
-                format!("expected at most {FILES_MAX} files"),
-            ));
+        if self.files.len() == FILES_MAX || file.len() > NAME_BYTES_MAX {
+            let expected = format!(
+                "expected at most {FILES_MAX} files with names of at most {NAME_BYTES_MAX} bytes"
+            );
+            return Err(line.field("filename", file, expected));
         }
         let number = self.files.len() as u32;
         self.files.insert(file.to_owned(), number);

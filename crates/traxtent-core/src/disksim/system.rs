@@ -1,0 +1,361 @@
+//! A whole parameter file: drives, how they hang together, the host's queue, the workload.
+
+use super::drive::{BusTimes, disk_profile, model_profile, scheduler};
+use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
+use crate::profile::{Profile, Scheduler};
+use crate::units::{SimTime, Span};
+use crate::workload::{Distribution, SynthioGenerator, SynthioSpec};
+use std::collections::BTreeMap;
+
+/// What a DiskSim parameter file describes.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// The disks in the order of their device numbers.
+    pub disks: Vec<SystemDisk>,
+    /// The order of the host's queue in front of each disk.
+    pub host_scheduler: Scheduler,
+    /// Whether the host keeps a disk's own queue filled; else it sends one request at a time.
+    pub queueing_in_disks: bool,
+    /// The synthetic workload, if there is one.
+    pub synthio: Option<SynthioSpec>,
+    /// How a trace's devices map to disks; empty if the numbers are the same.
+    pub devices: Vec<DeviceMap>,
+    /// What stands in the file and is not modelled.
+    pub warnings: Vec<String>,
+}
+
+/// A disk of a system.
+#[derive(Clone, Debug)]
+pub struct SystemDisk {
+    /// Its name in the file.
+    pub name: String,
+    /// Its figures.
+    pub profile: Profile,
+}
+
+/// A device of a trace as a disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceMap {
+    /// The number in the trace.
+    pub trace_device: u32,
+    /// Index of the disk.
+    pub disk: u32,
+    /// Sectors that one unit of a trace's address stands for.
+    pub sectors_a_unit: f64,
+    /// Sectors that one unit of a trace's size stands for.
+    pub sectors_a_size_unit: f64,
+    /// Sectors added to each address.
+    pub offset: i64,
+}
+
+/// Reads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout
+/// with mechanics (`.model`). The disk called `only` alone, if it is given.
+///
+/// # Errors
+/// A text that is not of DiskSim's grammar, a parameter out of its bounds, or an organisation of
+/// the disks (striping, redundancy) that would make another system of them.
+pub fn load_system(
+    file: &str,
+    text: &[u8],
+    only: Option<&str>,
+    sources: &Sources<'_>,
+) -> Result<System, ParamError> {
+    let document = Document::parse(file, text, sources)?;
+    let mut loader = Loader { document: &document, sources, warnings: Vec::new(), buses: BTreeMap::new() };
+    let mut disks = loader.disks(only)?;
+    if disks.is_empty() {
+        let what = only.map_or("a disk".to_owned(), |name| format!("a disk called {name:?}"));
+        return Err(ParamError { file: file.to_owned(), line: 1, problem: format!("does not describe {what}") });
+    }
+    let names: Vec<String> = disks.iter().map(|disk| disk.name.clone()).collect();
+    let organisations = loader.organisations()?;
+    let device = |name: &Node| -> Result<Vec<u32>, ParamError> {
+        let name_text = name.str()?;
+        let one = |n: &String| names.iter().position(|disk| disk == n).map(|i| i as u32);
+        if let Some(disk) = one(&name_text.to_owned()) {
+            return Ok(vec![disk]);
+        }
+        match organisations.get(name_text) {
+            Some(members) => Ok(members.iter().filter_map(one).collect()),
+            None if only.is_some() => Ok(Vec::new()),
+            None => Err(name.error(format!("there is no disk {name_text:?}"))),
+        }
+    };
+    let (host_scheduler, queueing_in_disks) = loader.driver()?;
+    let synthio = if only.is_none() { loader.synthio(&device)? } else { None };
+    let devices = loader.device_maps(&device)?;
+    let mut warnings = loader.warnings;
+    for block in document.blocks().filter(|block| is_drive(block)) {
+        for unused in block.unused() {
+            warnings.push(format!("{}:{}: \"{}\" is not modelled", unused.file, unused.line, unused.key));
+        }
+    }
+    warnings.dedup();
+    // Files share includes: the same warning once is enough.
+    let mut seen = Vec::new();
+    warnings.retain(|warning| !seen.contains(warning) && { seen.push(warning.clone()); true });
+    for disk in &mut disks {
+        disk.profile.check().map_err(|e| ParamError {
+            file: file.to_owned(),
+            line: 1,
+            problem: format!("disk {}: {e}", disk.name),
+        })?;
+    }
+    Ok(System { disks, host_scheduler, queueing_in_disks, synthio, devices, warnings })
+}
+
+fn is_drive(block: &Block) -> bool {
+    matches!(block.kind.as_str(), "disksim_disk" | "dm_disk")
+}
+
+struct Loader<'a> {
+    document: &'a Document,
+    sources: &'a Sources<'a>,
+    warnings: Vec<String>,
+    /// The bus that each disk hangs from.
+    buses: BTreeMap<String, String>,
+}
+
+impl Loader<'_> {
+    /// The instances of each disk block, or the blocks themselves where none is instantiated.
+    fn disks(&mut self, only: Option<&str>) -> Result<Vec<SystemDisk>, ParamError> {
+        for entry in &self.document.entries {
+            if let Entry::Topology(root) = entry {
+                collect_buses(root, None, &mut self.buses);
+            }
+        }
+        let mut disks = Vec::new();
+        let mut shared = BTreeMap::new();
+        for entry in &self.document.entries {
+            let Entry::Instances { names, of, .. } = entry else { continue };
+            let Some(block) = self.document.block(of).filter(|block| is_drive(block)) else { continue };
+            for name in names.iter().filter(|name| only.is_none_or(|only| only == *name)) {
+                // Identical instances are read once.
+                let bus = self.bus_times(name)?;
+                let profile = match shared.get(of) {
+                    Some((known_bus, profile)) if *known_bus == bus => Profile::clone(profile),
+                    _ => self.profile(block, of, bus)?,
+                };
+                shared.insert(of.clone(), (bus, profile.clone()));
+                disks.push(SystemDisk { name: name.clone(), profile });
+            }
+        }
+        if disks.is_empty() {
+            for block in self.document.blocks().filter(|block| is_drive(block)) {
+                let name = block.name.clone().unwrap_or_default();
+                if only.is_none_or(|only| only == name) {
+                    let profile = self.profile(block, &name, BusTimes::default())?;
+                    disks.push(SystemDisk { name, profile });
+                }
+            }
+        }
+        let mut by_bus: BTreeMap<&String, u32> = BTreeMap::new();
+        for disk in &disks {
+            if let Some(bus) = self.buses.get(&disk.name) {
+                *by_bus.entry(bus).or_default() += 1;
+            }
+        }
+        for (bus, count) in by_bus {
+            if count > 1 {
+                self.warnings.push(format!("{count} disks share {bus}: they do not wait for each other on it"));
+            }
+        }
+        Ok(disks)
+    }
+
+    fn profile(&mut self, block: &Block, name: &str, bus: BusTimes) -> Result<Profile, ParamError> {
+        if block.kind == "dm_disk" {
+            self.warnings.push(format!(
+                "{}:{}: a layout alone: the drive has no cache, no overheads and an infinitely fast bus",
+                block.file, block.line
+            ));
+            return model_profile(block, name, self.sources, &mut self.warnings);
+        }
+        disk_profile(block, name, bus, self.sources, &mut self.warnings)
+    }
+
+    fn bus_times(&self, disk: &str) -> Result<BusTimes, ParamError> {
+        let Some(bus) = self.buses.get(disk).and_then(|bus| self.block_of_instance(bus)) else {
+            return Ok(BusTimes::default());
+        };
+        Ok(BusTimes {
+            read_ms: bus.get_f64("Read block transfer time")?.unwrap_or(0.0),
+            write_ms: bus.get_f64("Write block transfer time")?.unwrap_or(0.0),
+        })
+    }
+
+    fn block_of_instance(&self, instance: &str) -> Option<&Block> {
+        self.document.entries.iter().find_map(|entry| match entry {
+            Entry::Instances { names, of, .. } if names.iter().any(|name| name == instance) => {
+                self.document.block(of).map(|block| &**block)
+            }
+            _ => None,
+        })
+    }
+
+    fn driver(&mut self) -> Result<(Scheduler, bool), ParamError> {
+        let Some(block) = self.document.blocks().find(|block| block.kind == "disksim_iodriver") else {
+            return Ok((Scheduler::Fcfs, true));
+        };
+        let policy = match block.get_block("Scheduler")? {
+            Some(queue) => scheduler(queue, &mut self.warnings)?,
+            None => Scheduler::Fcfs,
+        };
+        Ok((policy, block.get_int("Use queueing in subsystem")?.unwrap_or(0) != 0))
+    }
+
+    /// The members of each organisation, all of which must leave addresses as they are.
+    fn organisations(&self) -> Result<BTreeMap<String, Vec<String>>, ParamError> {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for block in self.document.blocks().filter(|block| block.kind == "disksim_logorg") {
+            for (key, plain) in [
+                ("Addressing mode", &["Parts"][..]),
+                ("Distribution scheme", &["Asis"]),
+                ("Redundancy scheme", &["Noredun"]),
+            ] {
+                let node = block.need(key)?;
+                let value = node.str()?;
+                let one_disk = key == "Addressing mode" && block.need("devices")?.list()?.len() == 1;
+                if !plain.contains(&value) && !one_disk {
+                    let name = block.name.as_deref().unwrap_or("logorg");
+                    return Err(node.error(format!("{name}: {key} = {value}: striping and redundancy are not modelled")));
+                }
+            }
+            let members = block.need("devices")?.list()?.iter();
+            let members = members.map(|node| node.str().map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
+            all.insert(block.name.clone().unwrap_or_default(), members);
+        }
+        let renamed: Vec<_> = self
+            .document
+            .entries
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Instances { names, of, .. } => Some((names, all.get(of)?.clone())),
+                _ => None,
+            })
+            .flat_map(|(names, members)| names.iter().map(move |name| (name.clone(), members.clone())))
+            .collect();
+        all.extend(renamed);
+        Ok(all)
+    }
+
+    fn synthio(
+        &self,
+        device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
+    ) -> Result<Option<SynthioSpec>, ParamError> {
+        let Some(block) = self.document.blocks().find(|block| block.kind == "disksim_synthio") else {
+            return Ok(None);
+        };
+        let process_flow = self.document.blocks().find(|block| block.kind == "disksim_pf");
+        let processors = match process_flow {
+            Some(flow) => flow.get_bounded("Number of processors", 1u32, 1 << 16)?.unwrap_or(1),
+            None => 1,
+        };
+        let mut generators = Vec::new();
+        for node in block.need("Generators")?.list()? {
+            generators.push(generator(node.block()?, device)?);
+        }
+        let system_calls = match block.get_int("System call/return with each request")? {
+            Some(0) | None => None,
+            Some(_) => Some((
+                Span::from_ms(block.get_f64("Think time from call to request")?.unwrap_or(0.0)),
+                Span::from_ms(block.get_f64("Think time from request to return")?.unwrap_or(0.0)),
+            )),
+        };
+        let seconds = block.get_f64("Maximum time of trace generated")?.unwrap_or(0.0);
+        Ok(Some(SynthioSpec {
+            count: block.need("Number of I/O requests to generate")?.int()?.max(0) as u64,
+            time: SimTime::from_ms(seconds * 1e3),
+            processors,
+            system_calls,
+            generators,
+        }))
+    }
+
+    fn device_maps(
+        &self,
+        device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
+    ) -> Result<Vec<DeviceMap>, ParamError> {
+        let mut maps = Vec::new();
+        for block in self.document.blocks().filter(|block| block.kind == "disksim_iosim") {
+            let Some(list) = block.get_list("I/O Mappings")? else { continue };
+            for node in list {
+                let map = node.block()?;
+                let trace_device = map.need("tracedev")?;
+                for &disk in device(map.need("simdev")?)?.first().iter().copied() {
+                    maps.push(DeviceMap {
+                        trace_device: number(trace_device)?,
+                        disk,
+                        sectors_a_unit: map.get_f64("locScale")?.unwrap_or(512.0) / 512.0,
+                        sectors_a_size_unit: map.get_f64("sizeScale")?.unwrap_or(1.0),
+                        offset: map.get_int("offset")?.unwrap_or(0),
+                    });
+                }
+            }
+        }
+        Ok(maps)
+    }
+}
+
+/// A device number, which may be written in hexadecimal.
+fn number(node: &Node) -> Result<u32, ParamError> {
+    let value = match &node.value {
+        Value::Str(word) => word.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok()),
+        _ => node.int().ok(),
+    };
+    value.and_then(|n| u32::try_from(n).ok()).ok_or_else(|| node.error("not a device number"))
+}
+
+fn generator(
+    block: &Block,
+    device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
+) -> Result<SynthioGenerator, ParamError> {
+    let mut devices = Vec::new();
+    for node in block.need("devices")?.list()? {
+        devices.extend(device(node)?);
+    }
+    let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
+    Ok(SynthioGenerator {
+        devices,
+        device_sectors: block.need("Storage capacity per device")?.int()?.max(0) as u64,
+        block_sectors: block.need_bounded("Blocking factor", 1u32, 1 << 24)?,
+        sequential: share("Probability of sequential access")?,
+        local: share("Probability of local access")?,
+        read: share("Probability of read access")?,
+        critical: share("Probability of time-critical request")?,
+        limited: share("Probability of time-limited request")?,
+        limits: distribution(block.need("Time-limited think times")?)?,
+        general: distribution(block.need("General inter-arrival times")?)?,
+        sequential_gaps: distribution(block.need("Sequential inter-arrival times")?)?,
+        local_gaps: distribution(block.need("Local inter-arrival times")?)?,
+        distances: distribution(block.need("Local distances")?)?,
+        sizes: distribution(block.need("Sizes")?)?,
+    })
+}
+
+fn distribution(node: &Node) -> Result<Distribution, ParamError> {
+    let [kind, values @ ..] = node.list()? else { return Err(node.error("a distribution has a name")) };
+    let values = values.iter().map(Node::f64).collect::<Result<Vec<_>, _>>()?;
+    match (kind.str()?, &values[..]) {
+        ("uniform", &[low, high]) => Ok(Distribution::Uniform { low, high }),
+        ("normal", &[mean, deviation]) => Ok(Distribution::Normal { mean, deviation }),
+        ("exponential", &[base, mean]) => Ok(Distribution::Exponential { base, mean }),
+        ("poisson", &[base, mean]) => Ok(Distribution::Poisson { base, mean }),
+        ("twovalue", &[first, second, probability]) => Ok(Distribution::two_value(first, second, probability)),
+        (name, values) => Err(node.error(format!(
+            "{name} with {} numbers is none of uniform, normal, exponential, poisson (2), twovalue (3)",
+            values.len()
+        ))),
+    }
+}
+
+fn collect_buses(node: &Node, bus: Option<&str>, buses: &mut BTreeMap<String, String>) {
+    let Value::Device { kind, name, children } = &node.value else { return };
+    if let (Some(bus), "disksim_disk" | "disksim_device") = (bus, kind.as_str()) {
+        buses.insert(name.clone(), bus.to_owned());
+    }
+    let bus = if kind == "disksim_bus" { Some(name.as_str()) } else { bus };
+    for child in children {
+        collect_buses(child, bus, buses);
+    }
+}
