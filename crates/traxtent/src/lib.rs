@@ -4,6 +4,7 @@
 //! Results go to standard output, everything else to standard error, a line each. Exit status: 0
 //! done, 1 done and something was found, 2 usage or bad input, 3 a file or device that cannot be used.
 
+mod demo;
 mod drives;
 mod failure;
 mod input;
@@ -35,6 +36,7 @@ Exit status: 0 done; 1 done, and something was found; 2 usage or bad input; 3 a 
 
 #[derive(Subcommand, Debug)]
 enum Verb {
+    Demo(demo::Args),
     Drives(drives::Args),
     Map(map::Args),
     Sim(sim::Args),
@@ -64,6 +66,7 @@ pub fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let result = match &cli.verb {
+        Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
         Verb::Map(args) => map::run(args),
         Verb::Sim(args) => sim::run(args),

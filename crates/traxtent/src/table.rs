@@ -53,4 +53,22 @@ impl Table {
         }
         Ok(())
     }
+
+    /// The table as HTML.
+    pub(crate) fn html(&self) -> String {
+        let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
+        let line = |tag: &str, cells: &mut dyn Iterator<Item = &String>| {
+            let cells: String = cells
+                .zip(&self.head)
+                .map(|(cell, (_, side))| {
+                    let class = if *side == Side::Right { " class=\"right\"" } else { "" };
+                    format!("<{tag}{class}>{}</{tag}>", escape(cell))
+                })
+                .collect();
+            format!("<tr>{cells}</tr>\n")
+        };
+        let head = line("th", &mut self.head.iter().map(|(title, _)| title));
+        let rows: String = self.rows.iter().map(|row| line("td", &mut row.iter())).collect();
+        format!("<table>\n{head}{rows}</table>")
+    }
 }
