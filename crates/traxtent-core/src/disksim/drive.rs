@@ -70,9 +70,8 @@ pub(super) fn disk_profile(
         "Print stats",
         "Avg sectors per cylinder",
         "Calc sector by sector",
-        "Block count",
+        
         "Time scale for overheads",
-        "Use separate write segment",
     ] {
         block.get(key);
     }
@@ -162,6 +161,9 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
     let three = || -> Result<(f64, f64, f64), ParamError> {
         Ok((ms(block, "Single cylinder seek time")?, ms(block, "Average seek time")?, ms(block, "Full strobe seek time")?))
     };
+    for redundant in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
+        block.get(redundant);
+    }
     let kind = block.need("Seek type")?;
     Ok(match kind.str()? {
         "constant" => SeekSpec::Constant { ms: ms(block, "Constant seek time")? },
@@ -255,16 +257,17 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
     };
     let until = block.get_bounded("Buffer continuous read", 0u32, 4)?.unwrap_or(0);
     let keep = block.get_int("Read-ahead over requested")?.unwrap_or(0);
-    let separate = flag(block, "Use separate write segment")?;
-    if separate && segments < 2 {
-        warnings.push(format!("{}: a separate write segment needs a second segment", place(block)));
+    if flag(block, "Use separate write segment")? {
+        // DiskSim 4.0 reads this parameter and never acts on it; its published results, and the
+        // measured traces, go with segments that reads and writes share.
+        warnings.push(format!("{}: writes and reads share all segments, as in DiskSim 4.0", place(block)));
     }
     Ok(CacheSpec {
         enabled: flag(block, "Enable caching in buffer")?,
         segments,
         write_segments: count("Maximum number of write segments", 1)?.min(segments),
         segment_sectors: count("Segment size (in blks)", 1)?,
-        dedicated_write_segment: separate && segments > 1,
+        dedicated_write_segment: false,
         write_back,
         combine_writes: flag(block, "Combine seq writes")?,
         read_hits_on_written: flag(block, "Allow read hits on write data")?,
@@ -313,7 +316,10 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
 }
 
 /// The policy of a `disksim_ioqueue` block, whose numbers are those of the DiskSim manual.
-pub(super) fn scheduler(queue: &Block, warnings: &mut Vec<String>) -> Result<Scheduler, ParamError> {
+pub(super) fn scheduler(
+    queue: &Block,
+    warnings: &mut Vec<String>,
+) -> Result<Scheduler, ParamError> {
     let policy = queue.get_bounded("Scheduling policy", 1u32, 100)?.unwrap_or(1);
     let (scheduler, exact) = match policy {
         1 => (Scheduler::Fcfs, true),
@@ -352,7 +358,6 @@ pub(super) fn scheduler(queue: &Block, warnings: &mut Vec<String>) -> Result<Sch
             ("Sequential stream scheme", "sequential requests are not joined in the queue"),
             ("Overlapping request scheme", "overlapping requests are not joined in the queue"),
             ("Scheduling timeout scheme", "requests do not time out of the policy"),
-            ("Scheduling priority scheme", "requests have no priority"),
         ],
     )?;
     Ok(scheduler)

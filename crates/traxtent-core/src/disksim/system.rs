@@ -3,8 +3,8 @@
 use super::drive::{BusTimes, disk_profile, model_profile, scheduler};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use crate::profile::{Profile, Scheduler};
-use crate::units::{SimTime, Span};
-use crate::workload::{Distribution, SynthioGenerator, SynthioSpec};
+use crate::units::{Lbn, SimTime, Span};
+use crate::workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
 use std::collections::BTreeMap;
 
 /// What a DiskSim parameter file describes.
@@ -104,6 +104,21 @@ pub fn load_system(
     Ok(System { disks, host_scheduler, queueing_in_disks, synthio, devices, warnings })
 }
 
+impl System {
+    /// A trace's record at the disk that its device stands for; none if the file maps devices and not this one.
+    pub fn place(&self, mut record: TraceRecord) -> Option<TraceRecord> {
+        if self.devices.is_empty() {
+            return Some(record);
+        }
+        let map = self.devices.iter().find(|map| map.trace_device == record.device)?;
+        record.device = map.disk;
+        let lbn = (record.request.lbn.0 as f64 * map.sectors_a_unit) as u64;
+        record.request.lbn = Lbn(lbn.saturating_add_signed(map.offset));
+        record.request.sectors = (f64::from(record.request.sectors) * map.sectors_a_size_unit) as u32;
+        Some(record)
+    }
+}
+
 fn is_drive(block: &Block) -> bool {
     matches!(block.kind.as_str(), "disksim_disk" | "dm_disk")
 }
@@ -193,6 +208,7 @@ impl Loader<'_> {
         })
     }
 
+    /// The order of the host's queue, and whether disks queue too.
     fn driver(&mut self) -> Result<(Scheduler, bool), ParamError> {
         let Some(block) = self.document.blocks().find(|block| block.kind == "disksim_iodriver") else {
             return Ok((Scheduler::Fcfs, true));
