@@ -1,5 +1,5 @@
 //! The `traxtent` command.
 
-fn main() {
-    traxtent::command().get_matches();
+fn main() -> std::process::ExitCode {
+    traxtent::main()
 }

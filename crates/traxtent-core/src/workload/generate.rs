@@ -13,6 +13,7 @@ use super::distribution::Distribution;
 use super::quantity::LengthUnit;
 use super::rng::Rng;
 use super::spec::{Align, Kind, Region, Size, SpecError, WorkloadSpec};
+use crate::geometry::Geometry;
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors};
 
@@ -44,6 +45,22 @@ impl TrackSource for Untracked {
 
     fn capacity(&self) -> Sectors {
         self.0
+    }
+}
+
+impl TrackSource for Geometry {
+    fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn) {
+        let track = self.track_of(lbn).expect("the LBN is below the capacity");
+        (track.first_lbn, track.end_lbn())
+    }
+
+    fn capacity(&self) -> Sectors {
+        Geometry::capacity(self)
+    }
+
+    fn zone_bounds(&self, zone: u32) -> Option<(Lbn, Lbn)> {
+        let zone = self.zones().get(zone as usize)?;
+        Some((zone.first_lbn, zone.end_lbn))
     }
 }
 

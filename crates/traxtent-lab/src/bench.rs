@@ -1,0 +1,143 @@
+//! Drives and workloads put together, and the figures that the papers speak of.
+
+use std::sync::Arc;
+
+use traxtent_core::drive::Drive;
+use traxtent_core::geometry::Geometry;
+use traxtent_core::profile::{self, Profile, ProfileError};
+use traxtent_core::stats::{ComponentMeans, Moments};
+use traxtent_core::units::Lbn;
+use traxtent_core::workload::{SpecError, Synthetic, WorkloadSpec};
+use traxtent_exec::{Host, SimulateError, simulate};
+
+/// Why a measurement cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// A drive that is not built in.
+    #[error("no built-in drive is called {0:?}")]
+    UnknownDrive(String),
+    /// A figure that a drive does not have.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A workload that does not fit the drive.
+    #[error(transparent)]
+    Workload(#[from] SpecError),
+    /// A simulation that ends early.
+    #[error(transparent)]
+    Simulation(#[from] SimulateError),
+}
+
+/// A drive under test.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// Its figures.
+    pub profile: Arc<Profile>,
+    /// Its layout.
+    pub geometry: Arc<Geometry>,
+    /// The seed of all workloads.
+    pub seed: u64,
+}
+
+/// What a run of a workload comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The time a request takes of the drive: the reciprocal of the throughput, in milliseconds.
+    pub head_time_ms: f64,
+    /// Response times in milliseconds.
+    pub response_ms: Moments,
+    /// The means of their parts in milliseconds, in the order of the breakdown's names.
+    pub parts_ms: [f64; 8],
+    /// The time in which the media pass a request's sectors at the rate of their zone, in milliseconds: the mean.
+    pub transfer_ms: f64,
+}
+
+impl Measured {
+    /// Media transfer time of the requested sectors at the rate of their zone over total time.
+    pub fn efficiency(&self) -> f64 {
+        self.transfer_ms / self.head_time_ms
+    }
+
+    /// The mean of one part of the response times.
+    pub fn part_ms(&self, name: &str) -> f64 {
+        let index = traxtent_core::drive::Breakdown::NAMES.iter().position(|part| *part == name);
+        self.parts_ms[index.expect("a part of the breakdown")]
+    }
+}
+
+impl Bench {
+    /// A built-in drive.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
+        Bench::new(name, self.seed)
+    }
+
+    /// A built-in drive and a seed.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn new(name: &str, seed: u64) -> Result<Bench, LabError> {
+        let profile =
+            profile::builtin(name).ok_or_else(|| LabError::UnknownDrive(name.to_owned()))?;
+        let geometry = Geometry::build(&profile.geometry)
+            .map_err(|error| ProfileError::Geometry(error.to_string()))?;
+        Ok(Bench {
+            profile: Arc::new(profile),
+            geometry: Arc::new(geometry),
+            seed,
+        })
+    }
+
+    /// The same drive with a figure of its firmware changed.
+    ///
+    /// # Errors
+    /// If it has no such figure, or it cannot have that value.
+    pub fn with(&self, key: &str, value: &str) -> Result<Bench, LabError> {
+        Ok(Bench {
+            profile: Arc::new(self.profile.with(key, value)?),
+            ..self.clone()
+        })
+    }
+
+    /// LBNs on the first track, as on all of the first zone.
+    pub fn track_sectors(&self) -> u32 {
+        self.geometry.track_of(Lbn(0)).map_or(1, |track| track.sectors)
+    }
+
+    /// Sectors in units of 1,024 bytes.
+    pub fn kb(&self, sectors: u32) -> f64 {
+        f64::from(sectors) * f64::from(self.profile.sector.logical_bytes) / 1024.0
+    }
+
+    /// Runs a workload of the grammar from a drive at rest.
+    ///
+    /// # Errors
+    /// If the workload does not fit the drive.
+    pub fn run(&self, workload: &str) -> Result<Measured, LabError> {
+        let mut spec: WorkloadSpec = workload.parse()?;
+        spec.seed = self.seed;
+        let bytes = self.profile.sector.logical_bytes;
+        let mut source = Synthetic::new(&spec, bytes, &*self.geometry)?;
+        let drive = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));
+        let mut response_ms = Moments::default();
+        let mut parts = ComponentMeans::<8>::default();
+        let mut revolutions = 0.0;
+        let end = simulate(&mut Host::new(vec![drive]), &mut source, |outcome| {
+            response_ms.push(outcome.response().as_ms());
+            parts.push(&outcome.completion.breakdown.parts());
+            let request = &outcome.arrival.request;
+            let slots = self.geometry.track_of(request.lbn).map_or(1, |track| track.slots);
+            revolutions += f64::from(request.sectors) / f64::from(slots);
+            true
+        })?;
+        let count = response_ms.count().max(1) as f64;
+        Ok(Measured {
+            head_time_ms: end.as_ms() / count,
+            response_ms,
+            parts_ms: parts.means_ms(),
+            transfer_ms: revolutions / count * self.profile.revolution_ms(),
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Efficiency against request size (paper T, Fig. 1).
+
+use crate::bench::{Bench, LabError};
+
+/// How many requests are always with the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// One: the next request comes when the last is complete.
+    OneReq = 1,
+    /// Two: a request is always queued behind the one in service.
+    TwoReq = 2,
+}
+
+/// Efficiencies at ascending sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EfficiencyCurve {
+    /// Request size in sectors, and efficiency from 0 to 1.
+    pub points: Vec<(u32, f64)>,
+}
+
+/// Requests behind each point: as many as the paper made.
+pub const REQUESTS: u32 = 5000;
+
+/// The workload of random requests of one size in the first zone.
+pub fn random_in_zone_0(sectors: u32, aligned: bool, queue: Queue) -> String {
+    let align = if aligned { "track" } else { "none" };
+    let outstanding = queue as u32;
+    format!(
+        "random,count={REQUESTS},size={sectors},align={align},zone=0,outstanding={outstanding}"
+    )
+}
+
+impl EfficiencyCurve {
+    /// Measures random reads in the first zone at sizes of `step` sectors and its multiples up to `most`.
+    ///
+    /// # Errors
+    /// If such requests do not fit the drive.
+    pub fn measure(
+        bench: &Bench,
+        aligned: bool,
+        queue: Queue,
+        step: u32,
+        most: u32,
+    ) -> Result<EfficiencyCurve, LabError> {
+        let sizes = (step..=most).step_by(step as usize);
+        let points = sizes
+            .map(|sectors| {
+                let measured = bench.run(&random_in_zone_0(sectors, aligned, queue))?;
+                Ok((sectors, measured.efficiency()))
+            })
+            .collect::<Result<_, LabError>>()?;
+        Ok(EfficiencyCurve { points })
+    }
+
+    /// The size at which the curve first reaches an efficiency, between points on a straight line.
+    pub fn reaches(&self, efficiency: f64) -> Option<f64> {
+        let above = self.points.iter().position(|point| point.1 >= efficiency)?;
+        let (size, here) = self.points[above];
+        let Some(&(before, there)) = above.checked_sub(1).map(|index| &self.points[index]) else {
+            return Some(f64::from(size));
+        };
+        let part = (efficiency - there) / (here - there);
+        Some(f64::from(before) + part * f64::from(size - before))
+    }
+
+    /// The most efficient size within half a track of the `n`-th multiple of a track.
+    pub fn peak_near(&self, n: u32, track: u32) -> Option<u32> {
+        let (from, to) = (n * track - track / 2, n * track + track / 2);
+        let near = self.points.iter().filter(|point| (from..to).contains(&point.0));
+        near.max_by(|a, b| a.1.total_cmp(&b.1)).map(|point| point.0)
+    }
+}

@@ -1,0 +1,376 @@
+//! `traxtent demo`: what track alignment is worth, on a drive that nobody has any more.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
+use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
+use traxtent_lab::{Bench, Finding, LabError, Unit, Verdict};
+
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, Mark};
+use crate::progress::Progress;
+use crate::table::{Side, Table};
+
+/// The drive that stands for those of today.
+const MODERN_DRIVE: &str = "generic-20tb";
+
+/// Points of an efficiency curve to a track: as many as multiples of 8 KB in the paper's.
+const POINTS_A_TRACK: u32 = 33;
+const TRACKS: u32 = 4;
+
+/// The seed of every workload of the demo.
+const SEED: u64 = 1;
+
+/// Show the main job: what alignment to tracks is worth, beside what was published
+///
+/// Simulates the Quantum Atlas 10K II of the track-aligned extents paper (FAST 2002) with aligned and
+/// unaligned requests, sets the results beside the paper's, and draws efficiency against request size,
+/// there and on a drive of today. Takes less than a minute.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Where to write the picture and the report
+    #[arg(long, value_name = "FOLDER", default_value = "traxtent-demo")]
+    out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let bench = Bench::new(MAIN_DRIVE, SEED).map_err(broken)?;
+    let head_times = HeadTimes::measure(&bench).map_err(broken)?;
+    let findings = findings(&bench)?;
+    let picture = picture(&bench)?;
+    let report = Report {
+        bench,
+        head_times,
+        findings,
+    };
+    fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, &error))?;
+    let files = report.write_files(&args.out, &picture)?;
+    if args.json {
+        output::json(&report.json(&files))
+    } else {
+        report.print(&files)
+    }
+}
+
+/// The demo uses nothing but what is built in.
+fn broken(error: LabError) -> Failure {
+    Failure::input(format!("demo: {error}"))
+}
+
+/// Head times of track-sized reads in milliseconds: unaligned and aligned, onereq and tworeq.
+struct HeadTimes {
+    rows: [(&'static str, f64, f64); 2],
+}
+
+impl HeadTimes {
+    fn measure(bench: &Bench) -> Result<HeadTimes, LabError> {
+        let track = bench.track_sectors();
+        let time = |aligned, queue| -> Result<f64, LabError> {
+            Ok(bench.run(&random_in_zone_0(track, aligned, queue))?.head_time_ms)
+        };
+        let row = |name, queue| Ok::<_, LabError>((name, time(false, queue)?, time(true, queue)?));
+        Ok(HeadTimes {
+            rows: [row("onereq", Queue::OneReq)?, row("tworeq", Queue::TwoReq)?],
+        })
+    }
+}
+
+/// Every experiment's findings, in order.
+fn findings(bench: &Bench) -> Result<Vec<Finding>> {
+    let progress = Progress::new("experiments", Some(EXPERIMENTS.len() as u64));
+    let results: Vec<Result<Vec<Finding>, LabError>> = std::thread::scope(|scope| {
+        let start = |experiment: &'static traxtent_lab::Experiment| {
+            let progress = &progress;
+            scope.spawn(move || {
+                let findings = experiment.run(bench);
+                progress.add(1);
+                findings
+            })
+        };
+        let running: Vec<_> = EXPERIMENTS.iter().map(start).collect();
+        let done = running.into_iter();
+        done.map(|thread| thread.join().expect("an experiment does not panic")).collect()
+    });
+    let findings = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(broken)?;
+    Ok(findings.into_iter().flatten().collect())
+}
+
+/// Efficiency against request size, on the paper's drive and on one of today.
+fn picture(bench: &Bench) -> Result<Efficiency> {
+    let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
+    let mut panels = std::thread::scope(|scope| {
+        let running = [bench, &modern].map(|bench| scope.spawn(|| panel(bench)));
+        running.map(|thread| thread.join().expect("a measurement does not panic"))
+    })
+    .into_iter()
+    .collect::<Result<Vec<_>, _>>()
+    .map_err(broken)?;
+    // Point A of Fig. 1, the unaligned efficiency at its size, and point B.
+    let (point_a, streaming) = (0.73, 0.73 / 0.82);
+    let mark = |size, efficiency, curve| Mark {
+        at: (size, efficiency),
+        curve,
+    };
+    panels[0].marks = vec![
+        mark(264.0, point_a, 0),
+        mark(264.0, 0.56 * streaming, 1),
+        mark(1024.0, point_a, 1),
+    ];
+    Ok(Efficiency { panels })
+}
+
+fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
+    let track = bench.track_sectors();
+    let step = (track / POINTS_A_TRACK).max(1);
+    let most = track * TRACKS + step;
+    let points = |aligned| -> Result<Vec<(f64, f64)>, LabError> {
+        let curve = EfficiencyCurve::measure(bench, aligned, Queue::TwoReq, step, most)?;
+        let points = curve.points.into_iter();
+        Ok(points.map(|(sectors, efficiency)| (bench.kb(sectors), efficiency)).collect())
+    };
+    let streaming = streaming_efficiency(bench)?;
+    let curve = |name: &str, points| Curve {
+        name: name.to_owned(),
+        points,
+    };
+    Ok(EfficiencyPanel {
+        title: match bench.profile.year {
+            Some(year) => format!("{} ({year})", bench.profile.model),
+            None => bench.profile.model.clone(),
+        },
+        curves: vec![
+            curve("aligned to tracks", points(true)?),
+            curve("unaligned", points(false)?),
+            curve("sequential", vec![(0.0, streaming), (bench.kb(most), streaming)]),
+        ],
+        marks: Vec::new(),
+        track_kb: bench.kb(track),
+    })
+}
+
+/// Everything that is shown.
+struct Report {
+    bench: Bench,
+    head_times: HeadTimes,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn count(&self, verdict: Verdict) -> usize {
+        self.findings.iter().filter(|finding| finding.verdict() == verdict).count()
+    }
+
+    /// How the claims fared, in a line.
+    fn score(&self) -> String {
+        let (met, missed) = (self.count(Verdict::Met), self.count(Verdict::Missed));
+        format!(
+            "{met} of {} scored claims are met, {missed} missed; {} more are reported.",
+            met + missed,
+            self.count(Verdict::Reported)
+        )
+    }
+
+    fn intro(&self) -> String {
+        let track = self.bench.track_sectors();
+        format!(
+            "{}: 5,000 random reads of a track ({track} sectors, {} KB) in the outermost zone",
+            self.bench.profile.model,
+            self.bench.kb(track)
+        )
+    }
+
+    fn head_time_table(&self) -> Table {
+        let mut table = Table::new([
+            ("HEAD TIME", Side::Left),
+            ("UNALIGNED", Side::Right),
+            ("ALIGNED", Side::Right),
+            ("CHANGE", Side::Right),
+            ("PUBLISHED", Side::Right),
+        ]);
+        let published = ["T8a", "T8b"].map(|id| self.findings.iter().find(|f| f.claim.id == id));
+        for ((name, unaligned, aligned), published) in self.head_times.rows.iter().zip(published) {
+            table.row([
+                (*name).to_owned(),
+                Unit::Ms.show(*unaligned),
+                Unit::Ms.show(*aligned),
+                Unit::Change.show(aligned / unaligned - 1.0),
+                published.map_or_else(String::new, |f| f.claim.unit.show(f.claim.published)),
+            ]);
+        }
+        table
+    }
+
+    fn claim_table(&self) -> Table {
+        let mut table = Table::new([
+            ("CLAIM", Side::Left),
+            ("", Side::Left),
+            ("PUBLISHED", Side::Right),
+            ("MEASURED", Side::Right),
+            ("WITHIN", Side::Right),
+            ("VERDICT", Side::Left),
+        ]);
+        for finding in &self.findings {
+            let claim = finding.claim;
+            table.row([
+                claim.id.to_owned(),
+                claim.says.to_owned(),
+                claim.unit.show(claim.published),
+                claim.unit.show(finding.measured),
+                claim.tolerance(),
+                finding.verdict().word().to_owned(),
+            ]);
+        }
+        table
+    }
+
+    /// Why claims are missed, a line each.
+    fn reasons(&self) -> Vec<String> {
+        let missed = self.findings.iter().filter(|f| f.verdict() == Verdict::Missed);
+        missed
+            .map(|finding| match finding.claim.if_missed {
+                "" => format!("{} is missed; the reason is not known", finding.claim.id),
+                reason => format!("{} is missed: {reason}", finding.claim.id),
+            })
+            .collect()
+    }
+
+    fn print(&self, files: &Files) -> Result<()> {
+        let mut out = output::stdout();
+        writeln!(out, "{}\n", self.intro())?;
+        self.head_time_table().write(&mut out)?;
+        writeln!(
+            out,
+            "\nBeside the paper (Track-Aligned Extents, FAST 2002), from the profile as it is:\n"
+        )?;
+        self.claim_table().write(&mut out)?;
+        writeln!(out, "\n{}", self.score())?;
+        for reason in self.reasons() {
+            writeln!(out, "  {reason}")?;
+        }
+        writeln!(out, "\nwrote {}", files.report.display())?;
+        if let Some(picture) = &files.picture {
+            writeln!(out, "wrote {}", picture.display())?;
+        }
+        writeln!(out, "\nWhat to try next:")?;
+        for (command, why) in NEXT {
+            writeln!(out, "  {command:<66} {why}")?;
+        }
+        output::finish(out)
+    }
+
+    fn json(&self, files: &Files) -> Value {
+        let row = |(name, unaligned, aligned): &(&str, f64, f64)| {
+            json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned })
+        };
+        let finding = |finding: &Finding| {
+            let claim = finding.claim;
+            json!({
+                "claim": claim.id,
+                "says": claim.says,
+                "published": claim.published,
+                "measured": finding.measured,
+                "within": claim.tolerance(),
+                "verdict": finding.verdict().word(),
+            })
+        };
+        json!({
+            "drive": self.bench.profile.name,
+            "head_times": self.head_times.rows.iter().map(row).collect::<Vec<_>>(),
+            "claims": self.findings.iter().map(finding).collect::<Vec<_>>(),
+            "met": self.count(Verdict::Met),
+            "missed": self.count(Verdict::Missed),
+            "report": files.report,
+            "picture": files.picture,
+        })
+    }
+
+    /// Writes the picture, if this build draws, and the report.
+    fn write_files(&self, folder: &Path, picture: &Efficiency) -> Result<Files> {
+        let mut files = Files {
+            report: folder.join("report.html"),
+            picture: None,
+        };
+        let mut svg = String::new();
+        if cfg!(feature = "plot") {
+            let path = folder.join("efficiency.svg");
+            plot::efficiency(&path, picture)?;
+            svg = fs::read_to_string(&path).map_err(|error| Failure::file(&path, &error))?;
+            files.picture = Some(path);
+        }
+        output::write(&files.report, self.html(&svg).as_bytes())?;
+        Ok(files)
+    }
+
+    /// The report: one file that needs no other.
+    fn html(&self, svg: &str) -> String {
+        let reasons: String = self
+            .reasons()
+            .iter()
+            .map(|reason| format!("<li>{}</li>\n", escape(reason)))
+            .collect();
+        let next: String = NEXT
+            .iter()
+            .map(|(command, why)| {
+                format!("<dt><code>{}</code></dt><dd>{}</dd>\n", escape(command), escape(why))
+            })
+            .collect();
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <title>What track alignment is worth</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <h1>What track alignment is worth</h1>\n<p>{}.</p>\n{}\n\
+             <p>Head time is the reciprocal of throughput: what a request costs the drive. <i>onereq</i> has one \
+             request with the drive, <i>tworeq</i> always one more queued.</p>\n\
+             <div class=\"picture\">{svg}</div>\n\
+             <p>Efficiency is the media transfer time of the requested bytes at the zone's rate over head time \
+             (tworeq, reads in the outermost zone). Diamonds are points A and B of the paper's Fig. 1 and the \
+             unaligned efficiency that it states at A's size.</p>\n\
+             <h2>Beside the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
+             Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
+             are; none is bent towards a claim.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}</ul>\n\
+             <h2>What to try next</h2>\n<dl>\n{next}</dl>\n</body>\n</html>\n",
+            escape(&self.intro()),
+            self.head_time_table().html(),
+            self.claim_table().html(),
+            escape(&self.score()),
+        )
+    }
+}
+
+/// What was written.
+struct Files {
+    report: PathBuf,
+    picture: Option<PathBuf>,
+}
+
+const NEXT: [(&str, &str); 4] = [
+    ("traxtent drives", "the drives that are built in, and how well founded each is"),
+    ("traxtent map atlas10k2 --lbn 1000000", "which track an LBN is on"),
+    (
+        "traxtent sim generic-20tb random,size=4KiB --set workload.outstanding=1,4,16,64",
+        "what queueing is worth",
+    ),
+    ("traxtent sim disksim:my.parv my.trace --plot response.svg", "your own drive and trace"),
+];
+
+const STYLE: &str = "\
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff; }
+table { border-collapse: collapse; font-size: 0.9rem; }
+th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; border-bottom: 1px solid #ddd; }
+th.right, td.right { text-align: right; }
+.picture svg { max-width: 100%; height: auto; }
+code { background: #f3f3f3; padding: 0 0.2rem; }
+dd { margin: 0 0 0.5rem 1.5rem; }
+";
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

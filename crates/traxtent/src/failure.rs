@@ -1,0 +1,86 @@
+//! Why a command ends early, and with which exit status.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// An error on its way to the user: one line and an exit status.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was asked for, or what a file says, makes no sense: status 2.
+    Input(String),
+    /// A file or device cannot be used: status 3.
+    Io(String),
+    /// Whoever reads the output has seen enough: nothing to say, status 0.
+    Closed,
+}
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    pub(crate) fn input(what: impl fmt::Display) -> Failure {
+        Failure::Input(what.to_string())
+    }
+
+    /// Something in `place`: a file, or a line of it.
+    pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Failure {
+        Failure::Input(format!("{place}: {what}"))
+    }
+
+    /// A file that cannot be used.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
+        Failure::Io(format!("{}: {}", path.display(), reason(error)))
+    }
+
+    /// Reports it, and gives the exit status.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Failure::Closed => ExitCode::SUCCESS,
+            Failure::Input(line) => {
+                complain(line);
+                ExitCode::from(2)
+            }
+            Failure::Io(line) => {
+                complain(line);
+                ExitCode::from(3)
+            }
+        }
+    }
+}
+
+/// Writing to standard output has no file to name.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Failure::Closed
+        } else {
+            Failure::Io(format!("standard output: {}", reason(&error)))
+        }
+    }
+}
+
+/// Tells the user something that does not end the command.
+pub(crate) fn note(what: impl fmt::Display) {
+    complain(&format!("note: {what}"));
+}
+
+/// Tells the user something doubtful that does not end the command.
+pub(crate) fn warn(what: impl fmt::Display) {
+    complain(&format!("warning: {what}"));
+}
+
+fn complain(line: &str) {
+    // A terminal that is gone must not end the command in a panic, so no `eprintln!`.
+    use io::Write;
+    let _ = writeln!(io::stderr(), "traxtent: {line}");
+}
+
+/// The system's words without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}

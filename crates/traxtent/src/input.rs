@@ -1,0 +1,125 @@
+//! Files that are read: found, unpacked where compressed, named in errors.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use crate::failure::{Failure, Result};
+
+const BUFFER: usize = 1 << 16;
+
+/// Opens a file, or standard input for `-`, and unpacks it if it is compressed with gzip or zstd.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
+    let raw: Box<dyn Read + Send> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+        // Opening a folder succeeds; reading it does not, with a message that says less.
+        if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+            return Err(Failure::Io(format!("{}: is a folder", path.display())));
+        }
+        Box::new(file)
+    };
+    let mut raw = BufReader::with_capacity(BUFFER, raw);
+    let start = raw.fill_buf().map_err(|error| Failure::file(path, &error))?;
+    Ok(match start {
+        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw))),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Box::new(BufReader::with_capacity(BUFFER, Zstd::new(raw)))
+        }
+        _ => Box::new(raw),
+    })
+}
+
+/// The whole of a small text file; at most `limit` bytes.
+pub(crate) fn text(path: &Path, limit: u64) -> Result<String> {
+    let mut bytes = Vec::new();
+    open(path)?
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::file(path, &error))?;
+    if bytes.len() as u64 > limit {
+        return Err(Failure::at(path.display(), format!("is longer than {limit} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
+        Failure::at(format!("{}:{line}", path.display()), "is not UTF-8 text")
+    })
+}
+
+/// Reads zstd frames one after another, with their checksums.
+struct Zstd<R> {
+    source: R,
+    decoder: FrameDecoder,
+    in_frame: bool,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(source: R) -> Zstd<R> {
+        Zstd {
+            source,
+            decoder: FrameDecoder::new(),
+            in_frame: false,
+        }
+    }
+
+    /// Begins the next frame; false at the end of the file.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        while !self.source.fill_buf()?.is_empty() {
+            match self.decoder.init(&mut self.source) {
+                Ok(()) => return Ok(true),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let mut skipped = (&mut self.source).take(length.into());
+                    io::copy(&mut skipped, &mut io::sink())?;
+                }
+                Err(error) => return Err(corrupt(error)),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if !self.in_frame {
+                if !self.next_frame()? {
+                    return Ok(0);
+                }
+                self.in_frame = true;
+            }
+            let count = self.decoder.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            if self.decoder.is_finished() {
+                let stated = self.decoder.get_checksum_from_data();
+                if stated.is_some() && stated != self.decoder.get_calculated_checksum() {
+                    return Err(corrupt("the checksum of a zstd frame does not match"));
+                }
+                self.in_frame = false;
+            } else {
+                self.decoder
+                    .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBytes(BUFFER))
+                    .map_err(corrupt)?;
+            }
+        }
+    }
+}
+
+fn corrupt(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        error.to_string().replace('\n', " "),
+    )
+}

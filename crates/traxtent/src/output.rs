@@ -1,0 +1,193 @@
+//! What is written: standard output, and files that appear whole or not at all.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use crate::failure::{Failure, Result};
+
+/// Standard output, buffered. Call [`finish`] at the end.
+pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Writes what is still buffered.
+pub(crate) fn finish(mut out: impl Write) -> Result<()> {
+    Ok(out.flush()?)
+}
+
+/// Prints a value as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<()> {
+    let mut out = stdout();
+    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    finish(out)
+}
+
+/// Writes a file at once.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = Whole::create(path)?;
+    file.write_all(bytes).map_err(|error| file.error(&error))?;
+    file.finish()
+}
+
+/// A file that takes its place when it is complete. Until then its bytes are in a temporary file
+/// beside it, which goes when this is dropped.
+pub(crate) struct Whole {
+    path: PathBuf,
+    sink: Sink,
+}
+
+enum Sink {
+    /// A file to be.
+    Beside(BufWriter<NamedTempFile>),
+    /// Something that is no regular file, such as a pipe.
+    Direct(BufWriter<File>),
+}
+
+impl Whole {
+    /// Begins a file.
+    pub(crate) fn create(path: &Path) -> Result<Whole> {
+        let fail = |error: io::Error| Failure::file(path, &error);
+        let special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
+        let sink = if special {
+            Sink::Direct(BufWriter::new(File::create(path).map_err(fail)?))
+        } else {
+            let folder = match path.parent() {
+                Some(folder) if folder != Path::new("") => folder,
+                _ => Path::new("."),
+            };
+            let mut beside = tempfile::Builder::new();
+            beside.prefix(".traxtent-");
+            beside.permissions(readable());
+            Sink::Beside(BufWriter::new(beside.tempfile_in(folder).map_err(fail)?))
+        };
+        Ok(Whole {
+            path: path.to_owned(),
+            sink,
+        })
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Whole { path, sink } = self;
+        let fail = |error: &io::Error| Failure::file(&path, error);
+        match sink {
+            Sink::Direct(mut file) => file.flush().map_err(|error| fail(&error)),
+            Sink::Beside(file) => {
+                let file = file.into_inner().map_err(|error| fail(error.error()))?;
+                file.persist(&path)
+                    .map(drop)
+                    .map_err(|error| fail(&error.error))
+            }
+        }
+    }
+
+    /// An error of this file.
+    pub(crate) fn error(&self, error: &io::Error) -> Failure {
+        Failure::file(&self.path, error)
+    }
+}
+
+impl Write for Whole {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::Beside(file) => file.write(bytes),
+            Sink::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Beside(file) => file.flush(),
+            Sink::Direct(file) => file.flush(),
+        }
+    }
+}
+
+/// A [`Whole`] file, packed if its name ends in `.gz` or `.zst`.
+pub(crate) enum Packed {
+    Plain(Whole),
+    Gzip(GzEncoder<Whole>),
+    Zstd { whole: Whole, waiting: Vec<u8> },
+}
+
+/// A zstd file is a row of frames of so many bytes, packed one at a time.
+const FRAME: usize = 1 << 20;
+
+impl Packed {
+    /// Begins a file.
+    pub(crate) fn create(path: &Path) -> Result<Packed> {
+        let whole = Whole::create(path)?;
+        Ok(match path.extension().and_then(|ending| ending.to_str()) {
+            Some("gz") => Packed::Gzip(GzEncoder::new(whole, Compression::default())),
+            Some("zst") => Packed::Zstd {
+                whole,
+                waiting: Vec::with_capacity(FRAME),
+            },
+            _ => Packed::Plain(whole),
+        })
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self {
+            Packed::Plain(whole) => whole.finish(),
+            Packed::Gzip(encoder) => {
+                let path = encoder.get_ref().path.clone();
+                let whole = encoder
+                    .finish()
+                    .map_err(|error| Failure::file(&path, &error))?;
+                whole.finish()
+            }
+            Packed::Zstd { mut whole, waiting } => {
+                let last = compress_to_vec(&waiting[..], CompressionLevel::Fastest);
+                whole
+                    .write_all(&last)
+                    .map_err(|error| whole.error(&error))?;
+                whole.finish()
+            }
+        }
+    }
+
+    /// An error of this file.
+    pub(crate) fn error(&self, error: &io::Error) -> Failure {
+        match self {
+            Packed::Plain(whole) | Packed::Zstd { whole, .. } => whole.error(error),
+            Packed::Gzip(encoder) => encoder.get_ref().error(error),
+        }
+    }
+}
+
+impl Write for Packed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Packed::Plain(whole) => whole.write(bytes),
+            Packed::Gzip(encoder) => encoder.write(bytes),
+            Packed::Zstd { whole, waiting } => {
+                waiting.extend_from_slice(bytes);
+                if waiting.len() >= FRAME {
+                    whole.write_all(&compress_to_vec(&waiting[..], CompressionLevel::Fastest))?;
+                    waiting.clear();
+                }
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn readable() -> Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    // Less what the user's mask takes away.
+    Permissions::from_mode(0o666)
+}

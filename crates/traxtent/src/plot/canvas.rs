@@ -1,0 +1,100 @@
+//! From drawing commands to files.
+//!
+//! Everything is drawn in whole pixels, so a picture is drawn larger than it is shown: three times for SVG, where it
+//! is then only a finer grid, and twice for PNG, which dense screens show at half the size.
+
+use std::path::Path;
+use std::sync::Once;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::register_font;
+
+use crate::failure::{Failure, Result};
+use crate::output;
+
+/// The family in which all text is set.
+pub(super) const FONT: &str = "sans-serif";
+
+const SVG_SCALE: u32 = 3;
+const PNG_SCALE: u32 = 2;
+
+/// A picture that can be drawn on any surface.
+pub(super) trait Picture {
+    /// Width and height as shown, in pixels.
+    fn size(&self) -> (u32, u32);
+
+    /// Draws it on an area of `size` times `scale` pixels.
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB>;
+}
+
+/// What drawing comes to.
+pub(super) type Drawn<DB> =
+    std::result::Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+
+/// Draws a picture into a file.
+pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
+    static FONTS: Once = Once::new();
+    FONTS.call_once(|| {
+        let fonts = [
+            (FontStyle::Normal, dejavu::sans::regular()),
+            (FontStyle::Bold, dejavu::sans::bold()),
+        ];
+        for (style, bytes) in fonts {
+            assert!(register_font(FONT, style, bytes).is_ok(), "the built-in font is sound");
+        }
+    });
+    let bytes = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("png") => png(picture),
+        _ => svg(picture).map(String::into_bytes),
+    };
+    let bytes = bytes.map_err(|why| Failure::Io(format!("{}: {why}", path.display())))?;
+    output::write(path, &bytes)
+}
+
+/// A picture as the text of an SVG file.
+pub(super) fn svg(picture: &impl Picture) -> std::result::Result<String, String> {
+    let (width, height) = picture.size();
+    let (w, h) = (width * SVG_SCALE, height * SVG_SCALE);
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (w, h)).into_drawing_area();
+        draw(picture, &area, SVG_SCALE).map_err(|error| error.to_string())?;
+    }
+    // Shown at its size, drawn on the finer grid that the view box keeps.
+    Ok(text.replacen(
+        &format!("width=\"{w}\" height=\"{h}\""),
+        &format!("width=\"{width}\" height=\"{height}\""),
+        1,
+    ))
+}
+
+fn png(picture: &impl Picture) -> std::result::Result<Vec<u8>, String> {
+    let (width, height) = picture.size();
+    let (w, h) = (width * PNG_SCALE, height * PNG_SCALE);
+    let mut pixels = vec![0; w as usize * h as usize * 3];
+    {
+        let area = BitMapBackend::with_buffer(&mut pixels, (w, h)).into_drawing_area();
+        draw(picture, &area, PNG_SCALE).map_err(|error| error.to_string())?;
+    }
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, w, h);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder
+        .write_header()
+        .and_then(|mut writer| writer.write_image_data(&pixels))
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+fn draw<DB: DrawingBackend>(
+    picture: &impl Picture,
+    area: &DrawingArea<DB, Shift>,
+    scale: u32,
+) -> Drawn<DB> {
+    area.fill(&WHITE)?;
+    picture.draw(area, f64::from(scale))?;
+    area.present()
+}
+

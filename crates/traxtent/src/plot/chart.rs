@@ -1,0 +1,182 @@
+//! A chart: axes, a legend above them, curves, marks.
+
+use std::ops::Range;
+
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::canvas::{Drawn, FONT};
+
+/// Colours that people who see colours differently tell apart too (Okabe and Ito).
+pub(super) const COLOURS: [RGBColor; 4] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+];
+pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
+const FAINT: RGBColor = RGBColor(225, 225, 225);
+const GREY: RGBColor = RGBColor(120, 120, 120);
+
+const TITLE: f64 = 17.0;
+const TEXT: f64 = 14.0;
+
+/// An area, and how many of its pixels make one as shown.
+pub(super) struct Sheet<'a, DB: DrawingBackend> {
+    pub(super) area: &'a DrawingArea<DB, Shift>,
+    pub(super) scale: f64,
+}
+
+/// An axis.
+pub(super) struct Axis<'a> {
+    pub(super) title: &'a str,
+    pub(super) range: Range<f64>,
+    pub(super) format: &'a dyn Fn(&f64) -> String,
+    pub(super) labels: usize,
+}
+
+/// An entry of a legend.
+pub(super) enum Sign<'a> {
+    Line(usize, &'a str),
+    Mark(&'a str),
+}
+
+/// Axes in place.
+pub(super) type Plane<'a, DB> = ChartContext<'a, DB, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
+    /// A length as shown, in the pixels of this area.
+    pub(super) fn px(&self, length: f64) -> i32 {
+        (length * self.scale).round() as i32
+    }
+
+    /// A style of text.
+    pub(super) fn text(&self, size: f64, colour: RGBColor) -> TextStyle<'static> {
+        (FONT, size * self.scale).into_font().color(&colour)
+    }
+
+    /// Writes a title at the top left.
+    pub(super) fn title(&self, title: &str) -> Drawn<DB> {
+        let room = f64::from(self.area.dim_in_pixel().0) / self.scale - 32.0;
+        let font = (FONT, TITLE * self.scale, FontStyle::Bold).into_font().color(&INK);
+        let fitted = self.fit(title, &font, room);
+        self.area.draw_text(&fitted, &font, (self.px(16.0), self.px(14.0)))
+    }
+
+    /// Writes a legend in a row, below the title.
+    pub(super) fn legend(&self, top: f64, left: f64, signs: &[Sign<'_>]) -> Drawn<DB> {
+        let font = self.text(TEXT, INK);
+        let middle = self.px(top);
+        let mut x = self.px(left);
+        for sign in signs {
+            let name = match sign {
+                Sign::Line(colour, name) => {
+                    let line = vec![(x, middle), (x + self.px(24.0), middle)];
+                    self.area.draw(&PathElement::new(line, self.stroke(*colour)))?;
+                    name
+                }
+                Sign::Mark(name) => {
+                    self.diamond((x + self.px(12.0), middle), INK)?;
+                    name
+                }
+            };
+            let style = font.clone().pos(Pos::new(HPos::Left, VPos::Center));
+            self.area.draw_text(name, &style, (x + self.px(31.0), middle))?;
+            x += self.px(31.0 + 26.0) + self.width(name, &font);
+        }
+        Ok(())
+    }
+
+    /// Draws axes, `top` below the upper edge.
+    pub(super) fn axes(&self, top: f64, x: &Axis<'_>, y: &Axis<'_>) -> PlaneResult<'a, DB> {
+        let mut plane = ChartBuilder::on(self.area)
+            .margin_top(self.px(top))
+            .margin_right(self.px(22.0))
+            .margin_left(self.px(10.0))
+            .margin_bottom(self.px(10.0))
+            .x_label_area_size(self.px(46.0))
+            .y_label_area_size(self.px(58.0))
+            .build_cartesian_2d(x.range.clone(), y.range.clone())?;
+        plane
+            .configure_mesh()
+            .bold_line_style(FAINT.stroke_width(self.px(1.0) as u32))
+            .light_line_style(TRANSPARENT)
+            .axis_style(GREY.stroke_width(self.px(1.0) as u32))
+            .label_style(self.text(TEXT - 1.0, INK))
+            .axis_desc_style(self.text(TEXT, INK))
+            .set_all_tick_mark_size(self.px(4.0))
+            .x_desc(x.title)
+            .y_desc(y.title)
+            .x_labels(x.labels)
+            .y_labels(y.labels)
+            .x_label_formatter(x.format)
+            .y_label_formatter(y.format)
+            .draw()?;
+        Ok(plane)
+    }
+
+    /// Draws a curve.
+    pub(super) fn curve(&self, plane: &mut Plane<'a, DB>, colour: usize, points: &[(f64, f64)]) -> Drawn<DB> {
+        let line = LineSeries::new(points.iter().copied(), self.stroke(colour));
+        plane.draw_series(line).map(drop)
+    }
+
+    /// Draws a published value.
+    pub(super) fn mark(&self, plane: &Plane<'a, DB>, colour: usize, at: (f64, f64)) -> Drawn<DB> {
+        let at = plane.backend_coord(&at);
+        let (left, top) = self.area.get_base_pixel();
+        let at = (at.0 - left, at.1 - top);
+        self.diamond(at, COLOURS[colour % COLOURS.len()])
+    }
+
+    fn stroke(&self, colour: usize) -> ShapeStyle {
+        COLOURS[colour % COLOURS.len()].stroke_width(self.px(2.0) as u32)
+    }
+
+    /// Draws a diamond with a white rim, so that it stands out from curves.
+    fn diamond(&self, (x, y): (i32, i32), colour: RGBColor) -> Drawn<DB> {
+        for (radius, colour) in [(9.0, WHITE), (7.0, colour)] {
+            let r = self.px(radius);
+            let corners = vec![(x, y - r), (x + r, y), (x, y + r), (x - r, y)];
+            self.area.draw(&Polygon::new(corners, colour))?;
+        }
+        Ok(())
+    }
+
+    /// How wide a text is, in pixels of this area.
+    fn width(&self, text: &str, font: &TextStyle<'_>) -> i32 {
+        self.area.estimate_text_size(text, font).map_or(0, |size| size.0 as i32)
+    }
+
+    /// The text, or as much of it as there is room for.
+    fn fit(&self, text: &str, font: &TextStyle<'_>, room: f64) -> String {
+        if self.width(text, font) <= self.px(room) {
+            return text.to_owned();
+        }
+        let mut kept: Vec<char> = text.chars().collect();
+        loop {
+            kept.pop();
+            let shown: String = kept.iter().chain(['…'].iter()).collect();
+            if kept.is_empty() || self.width(&shown, font) <= self.px(room) {
+                return shown;
+            }
+        }
+    }
+}
+
+type PlaneResult<'a, DB> =
+    Result<Plane<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+
+/// A number without needless decimals.
+pub(super) fn plain(value: &f64) -> String {
+    // Ticks are sums of steps, and so not quite what they seem.
+    let rounded = (value * 1e6).round() / 1e6;
+    if rounded == 0.0 { "0".to_owned() } else { rounded.to_string() }
+}
+
+/// A share in percent.
+pub(super) fn percent(value: &f64) -> String {
+    format!("{} %", plain(&(value * 100.0)))
+}

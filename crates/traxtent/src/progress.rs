@@ -1,0 +1,69 @@
+//! A bar on the terminal for what takes more than two seconds.
+
+use std::io::{IsTerminal, stderr};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// What takes less time goes without a bar.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How far some work has come; shared by the threads that do it.
+pub(crate) struct Progress {
+    what: &'static str,
+    total: Option<u64>,
+    done: AtomicU64,
+    began: Instant,
+    /// None where nobody watches.
+    bar: Option<Mutex<Option<ProgressBar>>>,
+}
+
+impl Progress {
+    /// How often workers should call [`Progress::add`]: each time this many things are done.
+    pub(crate) const STEP: u64 = 1 << 14;
+
+    /// Work on `total` things called `what`, or on nobody knows how many.
+    pub(crate) fn new(what: &'static str, total: Option<u64>) -> Progress {
+        Progress {
+            what,
+            total,
+            done: AtomicU64::new(0),
+            began: Instant::now(),
+            bar: stderr().is_terminal().then(Mutex::default),
+        }
+    }
+
+    /// Adds to what is done.
+    pub(crate) fn add(&self, count: u64) {
+        let done = self.done.fetch_add(count, Ordering::Relaxed) + count;
+        let Some(bar) = &self.bar else { return };
+        if self.began.elapsed() < PATIENCE {
+            return;
+        }
+        if let Ok(mut bar) = bar.lock() {
+            bar.get_or_insert_with(|| self.start()).set_position(done);
+        }
+    }
+
+    fn start(&self) -> ProgressBar {
+        let (bar, shape) = match self.total {
+            Some(total) => (
+                ProgressBar::new(total),
+                "{bar:40} {percent:>3} % of {human_len} {msg}, {eta} left",
+            ),
+            None => (ProgressBar::no_length(), "{spinner} {human_pos} {msg}"),
+        };
+        let style = ProgressStyle::with_template(shape).expect("the template is well-formed");
+        bar.with_style(style).with_message(self.what)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.take().and_then(|bar| bar.into_inner().ok()).flatten() {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Runs: one drive or several, one workload, one seed.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use traxtent_core::workload::{
+    ReplayPace, Replay, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
+};
+use traxtent_exec::{Outcome, SimulateError, simulate};
+
+use super::log;
+use super::summary::Summary;
+use super::workload::{Trace, Workload, trace_failure};
+use crate::failure::{Failure, Result, warn};
+use crate::output::Packed;
+use crate::progress::Progress;
+use crate::target::Machine;
+
+/// One simulation.
+pub(crate) struct Run {
+    pub(crate) machine: Machine,
+    pub(crate) workload: Workload,
+    pub(crate) seed: u64,
+    /// How many requests to leave out.
+    pub(crate) warmup: u64,
+    pub(crate) trace: TracePlan,
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TracePlan {
+    pub(crate) format: Option<TraceFormat>,
+    pub(crate) pace: Option<ReplayPace>,
+    pub(crate) speed: Option<f64>,
+    pub(crate) device: Option<u32>,
+}
+
+/// A request log that is being written.
+pub(crate) struct Log {
+    path: PathBuf,
+    out: Packed,
+}
+
+impl Log {
+    /// Begins a log.
+    pub(crate) fn create(path: &Path) -> Result<Log> {
+        let mut out = Packed::create(path)?;
+        log::write_head(&mut out).map_err(|error| out.error(&error))?;
+        Ok(Log {
+            path: path.to_owned(),
+            out,
+        })
+    }
+}
+
+/// Runs one simulation and writes a row a request.
+pub(crate) fn logged(run: &Run, mut log: Log) -> Result<Summary> {
+    let progress = Progress::new("requests", run.workload.count());
+    let mut trouble: io::Result<()> = Ok(());
+    let mut line = Vec::with_capacity(512);
+    let summary = execute(run, &progress, |outcome| {
+        line.clear();
+        trouble = log::write_row(&mut line, outcome).and_then(|()| log.out.write_all(&line));
+        trouble.is_ok()
+    })?;
+    trouble.map_err(|error| Failure::file(&log.path, &error))?;
+    log.out.finish()?;
+    Ok(summary)
+}
+
+/// Runs simulations side by side; their results are in the order given, and the first error is
+/// that of the first run that has one.
+pub(crate) fn all(runs: &[Run]) -> Result<Vec<Summary>> {
+    let total = runs.iter().map(|run| run.workload.count()).sum();
+    let progress = Progress::new("requests", total);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Summary>>>> =
+        runs.iter().map(|_| Mutex::default()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(runs.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(run) = runs.get(index) else { break };
+                    let result = execute(run, &progress, |_| true);
+                    if result.is_err() {
+                        next.store(runs.len(), Ordering::Relaxed);
+                    }
+                    *results[index].lock().expect("no worker panics") = Some(result);
+                }
+            });
+        }
+    });
+    // Runs behind a failed one may not have begun.
+    results
+        .into_iter()
+        .map_while(|result| result.into_inner().expect("no worker panics"))
+        .collect()
+}
+
+/// Runs one simulation; `sink` sees each request that counts, and ends the run by returning false.
+fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -> Result<Summary> {
+    let machine = &run.machine;
+    match &run.workload {
+        Workload::Drawn(spec) => {
+            let drive = &machine.drives[0];
+            let mut spec = spec.clone();
+            spec.seed = run.seed;
+            let bytes = drive.profile.sector.logical_bytes;
+            let mut source =
+                Synthetic::new(&spec, bytes, &*drive.geometry).map_err(Failure::input)?;
+            pump(run, &mut source, progress, sink)
+                .map_err(|error| Failure::at("workload", error))
+        }
+        Workload::Synthio(spec) => {
+            let at = |error: &dyn std::fmt::Display| Failure::at(&machine.target, error);
+            let mut source = Synthio::new(spec, run.seed).map_err(|error| at(&error))?;
+            pump(run, &mut source, progress, sink).map_err(|error| at(&error))
+        }
+        Workload::Trace(path) => {
+            let mut source = run.trace.open(path, machine)?;
+            let result = pump(run, &mut source, progress, sink);
+            if let Some(doubt) = source.records().doubt() {
+                warn(doubt);
+            }
+            result.map_err(|error| simulation_failure(path, &error))
+        }
+    }
+}
+
+impl TracePlan {
+    /// A trace on its way through the time of a machine.
+    pub(crate) fn open(&self, path: &Path, machine: &Machine) -> Result<Replay<Trace>> {
+        let options = TraceOptions {
+            sector_bytes: machine.drives[0].profile.sector.logical_bytes,
+            ..TraceOptions::default()
+        };
+        let trace = Trace::open(path, self.format, options)?
+            .mapped(&machine.devices)
+            .only(self.device);
+        let natural = ReplayPace::natural(trace.format());
+        let pace = match (self.pace.unwrap_or(natural), self.speed) {
+            (pace, None) => pace,
+            (ReplayPace::Recorded { .. }, Some(speed)) => ReplayPace::Recorded { speed },
+            _ => {
+                return Err(Failure::input(
+                    "--speed is for replay at recorded times: add --replay recorded",
+                ));
+            }
+        };
+        Ok(Replay::new(trace, pace))
+    }
+}
+
+/// Brings a source through its machine.
+fn pump(
+    run: &Run,
+    source: &mut impl Source,
+    progress: &Progress,
+    mut sink: impl FnMut(&Outcome) -> bool,
+) -> Result<Summary, SimulateError> {
+    let drives = &run.machine.drives;
+    let sector_bytes: Vec<u32> = drives
+        .iter()
+        .map(|drive| drive.profile.sector.logical_bytes)
+        .collect();
+    let mut summary = Summary::after_warmup(run.warmup);
+    let mut unreported = 0;
+    simulate(&mut run.machine.host(), source, |outcome| {
+        unreported += 1;
+        if unreported == Progress::STEP {
+            progress.add(unreported);
+            unreported = 0;
+        }
+        let bytes = sector_bytes[outcome.arrival.device as usize];
+        !summary.add(outcome, bytes) || sink(outcome)
+    })?;
+    progress.add(unreported);
+    Ok(summary)
+}
+
+/// An error of a trace's simulation, with its file in front.
+pub(crate) fn simulation_failure(path: &Path, error: &SimulateError) -> Failure {
+    match error {
+        SimulateError::Source(error) => trace_failure(path, error),
+        SimulateError::Device { .. } => Failure::at(
+            path.display(),
+            format!("{error} (--drive adds one, --device takes one alone)"),
+        ),
+        _ => Failure::at(path.display(), error),
+    }
+}

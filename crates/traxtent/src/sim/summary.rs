@@ -1,0 +1,215 @@
+//! What a simulation comes to, in figures.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value, json};
+use traxtent_core::drive::{Breakdown, Served};
+use traxtent_core::stats::{ComponentMeans, Confidence, Interval, Moments, Quantiles};
+use traxtent_core::units::SimTime;
+use traxtent_exec::Outcome;
+
+/// The percentiles of a summary: key, title and share.
+const PERCENTILES: [(&str, &str, f64); 5] = [
+    ("p50", "50 %", 0.5),
+    ("p90", "90 %", 0.9),
+    ("p95", "95 %", 0.95),
+    ("p99", "99 %", 0.99),
+    ("p99_9", "99.9 %", 0.999),
+];
+
+/// Everything that one run comes to; of the same size however long the run.
+#[derive(Clone, Default)]
+pub(crate) struct Summary {
+    /// Requests still to be discarded.
+    warmup: u64,
+    /// When the requests that count began: the completion of the last one discarded.
+    from: SimTime,
+    until: SimTime,
+    bytes: u64,
+    from_buffer: u64,
+    response: Moments,
+    pub(crate) quantiles: Quantiles,
+    parts: ComponentMeans<8>,
+}
+
+/// A number of a summary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figure {
+    /// The JSON object it is in, if it is in one.
+    pub(crate) group: Option<&'static str>,
+    /// Its JSON key.
+    pub(crate) key: &'static str,
+    /// Its value.
+    pub(crate) value: f64,
+}
+
+impl Summary {
+    /// A summary that leaves the first requests to complete out of all figures.
+    pub(crate) fn after_warmup(requests: u64) -> Summary {
+        Summary {
+            warmup: requests,
+            ..Summary::default()
+        }
+    }
+
+    /// Takes a request in; false if it is one to leave out.
+    #[inline]
+    pub(crate) fn add(&mut self, outcome: &Outcome, sector_bytes: u32) -> bool {
+        let completed = outcome.completion.completed;
+        if self.warmup > 0 {
+            self.warmup -= 1;
+            self.from = completed;
+            return false;
+        }
+        let response = outcome.response();
+        self.until = completed;
+        self.bytes += u64::from(outcome.arrival.request.sectors) * u64::from(sector_bytes);
+        self.from_buffer += u64::from(outcome.completion.served == Served::Buffer);
+        self.response.push(response.as_ms());
+        self.quantiles.push(response);
+        self.parts.push(&parts(outcome).parts());
+        true
+    }
+
+    /// How many requests it is made of.
+    pub(crate) fn requests(&self) -> u64 {
+        self.response.count()
+    }
+
+    /// The mean of each part of the response time, in milliseconds.
+    pub(crate) fn part_means_ms(&self) -> [f64; 8] {
+        self.parts.means_ms()
+    }
+
+    /// Every figure, in the order of the JSON text.
+    pub(crate) fn figures(&mut self) -> Vec<Figure> {
+        let span = self.until.saturating_since(self.from).as_ms();
+        let a_second = |count: f64| if span > 0.0 { count / span * 1e3 } else { 0.0 };
+        let count = self.requests() as f64;
+        let mut figures = Vec::new();
+        let mut add = |group, key, value| figures.push(Figure { group, key, value });
+        add(None, "requests", count);
+        add(None, "simulated_ms", span);
+        add(None, "requests_per_s", a_second(count));
+        add(None, "mb_per_s", a_second(self.bytes as f64 / 1e6));
+        let response = Some("response_ms");
+        add(response, "mean", self.response.mean());
+        add(response, "deviation", self.response.deviation());
+        add(response, "min", self.response.least().unwrap_or(0.0));
+        for (key, _, share) in PERCENTILES {
+            let time = self.quantiles.at(share);
+            add(response, key, time.map_or(0.0, |time| time.as_ms()));
+        }
+        add(response, "max", self.response.greatest().unwrap_or(0.0));
+        for (name, mean) in Breakdown::NAMES.into_iter().zip(self.parts.means_ms()) {
+            add(Some("breakdown_ms"), name, mean);
+        }
+        add(None, "buffer_share", if count > 0.0 { self.from_buffer as f64 / count } else { 0.0 });
+        figures
+    }
+}
+
+/// Where a request's time went, with its time in the host's queue.
+pub(crate) fn parts(outcome: &Outcome) -> Breakdown {
+    let mut parts = outcome.completion.breakdown;
+    parts.queue += outcome.queued();
+    parts
+}
+
+/// The figures of one run, or their means over several.
+pub(crate) struct Figures(Vec<(Figure, Option<f64>)>);
+
+impl Figures {
+    /// Of one run.
+    pub(crate) fn of_one(summary: &mut Summary) -> Figures {
+        Figures(summary.figures().into_iter().map(|figure| (figure, None)).collect())
+    }
+
+    /// Means with the half width of their 95 % interval.
+    pub(crate) fn of_runs(summaries: &mut [Summary]) -> Figures {
+        let runs: Vec<Vec<Figure>> = summaries.iter_mut().map(Summary::figures).collect();
+        let Some(first) = runs.first() else { return Figures(Vec::new()) };
+        let over_runs = |(index, figure): (usize, &Figure)| {
+            let values: Vec<f64> = runs.iter().map(|run| run[index].value).collect();
+            let interval = Interval::of(&values, Confidence::P95).expect("there is a run");
+            let figure = Figure { value: interval.mean, ..*figure };
+            (figure, interval.half_width)
+        };
+        Figures(first.iter().enumerate().map(over_runs).collect())
+    }
+
+    /// A figure and the half width of its interval.
+    pub(crate) fn get(&self, group: Option<&str>, key: &str) -> (f64, Option<f64>) {
+        let found = self.0.iter().find(|(figure, _)| figure.group == group && figure.key == key);
+        found.map_or((0.0, None), |(figure, half_width)| (figure.value, *half_width))
+    }
+
+    /// Adds the figures to a JSON object.
+    pub(crate) fn json(&self, object: &mut Map<String, Value>) {
+        for (figure, half_width) in &self.0 {
+            let value = match half_width {
+                None if figure.key == "requests" => json!(figure.value as u64),
+                None => json!(figure.value),
+                Some(half_width) => json!({ "mean": figure.value, "half_width": half_width }),
+            };
+            let place = match figure.group {
+                Some(group) => object
+                    .entry(group)
+                    .or_insert_with(|| json!({}))
+                    .as_object_mut()
+                    .expect("groups are objects"),
+                None => &mut *object,
+            };
+            place.insert(figure.key.to_owned(), value);
+        }
+    }
+
+    /// Writes the figures for people.
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let plain = |key| self.get(None, key);
+        let response = |key| self.get(Some("response_ms"), key);
+        let seconds = {
+            let (ms, half_width) = plain("simulated_ms");
+            show((ms / 1e3, half_width.map(|ms| ms / 1e3)), 3)
+        };
+        writeln!(out, "requests    {} in {seconds} s of simulated time", show(plain("requests"), 0))?;
+        let (requests, megabytes) = (plain("requests_per_s"), plain("mb_per_s"));
+        writeln!(out, "throughput  {} requests/s, {} MB/s", show(requests, 2), show(megabytes, 3))?;
+        writeln!(out, "\nresponse time, ms")?;
+        for key in ["mean", "deviation", "min"] {
+            writeln!(out, "  {key:<12}{}", column(response(key)))?;
+        }
+        for (key, title, _) in PERCENTILES {
+            writeln!(out, "  {title:<12}{}", column(response(key)))?;
+        }
+        writeln!(out, "  {:<12}{}", "max", column(response("max")))?;
+
+        writeln!(out, "\nwhere the time went, ms")?;
+        let mean = response("mean").0;
+        for name in Breakdown::NAMES {
+            let part = self.get(Some("breakdown_ms"), name);
+            let share = if mean > 0.0 { part.0 / mean * 100.0 } else { 0.0 };
+            let title = name.replace('_', " ");
+            writeln!(out, "  {title:<12}{}{share:>8.1} %", column(part))?;
+        }
+        let share = |value: f64| value * 100.0;
+        let (buffer, half_width) = plain("buffer_share");
+        writeln!(out, "\nserved from the buffer: {} %", show((share(buffer), half_width.map(share)), 1))
+    }
+}
+
+/// A figure with so many decimals and its interval.
+pub(crate) fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> String {
+    match half_width {
+        None => format!("{value:.decimals$}"),
+        Some(half_width) => format!("{value:.decimals$} ± {half_width:.decimals$}"),
+    }
+}
+
+/// The same in a column of times.
+fn column((value, half_width): (f64, Option<f64>)) -> String {
+    match half_width {
+        None => format!("{value:>10.3}"),
+        Some(half_width) => format!("{value:>10.3} ± {half_width:<7.3}"),
+    }
+}

@@ -1,0 +1,148 @@
+//! `--set`: figures in place of others, lists and ranges of them.
+
+use crate::failure::{Failure, Result};
+
+/// A sweep has no more points than this.
+const POINTS_MAX: usize = 10_000;
+
+/// A key and the values it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Setting {
+    key: String,
+    values: Vec<String>,
+}
+
+/// One value for each key.
+pub(crate) type Point = Vec<(String, String)>;
+
+impl Setting {
+    /// Reads all `--set` options.
+    pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Setting>> {
+        let settings: Vec<Setting> = texts.iter().map(|text| Setting::parse(text)).collect::<Result<_>>()?;
+        for (index, setting) in settings.iter().enumerate() {
+            if settings[..index].iter().any(|other| other.key == setting.key) {
+                return Err(Failure::input(format!("--set {}: is given twice", setting.key)));
+            }
+        }
+        let count = settings
+            .iter()
+            .try_fold(1usize, |count, setting| count.checked_mul(setting.values.len()));
+        match count {
+            Some(1..=POINTS_MAX) => Ok(settings),
+            _ => Err(Failure::input(format!("--set: more than {POINTS_MAX} combinations"))),
+        }
+    }
+
+    /// Reads `KEY=VALUE`, `KEY=a,b,c` or `KEY=a..b:step`.
+    fn parse(text: &str) -> Result<Setting> {
+        let fail = |why: &str| Failure::input(format!("--set {text}: {why}"));
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| fail("expected KEY=VALUE, such as mechanics.rpm=7200 or workload.size=8,16,32"))?;
+        let mut values = Vec::new();
+        for part in split_list(value) {
+            match range(part).map_err(|why| fail(&why))? {
+                Some(several) => values.extend(several),
+                None => values.push(part.trim().to_owned()),
+            }
+        }
+        if values.iter().any(String::is_empty) {
+            return Err(fail("a value is missing"));
+        }
+        Ok(Setting {
+            key: key.trim().to_owned(),
+            values,
+        })
+    }
+}
+
+/// All combinations, the last key changing first.
+pub(crate) fn points(settings: &[Setting]) -> Vec<Point> {
+    let mut points: Vec<Point> = vec![Vec::new()];
+    for setting in settings {
+        let extend = |point: Point| {
+            setting.values.iter().map(move |value| {
+                let mut point = point.clone();
+                point.push((setting.key.clone(), value.clone()));
+                point
+            })
+        };
+        points = points.into_iter().flat_map(extend).collect();
+    }
+    points
+}
+
+/// Splits at commas that are in no bracket.
+fn split_list(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_i32, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// The values of `a..b:step`, both ends included; `None` if it is no range of numbers.
+fn range(text: &str) -> Result<Option<Vec<String>>, String> {
+    let parsed = text.split_once("..").and_then(|(from, rest)| {
+        let (to, step) = rest.split_once(':')?;
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+        Some((number(from)?, number(to)?, number(step)?, [from, to, step]))
+    });
+    let Some((from, to, step, texts)) = parsed else { return Ok(None) };
+    if step <= 0.0 || to < from {
+        return Err(format!("{text}: a range goes upward, in steps above 0"));
+    }
+    // A value is as exact as the ends are written: 0.1..0.3:0.1 has no 0.30000000000000004.
+    let decimals = texts.iter().filter_map(|text| text.split_once('.'));
+    let decimals = decimals.map(|(_, digits)| digits.trim().len()).max().unwrap_or(0);
+    let count = ((to - from) / step + 1e-9).floor();
+    if count >= POINTS_MAX as f64 {
+        return Err(format!("{text}: more than {POINTS_MAX} values"));
+    }
+    let value = |index: u32| format!("{:.decimals$}", from + f64::from(index) * step);
+    Ok(Some((0..=count as u32).map(value).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<String> {
+        Setting::parse(text).unwrap().values
+    }
+
+    /// Are lists and ranges told from single values that look like them?
+    #[test]
+    fn lists_and_ranges() {
+        assert_eq!(values("a=1,2,x"), ["1", "2", "x"]);
+        assert_eq!(values("a=0.1..0.3:0.1"), ["0.1", "0.2", "0.3"]);
+        assert_eq!(values("a=1..8:3,100"), ["1", "4", "7", "100"]);
+        assert_eq!(values("workload.lbns=0..1000"), ["0..1000"]);
+        assert_eq!(values("workload.size=uniform:1..8"), ["uniform:1..8"]);
+        assert_eq!(values("a=[1,2],[3]"), ["[1,2]", "[3]"]);
+        for bad in ["a", "a=", "a=1,,2", "a=8..1:1", "a=1..8:0", "a=0..1:0.0000001"] {
+            assert!(Setting::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// Do several settings give all combinations?
+    #[test]
+    fn combinations() {
+        let settings = Setting::parse_all(&["a=1,2".to_owned(), "b=x,y".to_owned()]).unwrap();
+        let shown: Vec<String> = points(&settings)
+            .iter()
+            .map(|point| point.iter().map(|(_, value)| value.as_str()).collect())
+            .collect();
+        assert_eq!(shown, ["1x", "1y", "2x", "2y"]);
+    }
+}

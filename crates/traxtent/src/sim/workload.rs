@@ -1,0 +1,234 @@
+//! What a WORKLOAD names: a trace, a line of the workload grammar, a TOML file of it.
+
+use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use traxtent_core::disksim::DeviceMap;
+use traxtent_core::units::{Lbn, Sectors};
+use traxtent_core::workload::trace::{DETECT_BYTES, Place, detect};
+use traxtent_core::workload::{
+    Kind, SpecError, SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord,
+    WorkloadSpec,
+};
+
+use crate::failure::{Failure, Result};
+use crate::input;
+
+/// A workload file is no longer than this.
+const SPEC_BYTES: u64 = 1 << 20;
+
+/// What is asked of the drives.
+#[derive(Clone, Debug)]
+pub(crate) enum Workload {
+    /// Drawn, after our grammar.
+    Drawn(WorkloadSpec),
+    /// Drawn, after DiskSim's parameters.
+    Synthio(SynthioSpec),
+    /// Recorded.
+    Trace(PathBuf),
+}
+
+impl Workload {
+    /// Reads a WORKLOAD. What begins with a kind of the grammar is a specification, anything else a file.
+    pub(crate) fn parse(text: &str) -> Result<Workload> {
+        let first = text.split(',').next().unwrap_or_default().trim();
+        if first.parse::<Kind>().is_ok() {
+            return text.parse().map(Workload::Drawn).map_err(Failure::input);
+        }
+        let path = Path::new(text);
+        if text != "-" && !path.exists() && !text.contains(['/', '.']) {
+            // Neither: say what a specification would be.
+            return Err(match text.parse::<WorkloadSpec>() {
+                Err(error) => Failure::input(format!("{error}; nor is it a file")),
+                Ok(_) => unreachable!("its kind is none"),
+            });
+        }
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            let toml = input::text(path, SPEC_BYTES)?;
+            return match WorkloadSpec::from_toml(&toml) {
+                Ok(spec) => Ok(Workload::Drawn(spec)),
+                Err(SpecError::Toml { line, message }) => {
+                    Err(Failure::at(format!("{text}:{line}"), message))
+                }
+                Err(error) => Err(Failure::at(text, error)),
+            };
+        }
+        Ok(Workload::Trace(path.to_owned()))
+    }
+
+    /// Replaces a value of the grammar.
+    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match self {
+            Workload::Drawn(spec) => spec
+                .set(key, value)
+                .and_then(|()| spec.check())
+                .map_err(Failure::input),
+            Workload::Synthio(spec) if key == "count" => match value.parse() {
+                Ok(count) if count > 0 => {
+                    spec.count = count;
+                    Ok(())
+                }
+                _ => Err(Failure::input(format!(
+                    "workload: count: {value:?}: expected a whole number of at least 1"
+                ))),
+            },
+            Workload::Synthio(_) => Err(Failure::input(format!(
+                "--set workload.{key}: of DiskSim's own workload only count can be set"
+            ))),
+            Workload::Trace(_) => Err(Failure::input(format!(
+                "--set workload.{key}: a trace has no such value"
+            ))),
+        }
+    }
+
+    /// How many requests it will make, where that is known.
+    pub(crate) fn count(&self) -> Option<u64> {
+        match self {
+            Workload::Drawn(spec) => Some(spec.count),
+            Workload::Synthio(spec) => Some(spec.count),
+            Workload::Trace(_) => None,
+        }
+    }
+
+    /// What it is, in a line.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Workload::Drawn(spec) => spec.to_string(),
+            Workload::Synthio(spec) => {
+                format!("synthetic, as in the parameters: {} requests", spec.count)
+            }
+            Workload::Trace(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// The records of a trace file, as the drives of a machine see them.
+pub(crate) struct Trace {
+    path: PathBuf,
+    reader: TraceReader<Box<dyn BufRead + Send>>,
+    devices: Vec<DeviceMap>,
+    only: Option<u32>,
+}
+
+impl Trace {
+    /// Opens a trace; its format is recognized unless it is named.
+    pub(crate) fn open(
+        path: &Path,
+        format: Option<TraceFormat>,
+        options: TraceOptions,
+    ) -> Result<Trace> {
+        let mut bytes = input::open(path)?;
+        let format = match format {
+            Some(format) => format,
+            None => {
+                let mut head = Vec::new();
+                let mut start = bytes.by_ref().take(DETECT_BYTES as u64);
+                start
+                    .read_to_end(&mut head)
+                    .map_err(|error| unreadable(path, &error))?;
+                let format =
+                    detect(&head).map_err(|error| Failure::at(path.display(), error))?;
+                bytes = Box::new(std::io::Cursor::new(head).chain(bytes));
+                format
+            }
+        };
+        Ok(Trace {
+            path: path.to_owned(),
+            reader: TraceReader::new(format, bytes, options),
+            devices: Vec::new(),
+            only: None,
+        })
+    }
+
+    /// Renames devices and scales addresses as DiskSim parameters ask.
+    pub(crate) fn mapped(mut self, devices: &[DeviceMap]) -> Trace {
+        self.devices = devices.to_vec();
+        self
+    }
+
+    /// Leaves out all devices but one, which becomes device 0.
+    pub(crate) fn only(mut self, device: Option<u32>) -> Trace {
+        self.only = device;
+        self
+    }
+
+    /// The format it is read as.
+    pub(crate) fn format(&self) -> TraceFormat {
+        self.reader.format()
+    }
+
+    /// A doubt about its times.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let warning = self.reader.gap_warning()?;
+        Some(format!("{}: {warning}", self.path.display()))
+    }
+}
+
+impl Iterator for Trace {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut record = match self.reader.next()? {
+                Ok(record) => record,
+                Err(error) => return Some(Err(error)),
+            };
+            if let Some(only) = self.only {
+                if record.device != only {
+                    continue;
+                }
+                record.device = 0;
+            } else if let Some(map) = self
+                .devices
+                .iter()
+                .find(|map| map.trace_device == record.device)
+            {
+                record.device = map.disk;
+                let request = &mut record.request;
+                request.lbn = Lbn((request.lbn.0 as f64 * map.sectors_a_unit) as u64);
+                request.lbn = match u64::try_from(map.offset) {
+                    Ok(more) => request.lbn + Sectors(more),
+                    Err(_) => Lbn(request.lbn.0.saturating_sub(map.offset.unsigned_abs())),
+                };
+                request.sectors = (f64::from(request.sectors) * map.sectors_a_size_unit) as u32;
+            }
+            return Some(Ok(record));
+        }
+    }
+}
+
+/// An error of a trace with its file and line in front.
+pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
+    let place = match error {
+        TraceError::Field { place, .. }
+        | TraceError::Shape { place, .. }
+        | TraceError::Truncated { place, .. }
+        | TraceError::Io { place, .. } => Some(*place),
+        _ => None,
+    };
+    let (at, message) = match place {
+        Some(Place::Line(line)) => (
+            format!("{}:{line}", path.display()),
+            error.to_string().replacen(&format!(", line {line}"), "", 1),
+        ),
+        _ => (path.display().to_string(), error.to_string()),
+    };
+    match error {
+        TraceError::Io { error, .. } if !is_content(error) => Failure::Io(format!("{at}: {message}")),
+        _ => Failure::at(at, message),
+    }
+}
+
+/// Whether the bytes are to blame, rather than the device they are on.
+fn is_content(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    if is_content(error) {
+        Failure::at(path.display(), error)
+    } else {
+        Failure::file(path, error)
+    }
+}

@@ -1,0 +1,230 @@
+//! What a TARGET names: a built-in drive, a profile file, or DiskSim's parameter files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::de::{DeTable, DeValue};
+use traxtent_core::disksim::{self, DeviceMap};
+use traxtent_core::drive::Drive;
+use traxtent_core::geometry::Geometry;
+use traxtent_core::profile::{self, Profile, ProfileError, Scheduler};
+use traxtent_core::workload::SynthioSpec;
+use traxtent_exec::Host;
+
+use crate::failure::{Failure, Result, warn};
+use crate::input;
+
+/// A profile is no longer than this.
+const PROFILE_BYTES: u64 = 64 << 20;
+
+/// How a TARGET argument is explained.
+pub(crate) const TARGET_HELP: &str = "A built-in drive's name (see `traxtent drives`), a profile \
+    (my.toml), or DiskSim parameters (disksim:FILE, or disksim:FILE#DISK for one of several disks)";
+
+/// A TARGET, read but not looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A built-in drive.
+    Builtin(&'static str),
+    /// A file of ours.
+    File(PathBuf),
+    /// A parameter file of DiskSim, and one of its disks.
+    DiskSim(PathBuf, Option<String>),
+}
+
+impl Target {
+    /// Reads a TARGET: a name without `/` or `.` is a built-in drive.
+    pub(crate) fn parse(text: &str) -> Result<Target> {
+        if let Some(rest) = text.strip_prefix("disksim:") {
+            let (file, disk) = match rest.rsplit_once('#') {
+                Some((file, disk)) => (file, Some(disk.to_owned())),
+                None => (rest, None),
+            };
+            if file.is_empty() {
+                return Err(Failure::input(format!("{text}: no file after `disksim:`")));
+            }
+            return Ok(Target::DiskSim(file.into(), disk));
+        }
+        if text.contains(['/', '.']) {
+            return Ok(Target::File(text.into()));
+        }
+        match profile::builtin::names().find(|name| *name == text) {
+            Some(name) => Ok(Target::Builtin(name)),
+            None => Err(unknown(text)),
+        }
+    }
+}
+
+/// One or several drives, and how a host uses them.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// The target as the user wrote it.
+    pub(crate) target: String,
+    /// In the order of device numbers.
+    pub(crate) drives: Vec<NamedDrive>,
+    /// The synthetic workload that DiskSim parameters bring along.
+    pub(crate) synthio: Option<SynthioSpec>,
+    /// What DiskSim parameters say of the devices of traces.
+    pub(crate) devices: Vec<DeviceMap>,
+    /// The order of the host's queue before each drive, and whether drives get one request at a time.
+    queue: Option<(Scheduler, bool)>,
+}
+
+/// A drive of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedDrive {
+    /// What it is called.
+    pub(crate) name: String,
+    /// Its figures.
+    pub(crate) profile: Arc<Profile>,
+    /// Its layout, built.
+    pub(crate) geometry: Arc<Geometry>,
+}
+
+impl Machine {
+    /// Looks a target up. What DiskSim parameters say and the model leaves out is warned of.
+    pub(crate) fn load(text: &str) -> Result<Machine> {
+        let alone = |name: String, profile| {
+            Ok(Machine {
+                target: text.to_owned(),
+                drives: vec![NamedDrive::new(name, profile)?],
+                synthio: None,
+                devices: Vec::new(),
+                queue: None,
+            })
+        };
+        match Target::parse(text)? {
+            Target::Builtin(name) => {
+                let profile = profile::builtin(name).expect("names come from the list");
+                alone(name.to_owned(), profile)
+            }
+            Target::File(path) => {
+                let profile = read_profile(&path)?;
+                alone(profile.name.clone(), profile)
+            }
+            Target::DiskSim(file, disk) => load_disksim(text, &file, disk.as_deref()),
+        }
+    }
+
+    /// Adds the drives of another machine behind its own.
+    pub(crate) fn extend(&mut self, other: Machine) {
+        self.target = format!("{}, {}", self.target, other.target);
+        self.drives.extend(other.drives);
+    }
+
+    /// Replaces a figure in all drives.
+    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        for drive in &mut self.drives {
+            let profile = drive
+                .profile
+                .with(key, value)
+                .map_err(|error| Failure::at(format!("--set {key}={value}"), error))?;
+            *drive = if key.starts_with("geometry") {
+                NamedDrive::new(drive.name.clone(), profile)?
+            } else {
+                NamedDrive {
+                    profile: Arc::new(profile),
+                    ..drive.clone()
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// The machine at rest.
+    pub(crate) fn host(&self) -> Host {
+        let at_rest = |drive: &NamedDrive| {
+            Drive::with_geometry(Arc::clone(&drive.profile), Arc::clone(&drive.geometry))
+        };
+        let mut host = Host::new(self.drives.iter().map(at_rest).collect());
+        if let Some((scheduler, one_at_a_time)) = self.queue {
+            let depth = if one_at_a_time { 1 } else { u32::MAX };
+            for index in 0..self.drives.len() {
+                host = host.with_queue(index, scheduler, depth);
+            }
+        }
+        host
+    }
+}
+
+impl NamedDrive {
+    fn new(name: String, profile: Profile) -> Result<NamedDrive> {
+        let geometry = Geometry::build(&profile.geometry)
+            .map_err(|error| Failure::at(&name, format!("geometry: {error}")))?;
+        Ok(NamedDrive {
+            name,
+            profile: Arc::new(profile),
+            geometry: Arc::new(geometry),
+        })
+    }
+}
+
+fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine> {
+    let text = fs::read(file).map_err(|error| Failure::file(file, &error))?;
+    let sources = |path: &str| fs::read(path).map_err(|error| error.to_string());
+    let system = disksim::load_system(&file.to_string_lossy(), &text, disk, &sources)
+        .map_err(Failure::input)?;
+    system.warnings.iter().for_each(warn);
+    let drives = system
+        .disks
+        .into_iter()
+        .map(|disk| NamedDrive::new(disk.name, disk.profile))
+        .collect::<Result<_>>()?;
+    Ok(Machine {
+        target: target.to_owned(),
+        drives,
+        synthio: system.synthio,
+        devices: system.devices,
+        queue: Some((system.host_scheduler, !system.queueing_in_disks)),
+    })
+}
+
+fn read_profile(path: &Path) -> Result<Profile> {
+    let text = input::text(path, PROFILE_BYTES)?;
+    Profile::from_toml(&text).map_err(|error| {
+        let line = match &error {
+            ProfileError::Syntax { line, message } => {
+                return Failure::at(format!("{}:{line}", path.display()), message);
+            }
+            ProfileError::OutOfBounds { key, .. } | ProfileError::Unfounded { key } => {
+                line_of(&text, key)
+            }
+            ProfileError::Provenance { key, .. } => {
+                line_of(&text, &format!("provenance\0{key}"))
+            }
+            ProfileError::Geometry(_) => line_of(&text, "geometry"),
+            _ => 1,
+        };
+        Failure::at(format!("{}:{line}", path.display()), error)
+    })
+}
+
+/// The line on which the value at a dotted path stands, or the innermost table around it.
+fn line_of(text: &str, path: &str) -> usize {
+    let separator = if path.contains('\0') { '\0' } else { '.' };
+    let Ok(root) = DeTable::parse(text) else { return 1 };
+    let mut offset = 0;
+    let mut table = Some(root.get_ref());
+    for key in path.split(separator) {
+        let Some(value) = table.and_then(|table| table.get(key)) else { break };
+        offset = value.span().start;
+        table = match value.get_ref() {
+            DeValue::Table(table) => Some(table),
+            _ => None,
+        };
+    }
+    1 + text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
+}
+
+fn unknown(name: &str) -> Failure {
+    let near = profile::builtin::names()
+        .map(|known| (strsim::jaro_winkler(known, &name.to_lowercase()), known))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.75);
+    let hint = match near {
+        Some((_, known)) => format!("did you mean {known}?"),
+        None => "`traxtent drives` lists those there are, a file needs a / or . in its name".to_owned(),
+    };
+    Failure::input(format!("no built-in drive is called {name:?}: {hint}"))
+}

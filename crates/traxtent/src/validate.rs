@@ -1,0 +1,263 @@
+//! `traxtent validate`: simulated response times against those that real drives took.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use traxtent_core::stats::{demerit, demerit_binned};
+use traxtent_core::workload::{ReplayPace, TraceFormat};
+use traxtent_exec::simulate;
+
+use crate::failure::{Failure, Result, note};
+use crate::output;
+use crate::plot::{self, Curve, Validation};
+use crate::sim::{TracePlan, simulation_failure};
+use crate::table::{Side, Table};
+use crate::target::{Machine, TARGET_HELP};
+
+/// Compare simulated response times with measured ones
+///
+/// Replays traces in DiskSim's validate format, each with the response times that a real drive took:
+/// the next request is issued at the completion of the one before it and the recorded pause. The
+/// demerit is the root of the mean square of the horizontal distance between the distributions of
+/// simulated and measured response times, in ms and as a share of the measured mean.
+///
+/// NAME.trace is replayed on the drive that NAME.parv describes in the same folder.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Folders that are searched for traces and their parameters, or files of either kind
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Replay every trace on this drive instead
+    #[arg(long, value_name = "TARGET", help = format!("Replay every trace on this drive instead. {TARGET_HELP}"))]
+    drive: Option<String>,
+    /// Draw the distributions of each trace, as NAME.svg in this folder
+    #[arg(long, value_name = "FOLDER")]
+    plot: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What one trace comes to.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    trace: String,
+    requests: u64,
+    /// Root mean square distance of the distributions.
+    rms_ms: f64,
+    /// The same as DiskSim's `rms` computes it, from histograms.
+    rms_disksim_ms: f64,
+    /// The demerit over the measured mean.
+    rms_share: f64,
+    mean_ms: f64,
+    measured_mean_ms: f64,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut verdicts = Vec::new();
+    for pair in pairs(args)? {
+        let Some((mut simulated, mut measured)) = replay(&pair)? else {
+            note(format!(
+                "{}: has no measured times, left out",
+                pair.trace.display()
+            ));
+            continue;
+        };
+        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+        let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
+        let rms_disksim_ms = demerit_binned(&simulated, &measured).unwrap_or(0.0);
+        let rms_ms = demerit(&mut simulated, &mut measured).unwrap_or(0.0);
+        let verdict = Verdict {
+            trace: pair.name,
+            requests: simulated.len() as u64,
+            rms_ms,
+            rms_disksim_ms,
+            rms_share: rms_ms / measured_mean_ms,
+            mean_ms,
+            measured_mean_ms,
+        };
+        if let Some(folder) = &args.plot {
+            draw(folder, &verdict, &simulated, &measured)?;
+        }
+        verdicts.push(verdict);
+    }
+    if verdicts.is_empty() {
+        let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(Failure::at(paths.join(", "), "no trace with measured times and its parameters"));
+    }
+    if args.json {
+        output::json(&verdicts)
+    } else {
+        write(&verdicts)
+    }
+}
+
+/// A trace and the drive to replay it on.
+struct Pair {
+    name: String,
+    trace: PathBuf,
+    target: String,
+}
+
+/// What there is to replay, in order of the arguments and of names within a folder.
+fn pairs(args: &Args) -> Result<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    for path in &args.paths {
+        let meta = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
+        if meta.is_dir() {
+            in_folder(path, args, &mut pairs)?;
+        } else {
+            let name = stem(path);
+            let (trace, parameters) = match path.extension().and_then(|ending| ending.to_str()) {
+                Some("parv" | "diskspecs") => (path.with_extension("trace"), path.clone()),
+                _ => (path.clone(), path.with_file_name(format!("{name}.parv"))),
+            };
+            if args.drive.is_none() && !parameters.exists() {
+                return Err(Failure::at(
+                    path.display(),
+                    format!("no {} beside it: name a drive with --drive", parameters.display()),
+                ));
+            }
+            pairs.push(pair(name, trace, &parameters, args));
+        }
+    }
+    Ok(pairs)
+}
+
+fn in_folder(folder: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
+    let fail = |error: std::io::Error| Failure::file(folder, &error);
+    let mut traces = BTreeMap::new();
+    let mut parameters = BTreeSet::new();
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let plain = file.trim_end_matches(".gz").trim_end_matches(".zst");
+        if let Some(name) = plain.strip_suffix(".trace") {
+            traces.insert(name.to_owned(), path);
+        } else if let Some(name) = file.strip_suffix(".parv") {
+            parameters.insert(name.to_owned());
+        }
+    }
+    for (name, trace) in &traces {
+        if args.drive.is_some() || parameters.contains(name) {
+            let parameters = folder.join(format!("{name}.parv"));
+            pairs.push(pair(name.clone(), trace.clone(), &parameters, args));
+        } else {
+            note(format!("{}: no {name}.parv beside it, left out", trace.display()));
+        }
+    }
+    let alone: Vec<&str> = parameters
+        .iter()
+        .filter(|name| !traces.contains_key(*name))
+        .map(String::as_str)
+        .collect();
+    if !alone.is_empty() && args.drive.is_none() {
+        note(format!("{}: parameters without a trace: {}", folder.display(), alone.join(", ")));
+    }
+    Ok(())
+}
+
+fn pair(name: String, trace: PathBuf, parameters: &Path, args: &Args) -> Pair {
+    let target = args.drive.clone();
+    Pair {
+        name,
+        trace,
+        target: target.unwrap_or_else(|| format!("disksim:{}", parameters.display())),
+    }
+}
+
+/// The name of a trace without its folder and endings.
+fn stem(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let endings = [".gz", ".zst", ".trace", ".parv", ".diskspecs"];
+    let name = endings
+        .iter()
+        .fold(&*file, |name, ending| name.strip_suffix(ending).unwrap_or(name));
+    name.to_owned()
+}
+
+/// Simulated and measured response times in ms; `None` if the trace tells of none.
+fn replay(pair: &Pair) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+    let plan = TracePlan {
+        pace: Some(ReplayPace::SemiClosed),
+        ..TracePlan::default()
+    };
+    let machine = Machine::load(&pair.target)?;
+    let mut source = plan.open(&pair.trace, &machine)?;
+    if source.records().format() != TraceFormat::DiskSimValidate {
+        return Ok(None);
+    }
+    let (mut simulated, mut measured) = (Vec::new(), Vec::new());
+    simulate(&mut machine.host(), &mut source, |outcome| {
+        if let Some(time) = outcome.arrival.measured {
+            simulated.push(outcome.response().as_ms());
+            measured.push(time.as_ms());
+        }
+        true
+    })
+    .map_err(|error| simulation_failure(&pair.trace, &error))?;
+    Ok((!measured.is_empty()).then_some((simulated, measured)))
+}
+
+fn write(verdicts: &[Verdict]) -> Result<()> {
+    let mut table = Table::new([
+        ("TRACE", Side::Left),
+        ("REQUESTS", Side::Right),
+        ("SIMULATED MEAN", Side::Right),
+        ("MEASURED MEAN", Side::Right),
+        ("DEMERIT", Side::Right),
+        ("OF THE MEAN", Side::Right),
+    ]);
+    for verdict in verdicts {
+        table.row([
+            verdict.trace.clone(),
+            verdict.requests.to_string(),
+            format!("{:.3} ms", verdict.mean_ms),
+            format!("{:.3} ms", verdict.measured_mean_ms),
+            format!("{:.3} ms", verdict.rms_ms),
+            format!("{:.1} %", verdict.rms_share * 100.0),
+        ]);
+    }
+    let mut out = output::stdout();
+    table.write(&mut out)?;
+    out.flush()?;
+    output::finish(out)
+}
+
+/// Draws both distributions; the times are in order.
+fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
+    let at = |times: &[f64], share: f64| {
+        let rank = (share * times.len() as f64) as usize;
+        times[rank.min(times.len() - 1)]
+    };
+    let picture = Validation {
+        title: format!(
+            "{}: demerit {:.3} ms, {:.1} % of the mean",
+            verdict.trace,
+            verdict.rms_ms,
+            verdict.rms_share * 100.0
+        ),
+        curves: vec![curve("measured", measured), curve("simulated", simulated)],
+        until_ms: at(simulated, 0.999).max(at(measured, 0.999)) * 1.02,
+    };
+    plot::validation(&folder.join(format!("{}.svg", verdict.trace)), &picture)
+}
+
+/// The cumulative distribution of times in order, thinned to what a picture can show.
+fn curve(name: &str, times: &[f64]) -> Curve {
+    const POINTS: usize = 1000;
+    let last = times.len() - 1;
+    let point = |index: usize| {
+        let rank = index * last / POINTS;
+        (times[rank], (rank + 1) as f64 / times.len() as f64)
+    };
+    Curve {
+        name: name.to_owned(),
+        points: (0..=POINTS).map(point).collect(),
+    }
+}
