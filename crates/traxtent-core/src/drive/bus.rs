@@ -201,12 +201,11 @@ fn chunks(
 pub(super) fn deliver_any_order(
     manners: &Delivery,
     ramps: &[Ramp],
-    first: &SimTime,
     from: SimTime,
-    media_end: SimTime,
+    (media_begun, media_end): (SimTime, SimTime),
 ) -> (SimTime, SimTime) {
     let total: u64 = ramps.iter().map(|ramp| u64::from(ramp.sectors)).sum();
-    let begin = from.max(*first) + manners.connect;
+    let begin = from.max(media_begun) + manners.connect;
     (
         begin,
         (begin + Span(manners.per_sector.0 * total)).max(media_end + manners.per_sector),
