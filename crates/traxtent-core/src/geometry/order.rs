@@ -73,6 +73,9 @@ impl Ordered<'_> {
             let first = self.angle(Step::First, self.surface_of_pass(0, 0));
             pen.angle = first;
             for group in 0..per_period {
+                if group > 0 {
+                    pen.angle = pen.next(self, group);
+                }
                 self.group(tree, group, self.width, &used, &mut pen);
             }
             let node = tree.add_node(std::mem::take(&mut pen.branches));
