@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use traxtent_core::profile::Profile;
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
 use traxtent_lab::{Bench, Finding, LabError, Unit, Verdict};
@@ -142,10 +143,7 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
         points,
     };
     Ok(EfficiencyPanel {
-        title: match bench.profile.year {
-            Some(year) => format!("{} ({year})", bench.profile.model),
-            None => bench.profile.model.clone(),
-        },
+        title: title(&bench.profile),
         curves: vec![
             curve("aligned to tracks", points(true)?),
             curve("unaligned", points(false)?),
@@ -154,6 +152,15 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
         marks: Vec::new(),
         track_kb: bench.kb(track),
     })
+}
+
+/// The model without its further particulars, and its year.
+fn title(profile: &Profile) -> String {
+    let model = profile.model.split(", ").next().unwrap_or_default();
+    match profile.year {
+        Some(year) => format!("{model} ({year})"),
+        None => model.to_owned(),
+    }
 }
 
 /// Everything that is shown.

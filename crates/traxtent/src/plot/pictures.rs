@@ -158,11 +158,13 @@ impl EfficiencyPanel {
             .iter()
             .filter_map(|curve| curve.points.last())
             .fold(0.0_f64, |most, point| most.max(point.0));
-        let title = format!("request size, KB (a track has {})", plain(&self.track_kb));
+        let (unit, kb) = if self.track_kb < 1024.0 { ("KB", 1.0) } else { ("MB", 1024.0) };
+        let title = format!("request size, {unit} (a track has {:.4})", self.track_kb / kb)
+            .replace(".0000", "");
         let size = Axis {
             title: &title,
             range: 0.0..until,
-            format: &plain,
+            format: &|size| plain(&(size / kb)),
             labels: 8,
         };
         let mut plane = sheet.axes(70.0, &size, &share_axis("efficiency"))?;
