@@ -22,7 +22,11 @@ pub(crate) struct Options {
 #[derive(clap::Subcommand)]
 enum Subject {
     /// Requests that the simulator completes in a second
-    Sim,
+    Sim {
+        /// The largest number of requests in the table of growth
+        #[arg(long, default_value_t = 10_000_000)]
+        most: u64,
+    },
     /// The time of a clean release build on two cores
     Build,
 }
@@ -30,7 +34,7 @@ enum Subject {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     println!("{}\n", machine::header(options.seed));
     match options.subject {
-        Subject::Sim => sim::run(options.seed)?,
+        Subject::Sim { most } => sim::run(options.seed, most)?,
         Subject::Build => build::run()?,
     }
     Ok(ExitCode::SUCCESS)

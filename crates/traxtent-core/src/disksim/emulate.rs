@@ -93,11 +93,10 @@ impl Mapping {
             4 | 6 | 7 => map.running_on(&band.slips, ascending),
             _ => map.by_region(&band.slips, ascending),
         };
-        let expected = match scheme {
-            4 | 6 | 7 | 10 => band.slips.len(),
-            _ => map.slips.len(),
-        };
-        map.short = map.slips.len() < expected;
+        // Slips among the spares count against the zone, too.
+        let inside = |at: &&u64| scheme != 10 || **at < per_region;
+        map.short = matches!(scheme, 4 | 6 | 7 | 10)
+            && map.slips.iter().filter(inside).count() < band.slips.len();
         Ok(map)
     }
 
@@ -106,9 +105,14 @@ impl Mapping {
         self.lbns
     }
 
-    /// Whether DiskSim counts slips that skip nothing.
+    /// Whether DiskSim counts slips that take nothing from the zone.
     pub(super) fn zone_is_short(&self) -> bool {
         self.short
+    }
+
+    /// Spare sectors of a region, or spare tracks.
+    pub(super) fn spares(&self) -> u64 {
+        self.region - self.per_region
     }
 
     /// The skipped positions, ascending.
@@ -144,7 +148,6 @@ impl Mapping {
     /// DiskSim finds the cylinder an LBN would be in without slips, counts all slips of earlier
     /// cylinders, and then those that its distance from that cylinder's front reaches.
     fn running_on(&self, slips: &[u64], ascending: bool) -> Vec<u64> {
-        let all = self.lbns + slips.len() as u64;
         let mut sorted = slips.to_vec();
         sorted.sort_unstable();
         if slips.is_empty() || (ascending && self.per_region == self.region) {
@@ -193,11 +196,39 @@ impl Mapping {
                 }
             }
             next = start + end;
-            if next >= all + self.per_region {
-                break;
-            }
         }
         out
+    }
+
+    /// Where bad sectors turn the tracks behind them: from which track on, by how many sectors.
+    ///
+    /// Schemes 2 to 6 begin a later cylinder (under scheme 3 a later track) one sector later for
+    /// each slip before it. Under scheme 3 the code counts by head, which on a cylinder that runs
+    /// backward is not the order of its tracks.
+    pub(super) fn turns(&self, band: &Band, backward: impl Fn(u64) -> bool) -> Vec<(u64, i32)> {
+        let mut turns: BTreeMap<u64, i32> = BTreeMap::new();
+        if !(2..=6).contains(&self.scheme) {
+            return Vec::new();
+        }
+        for slip in &band.slips {
+            let track = slip / band.slots;
+            let (cylinder, head) = (track / band.surfaces, track % band.surfaces);
+            let (front, next) = (cylinder * band.surfaces, (cylinder + 1) * band.surfaces);
+            if self.scheme != 3 {
+                *turns.entry(next).or_default() += 1;
+            } else if backward(cylinder) {
+                *turns.entry(front).or_default() += 1;
+                *turns.entry(next - 1 - head).or_default() -= 1;
+                *turns.entry(next).or_default() += 1;
+            } else {
+                *turns.entry(track + 1).or_default() += 1;
+            }
+        }
+        let tracks = band.cylinders * band.surfaces;
+        turns
+            .into_iter()
+            .filter(|&(track, by)| track < tracks && by != 0)
+            .collect()
     }
 
     /// How LBNs are moved: from position to position, or from track to track.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::emulate::Mapping;
-use super::layout::{Disk, Imported, numbers};
+use super::layout::{Disk, Imported, in_revolutions, numbers};
 use super::params::{Block, ParamError};
 use crate::geometry::{GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, Start, ZoneSpec};
 
@@ -61,7 +61,6 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
             },
             sparing,
             sparing_range_cylinders: by_range.then_some(range),
-            slips_shift_skew: (2..=6).contains(&scheme),
             ..GeometrySpec::default()
         },
         notes: Vec::new(),
@@ -80,7 +79,8 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
         let band = band(block, disk)?;
         let map = Mapping::new(scheme, u64::from(range), &band)
             .map_err(|problem| block.error(problem))?;
-        let zone = zone(block, &band, &map, revolutions, scheme)?;
+        let backward = |cylinder| runs_backward(mapping, &band, cylinder);
+        let zone = zone(block, &band, &map, revolutions, backward)?;
         imported.spec.cylinders = imported.spec.cylinders.max(zone.last_cylinder + 1);
         if scheme == 0 && !(band.slips.is_empty() && band.defects.is_empty()) {
             imported.notes.push(format!(
@@ -121,17 +121,6 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
     Ok(imported)
 }
 
-fn in_revolutions(block: &Block, default: bool) -> Result<bool, ParamError> {
-    match block.get_str("Skew units")? {
-        None => Ok(default),
-        Some("revolutions") => Ok(true),
-        Some("sectors") => Ok(false),
-        Some(other) => Err(block.need("Skew units")?.error(format!(
-            "skew units are revolutions or sectors, not {other}"
-        ))),
-    }
-}
-
 fn band(block: &Rc<Block>, disk: &Disk) -> Result<Band, ParamError> {
     let first_cylinder = block.need_bounded("First cylinder number", 0u32, (1 << 24) - 1)?;
     let last_cylinder =
@@ -167,7 +156,7 @@ fn zone(
     band: &Band,
     map: &Mapping,
     revolutions: bool,
-    scheme: u8,
+    backward: impl Fn(u64) -> bool,
 ) -> Result<ZoneSpec, ParamError> {
     let skew = |key: &str| {
         let value = block.get_f64(key)?.unwrap_or(0.0);
@@ -190,7 +179,8 @@ fn zone(
         track_skew: skew("Skew for track switch")?,
         cylinder_skew: skew("Skew for cylinder switch")?,
         reserved_sectors: band.reserved,
-        spares: if scheme == 0 { 0 } else { band.spares as u32 },
+        spares: map.spares() as u32,
+        turns: map.turns(band, backward),
         lbns: map.zone_is_short().then(|| map.lbns()),
         slips: map.slips().to_vec(),
         remaps: map.remaps(band),
@@ -202,11 +192,7 @@ fn zone(
 fn place(lbn: u64, position: u64, band: &Band, mapping: u8, disk: &Disk) -> Option<MovedSpec> {
     let track = position / band.slots;
     let (cylinder, head) = (track / band.surfaces, track % band.surfaces);
-    let back = match mapping {
-        0 => false,
-        1 => cylinder % 2 == 1,
-        _ => (band.first_cylinder + cylinder) % 2 == 1,
-    };
+    let back = runs_backward(mapping, band, cylinder);
     let cylinder = band.first_cylinder + cylinder;
     (cylinder < disk.cylinders.into()).then(|| MovedSpec {
         lbn,
@@ -216,4 +202,13 @@ fn place(lbn: u64, position: u64, band: &Band, mapping: u8, disk: &Disk) -> Opti
         slot: (position % band.slots) as u32,
         slots: Some(band.slots as u32),
     })
+}
+
+/// Whether a cylinder, counted from the zone's first, takes LBNs from its last surface on.
+fn runs_backward(mapping: u8, band: &Band, cylinder: u64) -> bool {
+    match mapping {
+        0 => false,
+        1 => cylinder % 2 == 1,
+        _ => (band.first_cylinder + cylinder) % 2 == 1,
+    }
 }

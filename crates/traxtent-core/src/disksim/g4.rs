@@ -23,7 +23,7 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
     let root = reader.node(root, 0)?;
     let (size, innermost) = reader.sizes[root as usize];
     let mut tree = reader.tree;
-    tree.slips = slips(layout)?;
+    tree.slips = slips(layout, size)?;
     let held = size.saturating_sub(tree.slips.iter().map(|s| u64::from(s.sectors)).sum());
     let mut notes = Vec::new();
     if disk.blocks > held {
@@ -167,7 +167,7 @@ impl Reader<'_> {
             // Only the front of the child is repeated.
             let front = BranchSpec {
                 total_sectors: Some(entry.len),
-                ..plain(of)
+                ..BranchSpec::once(of)
             };
             of = Child::Node(self.add(vec![front], entry.len));
         }
@@ -193,22 +193,8 @@ impl Reader<'_> {
             cylinder_step: if repeat > 1 { step } else { 0 },
             angle_step_turns: if repeat > 1 { entry.angle_len } else { 0.0 },
             total_sectors: (entry.run_len < whole).then_some(entry.run_len),
-            ..plain(of)
+            ..BranchSpec::once(of)
         })
-    }
-}
-
-fn plain(of: Child) -> BranchSpec {
-    BranchSpec {
-        of,
-        cylinder: 0,
-        surface: 0,
-        angle_turns: 0.0,
-        repeat: 1,
-        cylinder_step: 0,
-        surface_step: 0,
-        angle_step_turns: 0.0,
-        total_sectors: None,
     }
 }
 
@@ -308,7 +294,7 @@ fn patterns(layout: &Block) -> Result<Vec<TrackSpec>, ParamError> {
         .collect()
 }
 
-fn slips(layout: &Block) -> Result<Vec<SlipSpec>, ParamError> {
+fn slips(layout: &Block, size: u64) -> Result<Vec<SlipSpec>, ParamError> {
     let mut out = Vec::new();
     let (mut least, mut last) = (0, 0);
     for fields in groups(layout, "Slips", 2)? {
@@ -317,7 +303,11 @@ fn slips(layout: &Block) -> Result<Vec<SlipSpec>, ParamError> {
         last = offset;
         let position = (offset as u64).max(least);
         least = position + u64::from(sectors);
-        out.push(SlipSpec { position, sectors });
+        // Slips behind the end of the tree do nothing.
+        if position < size {
+            let sectors = (size - position).min(sectors.into()) as u32;
+            out.push(SlipSpec { position, sectors });
+        }
     }
     Ok(out)
 }

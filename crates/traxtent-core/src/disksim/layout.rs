@@ -58,3 +58,15 @@ pub(super) fn numbers(block: &Block, key: &str) -> Result<Vec<u64>, ParamError> 
         })
         .collect()
 }
+
+/// Whether a block gives its skews in revolutions rather than sectors.
+pub(super) fn in_revolutions(block: &Block, default: bool) -> Result<bool, ParamError> {
+    match block.get_str("Skew units")? {
+        None => Ok(default),
+        Some("revolutions") => Ok(true),
+        Some("sectors") => Ok(false),
+        Some(other) => Err(block.need("Skew units")?.error(format!(
+            "skew units are revolutions or sectors, not {other}"
+        ))),
+    }
+}

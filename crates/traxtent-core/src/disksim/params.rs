@@ -499,7 +499,7 @@ impl Parser<'_> {
             line: at.line,
             params: Vec::new(),
         };
-        let mut keys_seen = std::collections::HashSet::new();
+        let mut keys_seen = std::collections::BTreeSet::new();
         self.enter(at)?;
         while !self.is(b'}') {
             let at = self.next.clone();

@@ -90,8 +90,13 @@ impl Ramp {
     }
 }
 
-/// Appends how the sectors of a leg become available.
-pub(super) fn ramps_of(leg: &Leg, ramps: &mut Vec<Ramp>) {
+/// Appends how the sectors of a leg become available, those read out of order only
+/// `when_complete` if that is the drive's way.
+pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
+    if when_complete && leg.in_order < leg.piece.sectors {
+        ramps.push(Ramp { sectors: leg.piece.sectors, first: leg.end, last: leg.end });
+        return;
+    }
     let sector = Span(leg.end.since(leg.first).0 / u64::from(leg.in_order));
     ramps.push(Ramp {
         sectors: leg.in_order,
@@ -196,12 +201,11 @@ fn chunks(
 pub(super) fn deliver_any_order(
     manners: &Delivery,
     ramps: &[Ramp],
-    first: &SimTime,
     from: SimTime,
-    media_end: SimTime,
+    (media_begun, media_end): (SimTime, SimTime),
 ) -> (SimTime, SimTime) {
     let total: u64 = ramps.iter().map(|ramp| u64::from(ramp.sectors)).sum();
-    let begin = from.max(*first) + manners.connect;
+    let begin = from.max(media_begun) + manners.connect;
     (
         begin,
         (begin + Span(manners.per_sector.0 * total)).max(media_end + manners.per_sector),

@@ -322,11 +322,6 @@ impl Cache {
                 .iter()
                 .any(|s| s.state != State::Empty && s.start <= lbn && end <= s.end)
     }
-
-    /// Whether any data are not yet on the media.
-    pub(super) fn is_dirty(&self) -> bool {
-        self.dirty > 0
-    }
 }
 
 fn overlaps(s: &Segment, lbn: Lbn, end: Lbn) -> bool {

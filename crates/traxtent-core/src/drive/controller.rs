@@ -63,6 +63,7 @@ pub(super) struct Controller {
     pub(super) read_sector: Span,
     pub(super) write_sector: Span,
     pub(super) in_order: bool,
+    pub(super) when_complete: bool,
     pub(super) hold_read: bool,
     pub(super) never_disconnect: bool,
 }
@@ -109,7 +110,8 @@ impl Controller {
             }),
             read_sector: Span::from_ms(read_sector_ms),
             write_sector: Span::from_ms(write_sector_ms),
-            in_order: delivery == Delivery::InOrder,
+            in_order: delivery != Delivery::OutOfOrder,
+            when_complete: delivery == Delivery::InOrderWhenComplete,
             hold_read: hold.during_read || hold.always,
             never_disconnect: hold.always,
         }

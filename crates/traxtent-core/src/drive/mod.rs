@@ -179,8 +179,7 @@ struct PendingFlush {
 #[derive(Clone, Debug)]
 pub struct Drive {
     geometry: Arc<Geometry>,
-    /// None for a drive without mechanics, which takes no time at the media.
-    mechanics: Option<Mechanics>,
+    mechanics: Mechanics,
     profile: Arc<Profile>,
     controller: Controller,
     cache: Cache,
@@ -219,7 +218,10 @@ impl Drive {
     /// A drive of a checked profile whose geometry has been built before.
     pub fn with_geometry(profile: Arc<Profile>, geometry: Arc<Geometry>) -> Drive {
         Drive {
-            mechanics: profile.mechanics.as_ref().map(|spec| Mechanics::new(spec, geometry.cylinders())),
+            mechanics: profile
+                .mechanics
+                .as_ref()
+                .map_or_else(Mechanics::none, |spec| Mechanics::new(spec, geometry.cylinders())),
             controller: Controller::new(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
@@ -372,9 +374,6 @@ impl Drive {
         });
         let (geometry, mechanics, position) = (&self.geometry, &self.mechanics, self.position);
         let mut index = self.schedule.pick(now, candidates, |i| {
-            let Some(mechanics) = mechanics else {
-                return Span::ZERO;
-            };
             let job = &waiting[i];
             let piece = geometry.piece(job.request.lbn, 1);
             let start = now.max(job.ready);
@@ -419,9 +418,7 @@ impl Drive {
     /// Stops any read-ahead at `now`, and says when the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
         if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
-            let Some(mechanics) = &self.mechanics else {
-                return now;
-            };
+            let mechanics = &self.mechanics;
             let ahead = &self.profile.cache.read_ahead;
             let (geometry, legs) = (&self.geometry, &mut self.legs);
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
@@ -431,20 +428,18 @@ impl Drive {
                 at = at.max(run.reaches(geometry, mechanics, ahead.until, least, legs));
                 (next, _) = run.advance(geometry, mechanics, ahead.until, at, legs);
             }
-            let stopped = run.stop(at, ahead.stop_in_sector);
+            (self.position, self.arm_free) = run.stop(at, ahead.stop_in_sector);
             self.cache.fill_to(run.segment, next);
             self.cache.set_reading(run.segment, false);
-            self.position = stopped.position;
-            self.arm_free = stopped.free;
         }
         self.arm_free.max(now)
     }
 
     /// Brings the segment that is read ahead into up to date.
     fn observe_read_ahead(&mut self, now: SimTime) {
-        if let (Arm::ReadAhead(run), Some(mechanics)) = (&mut self.arm, &self.mechanics) {
+        if let Arm::ReadAhead(run) = &mut self.arm {
             let until = self.profile.cache.read_ahead.until;
-            let (next, more) = run.advance(&self.geometry, mechanics, until, now, &mut self.legs);
+            let (next, more) = run.advance(&self.geometry, &self.mechanics, until, now, &mut self.legs);
             self.cache.fill_to(run.segment, next);
             if !more {
                 self.take_arm(now);

@@ -24,17 +24,6 @@ pub(super) struct ReadAheadRun {
     leg: Option<Leg>,
 }
 
-/// What is left when a read-ahead is stopped.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stopped {
-    /// The first sector that was not read.
-    pub(super) next: Lbn,
-    /// Where the head is.
-    pub(super) position: Position,
-    /// When it may move.
-    pub(super) free: SimTime,
-}
-
 impl ReadAheadRun {
     /// Begins at `next` with the head at `position` from `now` on.
     pub(super) fn new(
@@ -146,32 +135,20 @@ impl ReadAheadRun {
         (self.next, self.position, self.now)
     }
 
-    /// Stops at `now`, after [`ReadAheadRun::advance`] to the same time: a seek is finished, and so is the sector under the
-    /// head unless `in_sector` allows to leave it.
-    pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> Stopped {
-        let Some(leg) = self.leg.as_ref().filter(|leg| leg.end > now) else {
-            return Stopped {
-                next: self.next,
-                position: self.position,
-                free: now,
-            };
+    /// Where the head is and when it may move, if the read-ahead is stopped at `now`, to which it has been
+    /// advanced: a seek is finished, and so is the sector under the head unless `in_sector` allows to leave it.
+    pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (Position, SimTime) {
+        // A read-ahead that has not begun to move leaves the head where it is.
+        let Some(leg) = self.leg.as_ref().filter(|leg| leg.end > now && self.now < now) else {
+            return (self.position, now);
         };
-        let passed = leg.passed(now);
-        let next = leg.piece.lbn + Sectors(u64::from(passed));
-        let position = Position::from(&leg.piece.track);
         let free = if now < leg.landed {
             leg.landed
-        } else if in_sector {
+        } else if in_sector || now < leg.first {
             now
-        } else if now < leg.first {
-            leg.first
         } else {
-            leg.passed_at(passed)
+            leg.passed_at(leg.passed(now))
         };
-        Stopped {
-            next,
-            position,
-            free,
-        }
+        (Position::from(&leg.piece.track), free)
     }
 }

@@ -251,7 +251,7 @@ impl Drive {
             });
         }
         let buffered = ramps.len();
-        legs.iter().for_each(|leg| ramps_of(leg, &mut ramps));
+        legs.iter().for_each(|leg| ramps_of(leg, self.controller.when_complete, &mut ramps));
         skip(
             &mut ramps,
             buffered,
@@ -260,7 +260,8 @@ impl Drive {
         let sent = if verify {
             media_end
         } else {
-            self.deliver(&job, at, arriving, fill.hit, &ramps, media_end)
+            let begun = legs[0].begun(self.mechanics.revolution());
+            self.deliver(&job, at, arriving, fill.hit, &ramps, (begun, media_end))
         };
         let completed = sent + self.controller.read_completion;
 
@@ -310,7 +311,7 @@ impl Drive {
         arriving: bool,
         hit: bool,
         ramps: &[Ramp],
-        media_end: SimTime,
+        media: (SimTime, SimTime),
     ) -> SimTime {
         let c = &self.controller;
         let cache = &self.profile.cache;
@@ -338,27 +339,16 @@ impl Drive {
         let (begin, sent) = if c.in_order {
             deliver(&manners, ramps, from, connected)
         } else {
-            bus::deliver_any_order(&manners, ramps, &self.legs_first(ramps), from, media_end)
+            bus::deliver_any_order(&manners, ramps, from, media)
         };
         self.bus.reserve(begin, sent);
         sent
     }
 
-    fn legs_first(&self, ramps: &[Ramp]) -> SimTime {
-        ramps
-            .iter()
-            .map(|ramp| ramp.first)
-            .min()
-            .unwrap_or(SimTime::ZERO)
-    }
-
     /// The first sector that a drive which reads on arrival has buffered when it comes to the wanted ones.
     fn first_on_arrival(&self, leg: &Leg) -> Lbn {
-        let Some(mechanics) = &self.mechanics else {
-            return leg.piece.lbn;
-        };
         let track = &leg.piece.track;
-        let slot = mechanics.next_slot(track, leg.landed);
+        let slot = self.mechanics.next_slot(track, leg.landed);
         let before = leg.piece.lbn.0 - track.first_lbn.0;
         match leg.piece.first_slot.checked_sub(slot) {
             Some(slots) => leg.piece.lbn - Sectors(u64::from(slots).min(before)),
@@ -586,7 +576,7 @@ impl Drive {
             return accepted.full;
         }
         self.ramps.clear();
-        legs.iter().for_each(|leg| ramps_of(leg, &mut self.ramps));
+        legs.iter().for_each(|leg| ramps_of(leg, false, &mut self.ramps));
         let drained = nth(&self.ramps, sectors - size);
         accepted
             .full
@@ -750,10 +740,7 @@ impl Drive {
         access: &Access,
         legs: &mut Vec<Leg>,
     ) -> (Position, SimTime) {
-        match &self.mechanics {
-            Some(mechanics) => sweep(&self.geometry, mechanics, position, ready, access, legs),
-            None => (position, ready),
-        }
+        sweep(&self.geometry, &self.mechanics, position, ready, access, legs)
     }
 
     fn finish(&mut self, job: &Job, completed: SimTime, breakdown: Breakdown, served: Served) {

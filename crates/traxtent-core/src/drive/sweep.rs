@@ -29,9 +29,9 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    /// Time in which sectors of the request passed.
-    pub(super) fn transfer(&self) -> Span {
-        self.end.since(self.landed).saturating_sub(self.rotation)
+    /// When the first of the sectors to pass began to.
+    pub(super) fn begun(&self, revolution: Span) -> SimTime {
+        if self.in_order == self.piece.sectors { self.first } else { self.end - revolution }
     }
 
     /// The LBN after the piece.

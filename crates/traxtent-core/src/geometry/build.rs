@@ -150,6 +150,7 @@ impl Builder<'_> {
         };
         let area = Area {
             bad: self.bad(&name, full, zone.slips.iter().map(|&at| (at, 1)), by_track)?,
+            turns: turns(&name, zone, tracks)?,
             name,
             full,
             trimmed,
@@ -159,10 +160,6 @@ impl Builder<'_> {
             at_front: sparing.at_front(),
             slips_to_end: sparing.slips_to_end(),
             period: ordered.period(),
-            shift_group: self.spec.slips_shift_skew.then_some(match sparing {
-                Sparing::SectorsPerTrack => 1,
-                _ => per_cylinder,
-            }),
             moved,
             taken,
         };
@@ -476,7 +473,7 @@ impl Builder<'_> {
             at_front: false,
             slips_to_end: true,
             period: self.tree.node(root).tracks,
-            shift_group: None,
+            turns: Vec::new(),
             moved: BTreeMap::new(),
             taken: BTreeSet::new(),
         };
@@ -574,6 +571,19 @@ impl Builder<'_> {
         geometry.set_moved(moved);
         Ok(geometry)
     }
+}
+
+/// A zone's irregular turns, summed up.
+fn turns(name: &str, zone: &ZoneSpec, tracks: u64) -> Result<Vec<(u64, i64)>, GeometryError> {
+    let (mut least, mut sum) = (0, 0);
+    let mut out = Vec::new();
+    for &(track, by) in &zone.turns {
+        check(name, "turns", track, least..=tracks - 1)?;
+        least = track + 1;
+        sum += i64::from(by);
+        out.push((track, sum));
+    }
+    Ok(out)
 }
 
 /// All LBNs that are not in their track, ascending.

@@ -1,6 +1,6 @@
 //! Checks that no two tracks of a description lie at the same place.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::{GeometryError, check};
 use super::shape::Shape;
@@ -86,7 +86,7 @@ pub(super) fn check_tree(
         (cylinder - extent.cylinders.0) as usize * width + (surface - extent.surfaces.0) as usize
     };
     let mut seen = vec![0u64; (width * height).div_ceil(64)];
-    let mut again = HashSet::new();
+    let mut again = BTreeSet::new();
     for found in tree.walk(root) {
         let key = key(found.spot.cylinder, found.spot.surface);
         let bit = 1 << (key % 64);
@@ -99,7 +99,7 @@ pub(super) fn check_tree(
         return Ok(());
     }
     // A track may be listed in parts; then the parts must not share a slot.
-    let mut parts: HashMap<usize, Vec<(u32, u32)>> = HashMap::new();
+    let mut parts: BTreeMap<usize, Vec<(u32, u32)>> = BTreeMap::new();
     for found in tree.walk(root) {
         let key = key(found.spot.cylinder, found.spot.surface);
         if again.contains(&key) {

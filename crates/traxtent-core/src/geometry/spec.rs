@@ -33,9 +33,6 @@ pub struct GeometrySpec {
     /// Cylinders that share spares, for [`Sparing::SectorsPerCylinderRange`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparing_range_cylinders: Option<u32>,
-    /// Whether every slipped sector also turns all later spare regions of its zone by one sector.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub slips_shift_skew: bool,
     /// The drive's LBN count, where it is less than the layout could hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_sectors: Option<u64>,
@@ -266,6 +263,10 @@ pub struct ZoneSpec {
     /// Positions that hold no LBN because they are bad, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
+    /// Irregularities of the skew, ascending: from this track of the zone on (in layout order), all
+    /// tracks begin so many sectors later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<(u64, i32)>,
     /// Bad positions whose LBN is kept at another position: pairs of bad and replacement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaps: Vec<(u64, u64)>,
@@ -324,7 +325,7 @@ pub struct TreeSpec {
 }
 
 /// A pattern of a track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrackSpec {
     /// Physical sectors around the track.
@@ -366,6 +367,23 @@ pub struct BranchSpec {
     /// Positions in all, where the last instance is cut short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_sectors: Option<u64>,
+}
+
+impl BranchSpec {
+    /// A single instance, where the node begins.
+    pub fn once(of: Child) -> BranchSpec {
+        BranchSpec {
+            of,
+            cylinder: 0,
+            surface: 0,
+            angle_turns: 0.0,
+            repeat: 1,
+            cylinder_step: 0,
+            surface_step: 0,
+            angle_step_turns: 0.0,
+            total_sectors: None,
+        }
+    }
 }
 
 /// What a branch repeats.

@@ -139,6 +139,7 @@ pub(super) struct Tree {
     pub(super) shapes: Vec<Shape>,
     pub(super) gaps: Vec<Gap>,
     places: PlaceIndex,
+    jump: Option<Jump>,
 }
 
 impl Tree {
@@ -239,9 +240,17 @@ impl Tree {
             node,
             sector,
             |b| (b.sector, b.sectors),
-            |node, rest| {
-                let range = node.branches.start as usize..node.branches.end as usize;
-                range.start + self.starts[range].partition_point(|&start| start <= rest) - 1
+            |id, rest| {
+                let range = &self.nodes[id as usize].branches;
+                let (mut begin, mut end) = (range.start as usize, range.end as usize);
+                if let Some(jump) = &self.jump
+                    && jump.node == id
+                {
+                    let bucket = (rest >> jump.shift) as usize;
+                    end = begin + jump.buckets[bucket + 1] as usize + 1;
+                    begin += jump.buckets[bucket] as usize;
+                }
+                begin + self.starts[begin..end].partition_point(|&start| start <= rest) - 1
             },
         )
     }
@@ -252,8 +261,9 @@ impl Tree {
             node,
             track,
             |b| (b.track, b.tracks),
-            |node, rest| {
-                let range = node.branches.start as usize..node.branches.end as usize;
+            |id, rest| {
+                let range = &self.nodes[id as usize].branches;
+                let range = range.start as usize..range.end as usize;
                 range.start + self.branches[range].partition_point(|b| b.track <= rest) - 1
             },
         )
@@ -265,18 +275,18 @@ impl Tree {
         mut node: NodeId,
         mut rest: u64,
         key: impl Fn(&Branch) -> (u64, u64),
-        pick: impl Fn(&Node, u64) -> usize,
+        pick: impl Fn(NodeId, u64) -> usize,
     ) -> Found {
         let (mut index, mut first, mut spot) = (0, 0, Spot::default());
         loop {
-            let branch = &self.branches[pick(&self.nodes[node as usize], rest)];
+            let branch = &self.branches[pick(node, rest)];
             let (start, each) = key(branch);
             rest -= start;
             index += branch.track;
             first += branch.sector;
             let mut instance = branch.at;
             if rest >= each {
-                let k = rest / each;
+                let k = divide(rest, each);
                 rest -= k * each;
                 index += k * branch.tracks;
                 first += k * branch.sectors;
@@ -395,11 +405,12 @@ impl Tree {
             ..Tree::default()
         };
         let mut moved = vec![None; self.nodes.len()];
-        let roots = roots
+        let roots: Vec<_> = roots
             .iter()
             .map(|&root| self.copy(root, &mut out, &mut moved))
             .collect();
         out.places = PlaceIndex::build(&out);
+        out.jump = roots.first().map(|&root| Jump::build(&out, root));
         (out, roots)
     }
 
@@ -435,6 +446,46 @@ impl Tree {
         };
         self.places
             .visit(self, node, from, (cylinder, surface), visit)
+    }
+}
+
+/// The quotient; most are of 32 bits, which processors divide faster.
+#[inline]
+fn divide(a: u64, b: u64) -> u64 {
+    if (a | b) >> 32 == 0 {
+        (a as u32 / b as u32).into()
+    } else {
+        a / b
+    }
+}
+
+/// A coarse index into one node's branches: which of them begin near a sector.
+#[derive(Clone, Debug)]
+struct Jump {
+    node: NodeId,
+    /// A bucket has 2 to this power sectors.
+    shift: u32,
+    /// The branch that holds the first sector of each bucket, and one more.
+    buckets: Vec<u32>,
+}
+
+impl Jump {
+    fn build(tree: &Tree, node: NodeId) -> Jump {
+        let (branches, sectors) = (tree.of(node), tree.node(node).sectors);
+        let wanted = (4 * branches.len() as u64).clamp(1, 1 << 20);
+        let shift = (sectors / wanted).max(1).ilog2();
+        let mut at = 0;
+        let buckets = (0..=(sectors >> shift) + 1).map(|bucket| {
+            while at + 1 < branches.len() && branches[at + 1].sector <= bucket << shift {
+                at += 1;
+            }
+            at as u32
+        });
+        Jump {
+            node,
+            shift,
+            buckets: buckets.collect(),
+        }
     }
 }
 

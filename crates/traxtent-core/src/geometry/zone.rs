@@ -42,8 +42,8 @@ pub(super) struct Area {
     pub(super) period: u64,
     /// Bad slots, ascending; each of a single slot, unless a slip shortens the zone.
     pub(super) bad: Vec<Bad>,
-    /// Tracks that share an origin shift: every bad slot before the group turns it by a sector.
-    pub(super) shift_group: Option<u64>,
+    /// From which track on tracks begin how many sectors later, ascending by track; totals.
+    pub(super) turns: Vec<(u64, i64)>,
     /// Tracks kept at the place of another track.
     pub(super) moved: BTreeMap<u64, u64>,
     /// Those other tracks.
@@ -99,6 +99,11 @@ impl Area {
     /// The first entry of `bad` at or after a track.
     fn bad_from(&self, track: u64) -> usize {
         self.bad.partition_point(|b| b.track < track)
+    }
+
+    /// The first entry of `turns` at or after a track.
+    fn turns_from(&self, track: u64) -> usize {
+        self.turns.partition_point(|t| t.0 < track)
     }
 
     /// Draws whole regions that have no defects.
@@ -228,10 +233,9 @@ impl Area {
         }
         for &track in &single {
             cuts.extend([track, track + 1]);
-            if let Some(group) = self.shift_group {
-                cuts.push((track / group + 1) * group);
-            }
         }
+        let turns = self.turns_from(tracks.start)..self.turns_from(tracks.end);
+        cuts.extend(self.turns[turns].iter().map(|t| t.0));
         cuts.retain(|cut| (tracks.start..=tracks.end).contains(cut));
         cuts.sort_unstable();
         cuts.dedup();
@@ -265,7 +269,12 @@ impl Area {
         let found = tree.find_track(self.full, track);
         let slots = found.shape.slots;
         let bad = &self.bad[self.bad_from(track)..self.bad_from(track + 1)];
-        let slot = |position: u64| position.saturating_sub(found.first).min(slots.into()) as u32;
+        let slot = |position: u64| {
+            let used = position
+                .saturating_sub(found.first)
+                .min(found.shape.sectors.into());
+            found.shape.begin + used as u32
+        };
         let (begin, mut end) = (slot(data.start), slot(data.end));
         if self.trimmed != self.full {
             // This track's own spares take its slips.
@@ -312,15 +321,14 @@ impl Area {
         Ok(())
     }
 
-    /// How far bad sectors have turned the origin of a track.
+    /// How far the origin of a track is turned beyond the regular skew.
     fn shift(&self, tree: &Tree, track: u64) -> Angle {
-        let Some(group) = self.shift_group else {
+        let Some(last) = self.turns_from(track + 1).checked_sub(1) else {
             return Angle::ZERO;
         };
-        let before = self.bad_from(track / group * group);
-        let count = before as u64;
-        let slots = u64::from(tree.find_track(self.full, track).shape.slots);
-        Angle::from_ratio(count % slots, slots)
+        let slots = tree.find_track(self.full, track).shape.slots;
+        let by = self.turns[last].1.rem_euclid(slots.into());
+        Angle::from_ratio(by as u64, slots.into())
     }
 }
 

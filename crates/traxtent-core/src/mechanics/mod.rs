@@ -80,6 +80,19 @@ impl Mechanics {
         }
     }
 
+    /// No mechanics at all: nothing moves, and a passage over a track takes one picosecond, the
+    /// shortest time there is.
+    pub fn none() -> Mechanics {
+        Mechanics {
+            revolution: Span(1),
+            head_switch: Span::ZERO,
+            write_settle: Span::ZERO,
+            write_gain: Span::ZERO,
+            read_seek: SeekCurve::none(),
+            write_seek: None,
+        }
+    }
+
     /// The time of one revolution.
     pub fn revolution(&self) -> Span {
         self.revolution

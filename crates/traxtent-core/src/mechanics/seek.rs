@@ -83,10 +83,15 @@ impl SeekCurve {
         }
     }
 
-    /// The time to move the arm over `distance` cylinders.
+    /// No time over any distance.
+    pub(super) fn none() -> SeekCurve {
+        SeekCurve { times: vec![Span::ZERO] }
+    }
+
+    /// The time to move the arm over `distance` cylinders; beyond the stroke, that of the stroke.
     #[inline]
     pub fn time(&self, distance: u32) -> Span {
-        self.times[distance as usize]
+        self.times[(distance as usize).min(self.times.len() - 1)]
     }
 
     /// The mean over all ordered pairs of different cylinders, uniformly.

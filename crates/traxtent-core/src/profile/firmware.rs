@@ -30,6 +30,10 @@ pub enum Delivery {
     /// Ascending LBN only, as all known drives do.
     #[default]
     InOrder,
+    /// Ascending LBN; what a zero-latency access reads of a track out of order is held back until
+    /// the track's part is complete. So drives whose bus and media transfers hardly overlap on
+    /// aligned requests and wholly on others (paper T, section 5.2 and Figure 7).
+    InOrderWhenComplete,
     /// As the media deliver them (SCSI's MODIFY DATA POINTER).
     OutOfOrder,
 }
