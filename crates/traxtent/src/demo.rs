@@ -238,15 +238,21 @@ impl Report {
         table
     }
 
-    /// Why claims are missed, a line each.
+    /// Why claims are missed, a line a reason.
     fn reasons(&self) -> Vec<String> {
-        let missed = self.findings.iter().filter(|f| f.verdict() == Verdict::Missed);
-        missed
-            .map(|finding| match finding.claim.if_missed {
-                "" => format!("{} is missed; the reason is not known", finding.claim.id),
-                reason => format!("{} is missed: {reason}", finding.claim.id),
-            })
-            .collect()
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for finding in self.findings.iter().filter(|f| f.verdict() == Verdict::Missed) {
+            let reason = match finding.claim.if_missed {
+                "" => "the reason is not known",
+                known => known,
+            };
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, ids)) => ids.push(finding.claim.id),
+                None => reasons.push((reason, vec![finding.claim.id])),
+            }
+        }
+        let line = |(reason, ids): (&str, Vec<&str>)| format!("Missed {}: {reason}.", ids.join(", "));
+        reasons.into_iter().map(line).collect()
     }
 
     fn print(&self, files: &Files) -> Result<()> {

@@ -17,12 +17,13 @@ fn one_clear_line() {
         ("key.toml", profile.replacen(line, &format!("{line}\nrmp = 1"), 1)),
         ("cut.toml", profile[..profile.len() / 2].to_owned()),
         ("empty.toml", String::new()),
-        ("bad.trace", "1.0 0 0 8 1\n2.0 0 100 eight 1\n".to_owned()),
+        ("bad.trace", "1.0 0 0 8 1\n".repeat(99) + "2.0 0 100 eight 1\n"),
         ("odd.trace", "this is\nno trace\n".to_owned()),
         ("beyond.trace", "1.0 0 0 8 1\n2.0 0 99999999999 8 1\n".to_owned()),
         ("none.trace", "1.0 0 0 0 1\n".to_owned()),
         ("w.toml", "kind = \"random\"\nsize = 8\ncuont = 5\n".to_owned()),
         ("cut.parv", "disksim_global Global {\nInit Seed = 42,\n".to_owned()),
+        ("cut.trace", "R Hit 0 8 600.0 100.0\n".to_owned()),
     ];
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
@@ -39,7 +40,7 @@ fn one_clear_line() {
         (&["sim", "key.toml", "random"], 2, &[&format!("key.toml:{}: ", rpm + 1), "rmp"]),
         (&["sim", "cut.toml", "random"], 2, &["cut.toml:"]),
         (&["map", "empty.toml"], 2, &["empty.toml:1: "]),
-        (&["sim", "atlas10k", "bad.trace"], 2, &["bad.trace:2: ", "eight"]),
+        (&["sim", "atlas10k", "bad.trace"], 2, &["bad.trace:100: ", "eight"]),
         (&["sim", "atlas10k", "odd.trace"], 2, &["odd.trace", "this is"]),
         (&["sim", "atlas10k", "beyond.trace"], 2, &["beyond.trace", "99999999999", "ends at LBN"]),
         (&["sim", "atlas10k", "none.trace"], 2, &["none.trace", "0"]),
@@ -57,7 +58,8 @@ fn one_clear_line() {
         (&["sim", "atlas10k", "random", "--log", "no/such/log.csv"], 3, &["no/such/log.csv"]),
         (&["sim", "atlas10k", "random", "--plot", "plot.gif"], 2, &["plot.gif", ".svg or .png"]),
         (&["validate", "absent"], 3, &["absent: No such file"]),
-        (&["validate", "."], 2, &["no trace"]),
+        (&["validate", "."], 2, &["cut.parv:"]),
+        (&["validate", "bad.trace"], 2, &["no bad.parv beside it", "--drive"]),
     ];
     for (arguments, status, says) in cases {
         let answer = traxtent_in(folder.path(), arguments);
