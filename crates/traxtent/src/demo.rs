@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use traxtent_core::profile::Profile;
+use traxtent_core::profile::{Profile, Standing};
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
 use traxtent_lab::{Bench, Finding, LabError, Unit, Verdict};
@@ -46,11 +46,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let bench = Bench::new(MAIN_DRIVE, SEED).map_err(broken)?;
     let head_times = HeadTimes::measure(&bench).map_err(broken)?;
     let findings = findings(&bench)?;
-    let picture = picture(&bench)?;
+    let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
+    let picture = picture(&bench, &modern)?;
+    let fitted = fitted(&bench.profile);
     let report = Report {
         bench,
         head_times,
         findings,
+        modern: standing(&modern.profile),
+        fitted,
     };
     fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, &error))?;
     let files = report.write_files(&args.out, &picture)?;
@@ -105,10 +109,9 @@ fn findings(bench: &Bench) -> Result<Vec<Finding>> {
 }
 
 /// Efficiency against request size, on the paper's drive and on one of today.
-fn picture(bench: &Bench) -> Result<Efficiency> {
-    let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
+fn picture(bench: &Bench, modern: &Bench) -> Result<Efficiency> {
     let mut panels = std::thread::scope(|scope| {
-        let running = [bench, &modern].map(|bench| scope.spawn(|| panel(bench)));
+        let running = [bench, modern].map(|bench| scope.spawn(|| panel(bench)));
         running.map(|thread| thread.join().expect("a measurement does not panic"))
     })
     .into_iter()
@@ -154,6 +157,29 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
     })
 }
 
+/// Which figures were chosen to agree with the paper, and so prove nothing of it.
+fn fitted(profile: &Profile) -> String {
+    let cites = |origin: &str| origin.contains("FAST 2002") || origin.contains("section 5.2");
+    let entries = profile.provenance.0.iter();
+    let keys: Vec<&str> = entries
+        .filter(|(_, origin)| origin.starts_with("fitted: ") && cites(origin))
+        .map(|(key, _)| key.as_str())
+        .collect();
+    format!(
+        "Fitted to this very paper: {}; `traxtent drives show {}` says how.",
+        keys.join(", "),
+        profile.name
+    )
+}
+
+/// How much of a drive is assumed, in a sentence.
+fn standing(profile: &Profile) -> String {
+    let paths = profile.figures();
+    let tally = profile.provenance.tally(paths.iter().map(String::as_str));
+    let assumed = tally[Standing::Assumed as usize];
+    format!("Of the {} figures of {}, {assumed} are assumed.", paths.len(), profile.name)
+}
+
 /// The model without its further particulars, and its year.
 fn title(profile: &Profile) -> String {
     let model = profile.model.split(", ").next().unwrap_or_default();
@@ -168,6 +194,10 @@ struct Report {
     bench: Bench,
     head_times: HeadTimes,
     findings: Vec<Finding>,
+    /// Which figures of the profile rest on the paper's results.
+    fitted: String,
+    /// How well founded the drive of today is.
+    modern: String,
 }
 
 impl Report {
@@ -268,13 +298,15 @@ impl Report {
         for reason in self.reasons() {
             writeln!(out, "  {reason}")?;
         }
+        writeln!(out, "  {}", self.fitted)?;
+        writeln!(out, "\n{} It stands for the drives of today in the picture.", self.modern)?;
         writeln!(out, "\nwrote {}", files.report.display())?;
         if let Some(picture) = &files.picture {
             writeln!(out, "wrote {}", picture.display())?;
         }
         writeln!(out, "\nWhat to try next:")?;
         for (command, why) in NEXT {
-            writeln!(out, "  {command:<66} {why}")?;
+            writeln!(out, "  {command}\n      {why}")?;
         }
         output::finish(out)
     }
@@ -345,15 +377,17 @@ impl Report {
              <div class=\"picture\">{svg}</div>\n\
              <p>Efficiency is the media transfer time of the requested bytes at the zone's rate over head time \
              (tworeq, reads in the outermost zone). Diamonds are points A and B of the paper's Fig. 1 and the \
-             unaligned efficiency that it states at A's size.</p>\n\
+             unaligned efficiency that it states at A's size. {}</p>\n\
              <h2>Beside the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
              Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
-             are; none is bent towards a claim.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}</ul>\n\
+             are; none is bent towards a claim.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}<li>{}</li>\n</ul>\n\
              <h2>What to try next</h2>\n<dl>\n{next}</dl>\n</body>\n</html>\n",
             escape(&self.intro()),
             self.head_time_table().html(),
+            escape(&self.modern),
             self.claim_table().html(),
             escape(&self.score()),
+            escape(&self.fitted),
         )
     }
 }

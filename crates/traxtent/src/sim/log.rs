@@ -9,7 +9,7 @@ use traxtent_exec::Outcome;
 
 use super::summary::parts;
 
-/// The columns of log version 1, in order. `docs/log.md` describes them; a change of meaning or order
+/// The columns of log version 1, in order. `docs/sim.md` describes them; a change of meaning or order
 /// is another version, and another first line.
 const COLUMNS: &str = "request,device,op,fua,lbn,sectors,issued_ms,submitted_ms,completed_ms,response_ms,\
     queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,served,measured_ms";
