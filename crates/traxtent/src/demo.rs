@@ -79,7 +79,9 @@ impl HeadTimes {
     fn measure(bench: &Bench) -> Result<HeadTimes, LabError> {
         let track = bench.track_sectors();
         let time = |aligned, queue| -> Result<f64, LabError> {
-            Ok(bench.run(&random_in_zone_0(track, aligned, queue))?.head_time_ms)
+            Ok(bench
+                .run(&random_in_zone_0(track, aligned, queue))?
+                .head_time_ms)
         };
         let row = |name, queue| Ok::<_, LabError>((name, time(false, queue)?, time(true, queue)?));
         Ok(HeadTimes {
@@ -102,9 +104,13 @@ fn findings(bench: &Bench) -> Result<Vec<Finding>> {
         };
         let running: Vec<_> = EXPERIMENTS.iter().map(start).collect();
         let done = running.into_iter();
-        done.map(|thread| thread.join().expect("an experiment does not panic")).collect()
+        done.map(|thread| thread.join().expect("an experiment does not panic"))
+            .collect()
     });
-    let findings = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(broken)?;
+    let findings = results
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(broken)?;
     Ok(findings.into_iter().flatten().collect())
 }
 
@@ -138,7 +144,9 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
     let points = |aligned| -> Result<Vec<(f64, f64)>, LabError> {
         let curve = EfficiencyCurve::measure(bench, aligned, Queue::TwoReq, step, most)?;
         let points = curve.points.into_iter();
-        Ok(points.map(|(sectors, efficiency)| (bench.kb(sectors), efficiency)).collect())
+        Ok(points
+            .map(|(sectors, efficiency)| (bench.kb(sectors), efficiency))
+            .collect())
     };
     let streaming = streaming_efficiency(bench)?;
     let curve = |name: &str, points| Curve {
@@ -150,7 +158,10 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
         curves: vec![
             curve("aligned to tracks", points(true)?),
             curve("unaligned", points(false)?),
-            curve("sequential", vec![(0.0, streaming), (bench.kb(most), streaming)]),
+            curve(
+                "sequential",
+                vec![(0.0, streaming), (bench.kb(most), streaming)],
+            ),
         ],
         marks: Vec::new(),
         track_kb: bench.kb(track),
@@ -177,7 +188,11 @@ fn standing(profile: &Profile) -> String {
     let paths = profile.figures();
     let tally = profile.provenance.tally(paths.iter().map(String::as_str));
     let assumed = tally[Standing::Assumed as usize];
-    format!("Of the {} figures of {}, {assumed} are assumed.", paths.len(), profile.name)
+    format!(
+        "Of the {} figures of {}, {assumed} are assumed.",
+        paths.len(),
+        profile.name
+    )
 }
 
 /// The model without its further particulars, and its year.
@@ -202,7 +217,10 @@ struct Report {
 
 impl Report {
     fn count(&self, verdict: Verdict) -> usize {
-        self.findings.iter().filter(|finding| finding.verdict() == verdict).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.verdict() == verdict)
+            .count()
     }
 
     /// How the claims fared, in a line.
@@ -271,7 +289,11 @@ impl Report {
     /// Why claims are missed, a line a reason.
     fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for finding in self.findings.iter().filter(|f| f.verdict() == Verdict::Missed) {
+        for finding in self
+            .findings
+            .iter()
+            .filter(|f| f.verdict() == Verdict::Missed)
+        {
             let reason = match finding.claim.if_missed {
                 "" => "the reason is not known",
                 known => known,
@@ -281,7 +303,8 @@ impl Report {
                 None => reasons.push((reason, vec![finding.claim.id])),
             }
         }
-        let line = |(reason, ids): (&str, Vec<&str>)| format!("Missed {}: {reason}.", ids.join(", "));
+        let line =
+            |(reason, ids): (&str, Vec<&str>)| format!("Missed {}: {reason}.", ids.join(", "));
         reasons.into_iter().map(line).collect()
     }
 
@@ -299,7 +322,11 @@ impl Report {
             writeln!(out, "  {reason}")?;
         }
         writeln!(out, "  {}", self.fitted)?;
-        writeln!(out, "\n{} It stands for the drives of today in the picture.", self.modern)?;
+        writeln!(
+            out,
+            "\n{} It stands for the drives of today in the picture.",
+            self.modern
+        )?;
         writeln!(out, "\nwrote {}", files.report.display())?;
         if let Some(picture) = &files.picture {
             writeln!(out, "wrote {}", picture.display())?;
@@ -312,9 +339,7 @@ impl Report {
     }
 
     fn json(&self, files: &Files) -> Value {
-        let row = |(name, unaligned, aligned): &(&str, f64, f64)| {
-            json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned })
-        };
+        let row = |(name, unaligned, aligned): &(&str, f64, f64)| json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned });
         let finding = |finding: &Finding| {
             let claim = finding.claim;
             json!({
@@ -364,7 +389,11 @@ impl Report {
         let next: String = NEXT
             .iter()
             .map(|(command, why)| {
-                format!("<dt><code>{}</code></dt><dd>{}</dd>\n", escape(command), escape(why))
+                format!(
+                    "<dt><code>{}</code></dt><dd>{}</dd>\n",
+                    escape(command),
+                    escape(why)
+                )
             })
             .collect();
         format!(
@@ -399,13 +428,22 @@ struct Files {
 }
 
 const NEXT: [(&str, &str); 4] = [
-    ("traxtent drives", "the drives that are built in, and how well founded each is"),
-    ("traxtent map atlas10k2 --lbn 1000000", "which track an LBN is on"),
+    (
+        "traxtent drives",
+        "the drives that are built in, and how well founded each is",
+    ),
+    (
+        "traxtent map atlas10k2 --lbn 1000000",
+        "which track an LBN is on",
+    ),
     (
         "traxtent sim generic-20tb random,size=4KiB --set workload.outstanding=1,4,16,64",
         "what queueing is worth",
     ),
-    ("traxtent sim disksim:my.parv my.trace --plot response.svg", "your own drive and trace"),
+    (
+        "traxtent sim disksim:my.parv my.trace --plot response.svg",
+        "your own drive and trace",
+    ),
 ];
 
 const STYLE: &str = "\
@@ -419,5 +457,7 @@ dd { margin: 0 0 0.5rem 1.5rem; }
 ";
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

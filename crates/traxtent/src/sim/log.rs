@@ -63,7 +63,12 @@ pub(crate) fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<(
 
 /// Milliseconds with nine decimals: exact to the picosecond.
 fn write_ms(out: &mut impl Write, time: Span) -> io::Result<()> {
-    write!(out, "{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
+    write!(
+        out,
+        "{}.{:09}",
+        time.0 / 1_000_000_000,
+        time.0 % 1_000_000_000
+    )
 }
 
 #[cfg(test)]

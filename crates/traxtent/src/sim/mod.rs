@@ -179,10 +179,9 @@ fn workload(args: &Args, machine: &Machine) -> Result<Workload> {
         ("--speed", args.speed.is_some()),
         ("--drive", !args.more.is_empty()),
     ];
-    if !matches!(workload, Workload::Trace(_)) {
-        if let Some((option, _)) = only_for_traces.iter().find(|(_, given)| *given) {
-            return Err(Failure::input(format!("{option} is for traces")));
-        }
+    let misplaced = only_for_traces.iter().find(|(_, given)| *given);
+    if let (false, Some((option, _))) = (matches!(workload, Workload::Trace(_)), misplaced) {
+        return Err(Failure::input(format!("{option} is for traces")));
     }
     Ok(workload)
 }
@@ -193,7 +192,9 @@ fn seeds(args: &Args, workload: &Workload) -> Result<Vec<u64>> {
         Workload::Drawn(spec) => args.seed.unwrap_or(spec.seed),
         Workload::Synthio(_) => args.seed.unwrap_or(1),
         Workload::Trace(_) if args.seed.is_some() || args.seeds.is_some() => {
-            return Err(Failure::input("a trace draws no random numbers: --seed and --seeds are for synthetic workloads"));
+            return Err(Failure::input(
+                "a trace draws no random numbers: --seed and --seeds are for synthetic workloads",
+            ));
         }
         Workload::Trace(_) => 0,
     };
@@ -282,8 +283,17 @@ impl Report<'_> {
             [drive] if drive.name == run.machine.target => {
                 writeln!(out, "drive       {} ({})", drive.name, drive.profile.model)?;
             }
-            [drive] => writeln!(out, "drive       {} ({})", run.machine.target, drive.profile.model)?,
-            drives => writeln!(out, "drives      {} of {}", drives.len(), run.machine.target)?,
+            [drive] => writeln!(
+                out,
+                "drive       {} ({})",
+                run.machine.target, drive.profile.model
+            )?,
+            drives => writeln!(
+                out,
+                "drives      {} of {}",
+                drives.len(),
+                run.machine.target
+            )?,
         }
         writeln!(out, "workload    {}", run.workload.describe())?;
         if let [first, .., last] = self.seeds {
@@ -305,7 +315,16 @@ impl Report<'_> {
     /// A row for each point of a sweep.
     fn write_rows(&self, points: &[sweep::Point], figures: &[Figures]) -> Result<()> {
         let keys = points[0].iter().map(|(key, _)| key.clone());
-        let titles = ["requests", "requests/s", "MB/s", "mean ms", "deviation", "50 %", "99 %", "max"];
+        let titles = [
+            "requests",
+            "requests/s",
+            "MB/s",
+            "mean ms",
+            "deviation",
+            "50 %",
+            "99 %",
+            "max",
+        ];
         let titles = titles.into_iter().map(str::to_owned);
         let mut table = Table::new(keys.chain(titles).map(|title| (title, Side::Right)));
         for (point, figures) in points.iter().zip(figures) {
