@@ -60,7 +60,9 @@ impl Measured {
 
     /// The mean of one part of the response times.
     pub fn part_ms(&self, name: &str) -> f64 {
-        let index = traxtent_core::drive::Breakdown::NAMES.iter().position(|part| *part == name);
+        let index = traxtent_core::drive::Breakdown::NAMES
+            .iter()
+            .position(|part| *part == name);
         self.parts_ms[index.expect("a part of the breakdown")]
     }
 }
@@ -103,7 +105,9 @@ impl Bench {
 
     /// LBNs on the first track, as on all of the first zone.
     pub fn track_sectors(&self) -> u32 {
-        self.geometry.track_of(Lbn(0)).map_or(1, |track| track.sectors)
+        self.geometry
+            .track_of(Lbn(0))
+            .map_or(1, |track| track.sectors)
     }
 
     /// Sectors in units of 1,024 bytes.
@@ -128,7 +132,10 @@ impl Bench {
             response_ms.push(outcome.response().as_ms());
             parts.push(&outcome.completion.breakdown.parts());
             let request = &outcome.arrival.request;
-            let slots = self.geometry.track_of(request.lbn).map_or(1, |track| track.slots);
+            let slots = self
+                .geometry
+                .track_of(request.lbn)
+                .map_or(1, |track| track.slots);
             revolutions += f64::from(request.sectors) / f64::from(slots);
             true
         })?;

@@ -120,7 +120,12 @@ impl Claim {
 impl Finding {
     /// Whether the claim is met.
     pub fn verdict(&self) -> Verdict {
-        let Claim { published, within, scored, .. } = *self.claim;
+        let Claim {
+            published,
+            within,
+            scored,
+            ..
+        } = *self.claim;
         let apart = (self.measured - published).abs();
         let met = match within {
             Within::Absolute(by) => apart <= by,
@@ -174,7 +179,13 @@ mod tests {
     /// Is the bound itself met, and what lies beyond it missed?
     #[test]
     fn both_sides_of_a_bound() {
-        let at = |measured| Finding { claim: &CLAIM, measured }.verdict();
+        let at = |measured| {
+            Finding {
+                claim: &CLAIM,
+                measured,
+            }
+            .verdict()
+        };
         assert_eq!(at(-0.2099), Verdict::Met);
         assert_eq!(at(-0.2101), Verdict::Missed);
         assert_eq!(at(-0.1501), Verdict::Met);

@@ -25,9 +25,7 @@ pub const REQUESTS: u32 = 5000;
 pub fn random_in_zone_0(sectors: u32, aligned: bool, queue: Queue) -> String {
     let align = if aligned { "track" } else { "none" };
     let outstanding = queue as u32;
-    format!(
-        "random,count={REQUESTS},size={sectors},align={align},zone=0,outstanding={outstanding}"
-    )
+    format!("random,count={REQUESTS},size={sectors},align={align},zone=0,outstanding={outstanding}")
 }
 
 impl EfficiencyCurve {
@@ -66,7 +64,10 @@ impl EfficiencyCurve {
     /// The most efficient size within half a track of the `n`-th multiple of a track.
     pub fn peak_near(&self, n: u32, track: u32) -> Option<u32> {
         let (from, to) = (n * track - track / 2, n * track + track / 2);
-        let near = self.points.iter().filter(|point| (from..to).contains(&point.0));
+        let near = self
+            .points
+            .iter()
+            .filter(|point| (from..to).contains(&point.0));
         near.max_by(|a, b| a.1.total_cmp(&b.1)).map(|point| point.0)
     }
 }

@@ -30,8 +30,15 @@ impl Experiment {
     /// If a drive or workload of it is not to be had.
     pub fn run(&self, bench: &Bench) -> Result<Vec<Finding>, LabError> {
         let measured = (self.measure)(bench)?;
-        assert_eq!(measured.len(), self.claims.len(), "{}: one number a claim", self.title);
+        assert_eq!(
+            measured.len(),
+            self.claims.len(),
+            "{}: one number a claim",
+            self.title
+        );
         let findings = self.claims.iter().zip(measured);
-        Ok(findings.map(|(claim, measured)| Finding { claim, measured }).collect())
+        Ok(findings
+            .map(|(claim, measured)| Finding { claim, measured })
+            .collect())
     }
 }

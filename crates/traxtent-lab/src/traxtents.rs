@@ -5,10 +5,10 @@
 //! always one more queued. Head time is the reciprocal of throughput. Efficiency is the media transfer time of the
 //! requested bytes at the zone's rate over head time.
 
+use crate::Experiment;
 use crate::bench::{Bench, LabError, Measured};
 use crate::claim::{Claim, Unit, Within};
 use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
-use crate::Experiment;
 use Queue::{OneReq, TwoReq};
 use Unit::{Change, Kb, Ms, Share};
 use Within::{Absolute, AtLeast, Exactly, Relative};
@@ -34,16 +34,40 @@ pub const EXPERIMENTS: [Experiment; 8] = [
     Experiment {
         title: "Fig. 1: efficiency of track-sized reads",
         claims: &[
-            Claim::new("T2", "aligned track-sized read: efficiency", 0.73, Share, Absolute(0.02)),
-            Claim::new("T3a", "the same over streaming efficiency", 0.82, Share, POINTS_3),
-            Claim::new("T3b", "unaligned over streaming efficiency", 0.56, Share, POINTS_3),
+            Claim::new(
+                "T2",
+                "aligned track-sized read: efficiency",
+                0.73,
+                Share,
+                Absolute(0.02),
+            ),
+            Claim::new(
+                "T3a",
+                "the same over streaming efficiency",
+                0.82,
+                Share,
+                POINTS_3,
+            ),
+            Claim::new(
+                "T3b",
+                "unaligned over streaming efficiency",
+                0.56,
+                Share,
+                POINTS_3,
+            ),
         ],
         measure: point_a,
     },
     Experiment {
         title: "Fig. 1: efficiency against request size",
         claims: &[
-            Claim::new("T4", "unaligned reads reach that efficiency at", 1024.0, Kb, Relative(0.15)),
+            Claim::new(
+                "T4",
+                "unaligned reads reach that efficiency at",
+                1024.0,
+                Kb,
+                Relative(0.15),
+            ),
             Claim::new("T5a", "aligned reads peak at", 264.0, Kb, Exactly),
             Claim::new("T5b", "and at", 528.0, Kb, Exactly),
             Claim::new("T5c", "and at", 792.0, Kb, Exactly),
@@ -53,28 +77,76 @@ pub const EXPERIMENTS: [Experiment; 8] = [
     Experiment {
         title: "Fig. 6: head time of track-sized reads",
         claims: &[
-            Claim::new("T8a", "aligned over unaligned, onereq", -0.18, Change, POINTS_3),
-            Claim::new("T8b", "aligned over unaligned, tworeq", -0.32, Change, POINTS_3),
+            Claim::new(
+                "T8a",
+                "aligned over unaligned, onereq",
+                -0.18,
+                Change,
+                POINTS_3,
+            ),
+            Claim::new(
+                "T8b",
+                "aligned over unaligned, tworeq",
+                -0.32,
+                Change,
+                POINTS_3,
+            ),
             Claim::new("T9a", "aligned head time, tworeq", 8.3, Ms, PERCENT_3),
             Claim::new("T9b", "the same less its mean seek", 6.1, Ms, PERCENT_3),
-            Claim::new("T10a", "onereq without bus over tworeq, aligned", 0.0, Change, POINTS_3),
-            Claim::new("T10b", "onereq without bus over tworeq, unaligned", 0.0, Change, POINTS_3),
+            Claim::new(
+                "T10a",
+                "onereq without bus over tworeq, aligned",
+                0.0,
+                Change,
+                POINTS_3,
+            ),
+            Claim::new(
+                "T10b",
+                "onereq without bus over tworeq, unaligned",
+                0.0,
+                Change,
+                POINTS_3,
+            ),
         ],
         measure: reads,
     },
     Experiment {
         title: "the Atlas 10K",
         claims: &[
-            Claim::new("T11a", "Atlas 10K: aligned over unaligned, onereq", -0.16, Change, POINTS_3),
-            Claim::new("T11b", "Atlas 10K: aligned over unaligned, tworeq", -0.32, Change, POINTS_3),
+            Claim::new(
+                "T11a",
+                "Atlas 10K: aligned over unaligned, onereq",
+                -0.16,
+                Change,
+                POINTS_3,
+            ),
+            Claim::new(
+                "T11b",
+                "Atlas 10K: aligned over unaligned, tworeq",
+                -0.32,
+                Change,
+                POINTS_3,
+            ),
         ],
         measure: |bench| gains(&bench.with_drive("atlas10k")?),
     },
     Experiment {
         title: "drives without zero-latency access",
         claims: &[
-            Claim::new("T12a", "Ultrastar 18ES: aligned over unaligned", -0.06, Change, POINTS_3),
-            Claim::new("T12b", "Cheetah X15: aligned over unaligned", -0.08, Change, POINTS_3),
+            Claim::new(
+                "T12a",
+                "Ultrastar 18ES: aligned over unaligned",
+                -0.06,
+                Change,
+                POINTS_3,
+            ),
+            Claim::new(
+                "T12b",
+                "Cheetah X15: aligned over unaligned",
+                -0.08,
+                Change,
+                POINTS_3,
+            ),
         ],
         measure: without_zero_latency,
     },
@@ -91,18 +163,56 @@ pub const EXPERIMENTS: [Experiment; 8] = [
     Experiment {
         title: "Fig. 7: bus transfer overlapped with media transfer",
         claims: &[
-            Claim::new("T14a", "overlapped, in-order delivery", 0.03, Share, POINTS_3),
-            Claim::new("T14b", "overlapped, out-of-order delivery", 0.9, Share, AtLeast),
+            Claim::new(
+                "T14a",
+                "overlapped, in-order delivery",
+                0.03,
+                Share,
+                POINTS_3,
+            ),
+            Claim::new(
+                "T14b",
+                "overlapped, out-of-order delivery",
+                0.9,
+                Share,
+                AtLeast,
+            ),
         ],
         measure: overlap,
     },
     Experiment {
         title: "Fig. 8: deviation of response times on an infinitely fast bus",
         claims: &[
-            Claim::new("T15a", "deviation, aligned, one sector", 1.8, Ms, Absolute(0.15)),
-            Claim::new("T15b", "deviation, aligned, a track", 0.4, Ms, Absolute(0.15)),
-            Claim::new("T15c", "deviation, unaligned, one sector", 2.0, Ms, Absolute(0.15)).reported(),
-            Claim::new("T15d", "deviation, unaligned, a track", 1.5, Ms, Absolute(0.15)).reported(),
+            Claim::new(
+                "T15a",
+                "deviation, aligned, one sector",
+                1.8,
+                Ms,
+                Absolute(0.15),
+            ),
+            Claim::new(
+                "T15b",
+                "deviation, aligned, a track",
+                0.4,
+                Ms,
+                Absolute(0.15),
+            ),
+            Claim::new(
+                "T15c",
+                "deviation, unaligned, one sector",
+                2.0,
+                Ms,
+                Absolute(0.15),
+            )
+            .reported(),
+            Claim::new(
+                "T15d",
+                "deviation, unaligned, a track",
+                1.5,
+                Ms,
+                Absolute(0.15),
+            )
+            .reported(),
         ],
         measure: deviations,
     },
@@ -131,8 +241,14 @@ fn whole_curve(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let (aligned, unaligned) = (curve(true)?, curve(false)?);
     let point_a = read(bench, true, TwoReq)?.efficiency();
     let kb = f64::from(bench.profile.sector.logical_bytes) / 1024.0;
-    let reaches = unaligned.reaches(point_a).map_or(f64::INFINITY, |sectors| sectors * kb);
-    let peak = |n| aligned.peak_near(n, bench.track_sectors()).map_or(0.0, |size| bench.kb(size));
+    let reaches = unaligned
+        .reaches(point_a)
+        .map_or(f64::INFINITY, |sectors| sectors * kb);
+    let peak = |n| {
+        aligned
+            .peak_near(n, bench.track_sectors())
+            .map_or(0.0, |size| bench.kb(size))
+    };
     Ok(vec![reaches, peak(1), peak(2), peak(3)])
 }
 
@@ -163,10 +279,15 @@ fn without_zero_latency(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let nearer = |name: &str, published: f64| -> Result<f64, LabError> {
         let gains = gains(&bench.with_drive(name)?)?;
         let apart = |gain: &f64| (gain - published).abs();
-        let nearest = gains.into_iter().min_by(|a, b| apart(a).total_cmp(&apart(b)));
+        let nearest = gains
+            .into_iter()
+            .min_by(|a, b| apart(a).total_cmp(&apart(b)));
         Ok(nearest.expect("there are two"))
     };
-    Ok(vec![nearer("ibm18es", -0.06)?, nearer("cheetahx15", -0.08)?])
+    Ok(vec![
+        nearer("ibm18es", -0.06)?,
+        nearer("cheetahx15", -0.08)?,
+    ])
 }
 
 fn writes(bench: &Bench) -> Result<Vec<f64>, LabError> {

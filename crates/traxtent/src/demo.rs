@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use traxtent_core::profile::Profile;
+use traxtent_core::profile::{Profile, Standing};
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
 use traxtent_lab::{Bench, Finding, LabError, Unit, Verdict};
@@ -46,11 +46,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let bench = Bench::new(MAIN_DRIVE, SEED).map_err(broken)?;
     let head_times = HeadTimes::measure(&bench).map_err(broken)?;
     let findings = findings(&bench)?;
-    let picture = picture(&bench)?;
+    let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
+    let picture = picture(&bench, &modern)?;
+    let fitted = fitted(&bench.profile);
     let report = Report {
         bench,
         head_times,
         findings,
+        modern: standing(&modern.profile),
+        fitted,
     };
     fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, &error))?;
     let files = report.write_files(&args.out, &picture)?;
@@ -75,7 +79,9 @@ impl HeadTimes {
     fn measure(bench: &Bench) -> Result<HeadTimes, LabError> {
         let track = bench.track_sectors();
         let time = |aligned, queue| -> Result<f64, LabError> {
-            Ok(bench.run(&random_in_zone_0(track, aligned, queue))?.head_time_ms)
+            Ok(bench
+                .run(&random_in_zone_0(track, aligned, queue))?
+                .head_time_ms)
         };
         let row = |name, queue| Ok::<_, LabError>((name, time(false, queue)?, time(true, queue)?));
         Ok(HeadTimes {
@@ -98,17 +104,20 @@ fn findings(bench: &Bench) -> Result<Vec<Finding>> {
         };
         let running: Vec<_> = EXPERIMENTS.iter().map(start).collect();
         let done = running.into_iter();
-        done.map(|thread| thread.join().expect("an experiment does not panic")).collect()
+        done.map(|thread| thread.join().expect("an experiment does not panic"))
+            .collect()
     });
-    let findings = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(broken)?;
+    let findings = results
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(broken)?;
     Ok(findings.into_iter().flatten().collect())
 }
 
 /// Efficiency against request size, on the paper's drive and on one of today.
-fn picture(bench: &Bench) -> Result<Efficiency> {
-    let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
+fn picture(bench: &Bench, modern: &Bench) -> Result<Efficiency> {
     let mut panels = std::thread::scope(|scope| {
-        let running = [bench, &modern].map(|bench| scope.spawn(|| panel(bench)));
+        let running = [bench, modern].map(|bench| scope.spawn(|| panel(bench)));
         running.map(|thread| thread.join().expect("a measurement does not panic"))
     })
     .into_iter()
@@ -135,7 +144,9 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
     let points = |aligned| -> Result<Vec<(f64, f64)>, LabError> {
         let curve = EfficiencyCurve::measure(bench, aligned, Queue::TwoReq, step, most)?;
         let points = curve.points.into_iter();
-        Ok(points.map(|(sectors, efficiency)| (bench.kb(sectors), efficiency)).collect())
+        Ok(points
+            .map(|(sectors, efficiency)| (bench.kb(sectors), efficiency))
+            .collect())
     };
     let streaming = streaming_efficiency(bench)?;
     let curve = |name: &str, points| Curve {
@@ -147,11 +158,41 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
         curves: vec![
             curve("aligned to tracks", points(true)?),
             curve("unaligned", points(false)?),
-            curve("sequential", vec![(0.0, streaming), (bench.kb(most), streaming)]),
+            curve(
+                "sequential",
+                vec![(0.0, streaming), (bench.kb(most), streaming)],
+            ),
         ],
         marks: Vec::new(),
         track_kb: bench.kb(track),
     })
+}
+
+/// Which figures were chosen to agree with the paper, and so prove nothing of it.
+fn fitted(profile: &Profile) -> String {
+    let cites = |origin: &str| origin.contains("FAST 2002") || origin.contains("section 5.2");
+    let entries = profile.provenance.0.iter();
+    let keys: Vec<&str> = entries
+        .filter(|(_, origin)| origin.starts_with("fitted: ") && cites(origin))
+        .map(|(key, _)| key.as_str())
+        .collect();
+    format!(
+        "Fitted to this very paper: {}; `traxtent drives show {}` says how.",
+        keys.join(", "),
+        profile.name
+    )
+}
+
+/// How much of a drive is assumed, in a sentence.
+fn standing(profile: &Profile) -> String {
+    let paths = profile.figures();
+    let tally = profile.provenance.tally(paths.iter().map(String::as_str));
+    let assumed = tally[Standing::Assumed as usize];
+    format!(
+        "Of the {} figures of {}, {assumed} are assumed.",
+        paths.len(),
+        profile.name
+    )
 }
 
 /// The model without its further particulars, and its year.
@@ -168,11 +209,18 @@ struct Report {
     bench: Bench,
     head_times: HeadTimes,
     findings: Vec<Finding>,
+    /// Which figures of the profile rest on the paper's results.
+    fitted: String,
+    /// How well founded the drive of today is.
+    modern: String,
 }
 
 impl Report {
     fn count(&self, verdict: Verdict) -> usize {
-        self.findings.iter().filter(|finding| finding.verdict() == verdict).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.verdict() == verdict)
+            .count()
     }
 
     /// How the claims fared, in a line.
@@ -241,7 +289,11 @@ impl Report {
     /// Why claims are missed, a line a reason.
     fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for finding in self.findings.iter().filter(|f| f.verdict() == Verdict::Missed) {
+        for finding in self
+            .findings
+            .iter()
+            .filter(|f| f.verdict() == Verdict::Missed)
+        {
             let reason = match finding.claim.if_missed {
                 "" => "the reason is not known",
                 known => known,
@@ -251,7 +303,8 @@ impl Report {
                 None => reasons.push((reason, vec![finding.claim.id])),
             }
         }
-        let line = |(reason, ids): (&str, Vec<&str>)| format!("Missed {}: {reason}.", ids.join(", "));
+        let line =
+            |(reason, ids): (&str, Vec<&str>)| format!("Missed {}: {reason}.", ids.join(", "));
         reasons.into_iter().map(line).collect()
     }
 
@@ -268,21 +321,25 @@ impl Report {
         for reason in self.reasons() {
             writeln!(out, "  {reason}")?;
         }
+        writeln!(out, "  {}", self.fitted)?;
+        writeln!(
+            out,
+            "\n{} It stands for the drives of today in the picture.",
+            self.modern
+        )?;
         writeln!(out, "\nwrote {}", files.report.display())?;
         if let Some(picture) = &files.picture {
             writeln!(out, "wrote {}", picture.display())?;
         }
         writeln!(out, "\nWhat to try next:")?;
         for (command, why) in NEXT {
-            writeln!(out, "  {command:<66} {why}")?;
+            writeln!(out, "  {command}\n      {why}")?;
         }
         output::finish(out)
     }
 
     fn json(&self, files: &Files) -> Value {
-        let row = |(name, unaligned, aligned): &(&str, f64, f64)| {
-            json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned })
-        };
+        let row = |(name, unaligned, aligned): &(&str, f64, f64)| json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned });
         let finding = |finding: &Finding| {
             let claim = finding.claim;
             json!({
@@ -332,7 +389,11 @@ impl Report {
         let next: String = NEXT
             .iter()
             .map(|(command, why)| {
-                format!("<dt><code>{}</code></dt><dd>{}</dd>\n", escape(command), escape(why))
+                format!(
+                    "<dt><code>{}</code></dt><dd>{}</dd>\n",
+                    escape(command),
+                    escape(why)
+                )
             })
             .collect();
         format!(
@@ -345,15 +406,17 @@ impl Report {
              <div class=\"picture\">{svg}</div>\n\
              <p>Efficiency is the media transfer time of the requested bytes at the zone's rate over head time \
              (tworeq, reads in the outermost zone). Diamonds are points A and B of the paper's Fig. 1 and the \
-             unaligned efficiency that it states at A's size.</p>\n\
+             unaligned efficiency that it states at A's size. {}</p>\n\
              <h2>Beside the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
              Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
-             are; none is bent towards a claim.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}</ul>\n\
+             are; none is bent towards a claim.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}<li>{}</li>\n</ul>\n\
              <h2>What to try next</h2>\n<dl>\n{next}</dl>\n</body>\n</html>\n",
             escape(&self.intro()),
             self.head_time_table().html(),
+            escape(&self.modern),
             self.claim_table().html(),
             escape(&self.score()),
+            escape(&self.fitted),
         )
     }
 }
@@ -365,13 +428,22 @@ struct Files {
 }
 
 const NEXT: [(&str, &str); 4] = [
-    ("traxtent drives", "the drives that are built in, and how well founded each is"),
-    ("traxtent map atlas10k2 --lbn 1000000", "which track an LBN is on"),
+    (
+        "traxtent drives",
+        "the drives that are built in, and how well founded each is",
+    ),
+    (
+        "traxtent map atlas10k2 --lbn 1000000",
+        "which track an LBN is on",
+    ),
     (
         "traxtent sim generic-20tb random,size=4KiB --set workload.outstanding=1,4,16,64",
         "what queueing is worth",
     ),
-    ("traxtent sim disksim:my.parv my.trace --plot response.svg", "your own drive and trace"),
+    (
+        "traxtent sim disksim:my.parv my.trace --plot response.svg",
+        "your own drive and trace",
+    ),
 ];
 
 const STYLE: &str = "\
@@ -385,5 +457,7 @@ dd { margin: 0 0 0.5rem 1.5rem; }
 ";
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

@@ -130,7 +130,12 @@ fn list(json: bool) -> Result<()> {
     ]);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for entry in entries {
-        let Figures { measured, published, fitted, assumed } = entry.figures;
+        let Figures {
+            measured,
+            published,
+            fitted,
+            assumed,
+        } = entry.figures;
         let all = (measured + published + fitted + assumed).max(1);
         let share = |count: usize| format!("{} %", (count * 100 + all / 2) / all);
         let (most, least) = (entry.sectors_per_track_most, entry.sectors_per_track_least);
@@ -140,7 +145,11 @@ fn list(json: bool) -> Result<()> {
             or_dash(entry.year.map(|year| year.to_string())),
             or_dash(entry.rpm.map(|rpm| rpm.to_string())),
             bytes(entry.capacity_bytes),
-            if most == least { most.to_string() } else { format!("{most}-{least}") },
+            if most == least {
+                most.to_string()
+            } else {
+                format!("{most}-{least}")
+            },
             entry.tracks.to_string(),
             share(measured),
             share(published),
@@ -155,7 +164,9 @@ fn list(json: bool) -> Result<()> {
 
 fn show(name: &str, json: bool) -> Result<()> {
     let Target::Builtin(name) = Target::parse(name)? else {
-        return Err(Failure::input(format!("{name}: is a file, not a built-in drive")));
+        return Err(Failure::input(format!(
+            "{name}: is a file, not a built-in drive"
+        )));
     };
     if json {
         let profile = profile::builtin(name).expect("names come from the list");

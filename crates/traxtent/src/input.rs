@@ -25,7 +25,9 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
         Box::new(file)
     };
     let mut raw = BufReader::with_capacity(BUFFER, raw);
-    let start = raw.fill_buf().map_err(|error| Failure::file(path, &error))?;
+    let start = raw
+        .fill_buf()
+        .map_err(|error| Failure::file(path, &error))?;
     Ok(match start {
         [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw))),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
@@ -43,7 +45,10 @@ pub(crate) fn text(path: &Path, limit: u64) -> Result<String> {
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::file(path, &error))?;
     if bytes.len() as u64 > limit {
-        return Err(Failure::at(path.display(), format!("is longer than {limit} bytes")));
+        return Err(Failure::at(
+            path.display(),
+            format!("is longer than {limit} bytes"),
+        ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]

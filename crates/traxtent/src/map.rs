@@ -83,7 +83,9 @@ fn the_drive(target: &str) -> Result<NamedDrive> {
 
 fn is_track_map(path: &Path) -> Result<bool> {
     let mut file = input::open(path)?;
-    let start = file.fill_buf().map_err(|error| Failure::file(path, &error))?;
+    let start = file
+        .fill_buf()
+        .map_err(|error| Failure::file(path, &error))?;
     Ok(start.starts_with(b"first_lbn,"))
 }
 
@@ -97,10 +99,18 @@ fn read(path: &Path) -> Result<TrackMap> {
     })
 }
 
-fn write_mapped_track(map: &TrackMap, lbn: Lbn, format: Format, out: &mut impl Write) -> Result<()> {
-    let track = map
-        .track_of(lbn)
-        .ok_or_else(|| Failure::input(format!("--lbn {lbn}: is not in the map, which ends at LBN {}", map.end())))?;
+fn write_mapped_track(
+    map: &TrackMap,
+    lbn: Lbn,
+    format: Format,
+    out: &mut impl Write,
+) -> Result<()> {
+    let track = map.track_of(lbn).ok_or_else(|| {
+        Failure::input(format!(
+            "--lbn {lbn}: is not in the map, which ends at LBN {}",
+            map.end()
+        ))
+    })?;
     let (first, sectors) = (track.first_lbn.0, track.sectors.0);
     match format {
         Format::Csv => writeln!(out, "first_lbn,sectors\n{first},{sectors}")?,
@@ -126,13 +136,21 @@ fn write_map(map: &TrackMap, format: Format, out: &mut impl Write) -> Result<()>
             writeln!(out, "{} tracks up to LBN {}", map.len(), map.end())?;
             writeln!(out, "{:>12} {:>14} {:>8}", "track", "first LBN", "sectors")?;
             for track in map.tracks() {
-                writeln!(out, "{:>12} {:>14} {:>8}", track.index, track.first_lbn.0, track.sectors.0)?;
+                writeln!(
+                    out,
+                    "{:>12} {:>14} {:>8}",
+                    track.index, track.first_lbn.0, track.sectors.0
+                )?;
             }
         }
         Format::Json => {
             writeln!(out, "{{\"end_lbn\": {}, \"tracks\": [", map.end())?;
             for track in map.tracks() {
-                let comma = if track.index + 1 == map.len() { "" } else { "," };
+                let comma = if track.index + 1 == map.len() {
+                    ""
+                } else {
+                    ","
+                };
                 let object = json!({
                     "track": track.index,
                     "first_lbn": track.first_lbn.0,
@@ -156,7 +174,9 @@ fn write_track(drive: &NamedDrive, lbn: Lbn, format: Format, out: &mut impl Writ
             geometry.capacity().0
         )));
     };
-    let angle = geometry.slot_angle(&geometry.piece(lbn, 1).track, place.slot).as_turns();
+    let angle = geometry
+        .slot_angle(&geometry.piece(lbn, 1).track, place.slot)
+        .as_turns();
     match format {
         Format::Csv => {
             writeln!(out, "first_lbn,sectors,cylinder,head")?;
@@ -213,7 +233,11 @@ fn write_text(drive: &NamedDrive, out: &mut impl Write) -> Result<()> {
         geometry.cylinders(),
         geometry.surfaces()
     )?;
-    writeln!(out, "{:>12} {:>14} {:>8} {:>10} {:>5}", "track", "first LBN", "sectors", "cylinder", "head")?;
+    writeln!(
+        out,
+        "{:>12} {:>14} {:>8} {:>10} {:>5}",
+        "track", "first LBN", "sectors", "cylinder", "head"
+    )?;
     for track in geometry.tracks() {
         writeln!(
             out,

@@ -23,7 +23,9 @@ pub(crate) fn pace(text: &str) -> Result<ReplayPace, String> {
         .and_then(|count| count.parse().ok())
         .filter(|count| (1..=65_536).contains(count))
         .map(|outstanding| ReplayPace::Closed { outstanding })
-        .ok_or_else(|| "expected recorded, semi-closed or closed:N with N from 1 to 65536".to_owned())
+        .ok_or_else(|| {
+            "expected recorded, semi-closed or closed:N with N from 1 to 65536".to_owned()
+        })
 }
 
 /// A factor above 0.

@@ -62,7 +62,12 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = self.bar.take().and_then(|bar| bar.into_inner().ok()).flatten() {
+        if let Some(bar) = self
+            .bar
+            .take()
+            .and_then(|bar| bar.into_inner().ok())
+            .flatten()
+        {
             bar.finish_and_clear();
         }
     }

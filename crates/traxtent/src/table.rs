@@ -61,14 +61,22 @@ impl Table {
             let cells: String = cells
                 .zip(&self.head)
                 .map(|(cell, (_, side))| {
-                    let class = if *side == Side::Right { " class=\"right\"" } else { "" };
+                    let class = if *side == Side::Right {
+                        " class=\"right\""
+                    } else {
+                        ""
+                    };
                     format!("<{tag}{class}>{}</{tag}>", escape(cell))
                 })
                 .collect();
             format!("<tr>{cells}</tr>\n")
         };
         let head = line("th", &mut self.head.iter().map(|(title, _)| title));
-        let rows: String = self.rows.iter().map(|row| line("td", &mut row.iter())).collect();
+        let rows: String = self
+            .rows
+            .iter()
+            .map(|row| line("td", &mut row.iter()))
+            .collect();
         format!("<table>\n{head}{rows}</table>")
     }
 }

@@ -190,9 +190,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
             ProfileError::OutOfBounds { key, .. } | ProfileError::Unfounded { key } => {
                 line_of(&text, key)
             }
-            ProfileError::Provenance { key, .. } => {
-                line_of(&text, &format!("provenance\0{key}"))
-            }
+            ProfileError::Provenance { key, .. } => line_of(&text, &format!("provenance\0{key}")),
             ProfileError::Geometry(_) => line_of(&text, "geometry"),
             _ => 1,
         };
@@ -203,18 +201,25 @@ fn read_profile(path: &Path) -> Result<Profile> {
 /// The line on which the value at a dotted path stands, or the innermost table around it.
 fn line_of(text: &str, path: &str) -> usize {
     let separator = if path.contains('\0') { '\0' } else { '.' };
-    let Ok(root) = DeTable::parse(text) else { return 1 };
+    let Ok(root) = DeTable::parse(text) else {
+        return 1;
+    };
     let mut offset = 0;
     let mut table = Some(root.get_ref());
     for key in path.split(separator) {
-        let Some(value) = table.and_then(|table| table.get(key)) else { break };
+        let Some(value) = table.and_then(|table| table.get(key)) else {
+            break;
+        };
         offset = value.span().start;
         table = match value.get_ref() {
             DeValue::Table(table) => Some(table),
             _ => None,
         };
     }
-    1 + text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
+    1 + text.as_bytes()[..offset]
+        .iter()
+        .filter(|&&byte| byte == b'\n')
+        .count()
 }
 
 fn unknown(name: &str) -> Failure {
@@ -224,7 +229,9 @@ fn unknown(name: &str) -> Failure {
         .filter(|(likeness, _)| *likeness > 0.75);
     let hint = match near {
         Some((_, known)) => format!("did you mean {known}?"),
-        None => "`traxtent drives` lists those there are, a file needs a / or . in its name".to_owned(),
+        None => {
+            "`traxtent drives` lists those there are, a file needs a / or . in its name".to_owned()
+        }
     };
     Failure::input(format!("no built-in drive is called {name:?}: {hint}"))
 }

@@ -86,8 +86,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         verdicts.push(verdict);
     }
     if verdicts.is_empty() {
-        let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(Failure::at(paths.join(", "), "no trace with measured times and its parameters"));
+        let paths: Vec<_> = args
+            .paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        return Err(Failure::at(
+            paths.join(", "),
+            "no trace with measured times and its parameters",
+        ));
     }
     if args.json {
         output::json(&verdicts)
@@ -119,7 +126,10 @@ fn pairs(args: &Args) -> Result<Vec<Pair>> {
             if args.drive.is_none() && !parameters.exists() {
                 return Err(Failure::at(
                     path.display(),
-                    format!("no {} beside it: name a drive with --drive", parameters.display()),
+                    format!(
+                        "no {} beside it: name a drive with --drive",
+                        parameters.display()
+                    ),
                 ));
             }
             pairs.push(pair(name, trace, &parameters, args));
@@ -134,7 +144,11 @@ fn in_folder(folder: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
     let mut parameters = BTreeSet::new();
     for entry in fs::read_dir(folder).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let plain = file.trim_end_matches(".gz").trim_end_matches(".zst");
         if let Some(name) = plain.strip_suffix(".trace") {
             traces.insert(name.to_owned(), path);
@@ -147,7 +161,10 @@ fn in_folder(folder: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
             let parameters = folder.join(format!("{name}.parv"));
             pairs.push(pair(name.clone(), trace.clone(), &parameters, args));
         } else {
-            note(format!("{}: no {name}.parv beside it, left out", trace.display()));
+            note(format!(
+                "{}: no {name}.parv beside it, left out",
+                trace.display()
+            ));
         }
     }
     let alone: Vec<&str> = parameters
@@ -156,7 +173,11 @@ fn in_folder(folder: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
         .map(String::as_str)
         .collect();
     if !alone.is_empty() && args.drive.is_none() {
-        note(format!("{}: parameters without a trace: {}", folder.display(), alone.join(", ")));
+        note(format!(
+            "{}: parameters without a trace: {}",
+            folder.display(),
+            alone.join(", ")
+        ));
     }
     Ok(())
 }
@@ -174,9 +195,9 @@ fn pair(name: String, trace: PathBuf, parameters: &Path, args: &Args) -> Pair {
 fn stem(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let endings = [".gz", ".zst", ".trace", ".parv", ".diskspecs"];
-    let name = endings
-        .iter()
-        .fold(&*file, |name, ending| name.strip_suffix(ending).unwrap_or(name));
+    let name = endings.iter().fold(&*file, |name, ending| {
+        name.strip_suffix(ending).unwrap_or(name)
+    });
     name.to_owned()
 }
 

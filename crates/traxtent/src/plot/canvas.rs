@@ -41,7 +41,10 @@ pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
             (FontStyle::Bold, dejavu::sans::bold()),
         ];
         for (style, bytes) in fonts {
-            assert!(register_font(FONT, style, bytes).is_ok(), "the built-in font is sound");
+            assert!(
+                register_font(FONT, style, bytes).is_ok(),
+                "the built-in font is sound"
+            );
         }
     });
     let bytes = match path.extension().and_then(|ending| ending.to_str()) {
@@ -97,4 +100,3 @@ fn draw<DB: DrawingBackend>(
     picture.draw(area, f64::from(scale))?;
     area.present()
 }
-

@@ -60,9 +60,12 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
     /// Writes a title at the top left.
     pub(super) fn title(&self, title: &str) -> Drawn<DB> {
         let room = f64::from(self.area.dim_in_pixel().0) / self.scale - 32.0;
-        let font = (FONT, TITLE * self.scale, FontStyle::Bold).into_font().color(&INK);
+        let font = (FONT, TITLE * self.scale, FontStyle::Bold)
+            .into_font()
+            .color(&INK);
         let fitted = self.fit(title, &font, room);
-        self.area.draw_text(&fitted, &font, (self.px(16.0), self.px(14.0)))
+        self.area
+            .draw_text(&fitted, &font, (self.px(16.0), self.px(14.0)))
     }
 
     /// Writes a legend in a row, below the title.
@@ -74,7 +77,8 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
             let name = match sign {
                 Sign::Line(colour, name) => {
                     let line = vec![(x, middle), (x + self.px(24.0), middle)];
-                    self.area.draw(&PathElement::new(line, self.stroke(*colour)))?;
+                    self.area
+                        .draw(&PathElement::new(line, self.stroke(*colour)))?;
                     name
                 }
                 Sign::Mark(name) => {
@@ -83,7 +87,8 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
                 }
             };
             let style = font.clone().pos(Pos::new(HPos::Left, VPos::Center));
-            self.area.draw_text(name, &style, (x + self.px(31.0), middle))?;
+            self.area
+                .draw_text(name, &style, (x + self.px(31.0), middle))?;
             x += self.px(31.0 + 26.0) + self.width(name, &font);
         }
         Ok(())
@@ -118,7 +123,12 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
     }
 
     /// Draws a curve.
-    pub(super) fn curve(&self, plane: &mut Plane<'a, DB>, colour: usize, points: &[(f64, f64)]) -> Drawn<DB> {
+    pub(super) fn curve(
+        &self,
+        plane: &mut Plane<'a, DB>,
+        colour: usize,
+        points: &[(f64, f64)],
+    ) -> Drawn<DB> {
         let line = LineSeries::new(points.iter().copied(), self.stroke(colour));
         plane.draw_series(line).map(drop)
     }
@@ -147,7 +157,9 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
 
     /// How wide a text is, in pixels of this area.
     fn width(&self, text: &str, font: &TextStyle<'_>) -> i32 {
-        self.area.estimate_text_size(text, font).map_or(0, |size| size.0 as i32)
+        self.area
+            .estimate_text_size(text, font)
+            .map_or(0, |size| size.0 as i32)
     }
 
     /// The text, or as much of it as there is room for.
@@ -173,7 +185,11 @@ type PlaneResult<'a, DB> =
 pub(super) fn plain(value: &f64) -> String {
     // Ticks are sums of steps, and so not quite what they seem.
     let rounded = (value * 1e6).round() / 1e6;
-    if rounded == 0.0 { "0".to_owned() } else { rounded.to_string() }
+    if rounded == 0.0 {
+        "0".to_owned()
+    } else {
+        rounded.to_string()
+    }
 }
 
 /// A share in percent.

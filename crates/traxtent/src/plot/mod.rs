@@ -82,11 +82,16 @@ pub(crate) struct EfficiencyPanel {
 /// Refuses a file name that no picture can be written to, before anything is computed.
 pub(crate) fn check_ending(path: &Path) -> Result<()> {
     if !cfg!(feature = "plot") {
-        return Err(Failure::input("this build draws no pictures: it lacks the feature `plot`"));
+        return Err(Failure::input(
+            "this build draws no pictures: it lacks the feature `plot`",
+        ));
     }
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg" | "png") => Ok(()),
-        _ => Err(Failure::at(path.display(), "a picture's name ends in .svg or .png")),
+        _ => Err(Failure::at(
+            path.display(),
+            "a picture's name ends in .svg or .png",
+        )),
     }
 }
 

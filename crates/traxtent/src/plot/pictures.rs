@@ -61,9 +61,17 @@ impl Picture for Response {
             &share_axis("share of requests"),
         )?;
         let end = self.p99_9_ms * 1.02;
-        let shown: Vec<_> = self.cdf.iter().copied().filter(|point| point.0 <= end).collect();
+        let shown: Vec<_> = self
+            .cdf
+            .iter()
+            .copied()
+            .filter(|point| point.0 <= end)
+            .collect();
         cdf.curve(&mut plane, 0, &shown)?;
-        self.draw_parts(&Sheet { area: &right, scale })
+        self.draw_parts(&Sheet {
+            area: &right,
+            scale,
+        })
     }
 }
 
@@ -75,27 +83,41 @@ impl Response {
         const NAMES: f64 = 100.0;
         const LONGEST: f64 = 165.0;
         let mean: f64 = self.parts_ms.iter().sum();
-        let most = self.parts_ms.iter().fold(1e-9_f64, |most, &part| most.max(part));
+        let most = self
+            .parts_ms
+            .iter()
+            .fold(1e-9_f64, |most, &part| most.max(part));
         let text = sheet.text(14.0, INK);
         let at_left = text.clone().pos(Pos::new(HPos::Left, VPos::Center));
         let at_right = text.clone().pos(Pos::new(HPos::Right, VPos::Center));
         let title = format!("where the mean of {mean:.3} ms goes");
-        sheet.area.draw_text(&title, &at_left, (sheet.px(14.0), sheet.px(TOP - 26.0)))?;
+        sheet
+            .area
+            .draw_text(&title, &at_left, (sheet.px(14.0), sheet.px(TOP - 26.0)))?;
         for (row, (name, &part)) in Breakdown::NAMES.iter().zip(&self.parts_ms).enumerate() {
             let middle = TOP + ROW * (row as f64 + 0.5);
             let name = name.replace('_', " ");
-            sheet.area.draw_text(&name, &at_right, (sheet.px(NAMES), sheet.px(middle)))?;
+            sheet
+                .area
+                .draw_text(&name, &at_right, (sheet.px(NAMES), sheet.px(middle)))?;
             let from = NAMES + 8.0;
             let to = from + part / most * LONGEST;
             if part > 0.0 {
                 let corners = [
                     (sheet.px(from), sheet.px(middle - 10.0)),
-                    (sheet.px(to).max(sheet.px(from) + 1), sheet.px(middle + 10.0)),
+                    (
+                        sheet.px(to).max(sheet.px(from) + 1),
+                        sheet.px(middle + 10.0),
+                    ),
                 ];
-                sheet.area.draw(&Rectangle::new(corners, COLOURS[0].filled()))?;
+                sheet
+                    .area
+                    .draw(&Rectangle::new(corners, COLOURS[0].filled()))?;
             }
             let label = format!("{part:.3} ms, {:.1} %", part / mean.max(1e-12) * 100.0);
-            sheet.area.draw_text(&label, &at_left, (sheet.px(to + 7.0), sheet.px(middle)))?;
+            sheet
+                .area
+                .draw_text(&label, &at_left, (sheet.px(to + 7.0), sheet.px(middle)))?;
         }
         Ok(())
     }
@@ -136,7 +158,11 @@ impl Picture for Efficiency {
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
-        for (panel, area) in self.panels.iter().zip(area.split_evenly((1, self.panels.len()))) {
+        for (panel, area) in self
+            .panels
+            .iter()
+            .zip(area.split_evenly((1, self.panels.len())))
+        {
             panel.draw(&Sheet { area: &area, scale })?;
         }
         Ok(())
@@ -147,19 +173,27 @@ impl EfficiencyPanel {
     fn draw<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>) -> Drawn<DB> {
         sheet.title(&self.title)?;
         let lines = self.curves.iter().enumerate();
-        let mut signs: Vec<Sign<'_>> =
-            lines.map(|(index, curve)| Sign::Line(index, &curve.name)).collect();
+        let mut signs: Vec<Sign<'_>> = lines
+            .map(|(index, curve)| Sign::Line(index, &curve.name))
+            .collect();
         if !self.marks.is_empty() {
             signs.push(Sign::Mark("published"));
         }
         sheet.legend(50.0, 70.0, &signs)?;
         // Axis labels are round numbers of the unit shown.
-        let (unit, kb) = if self.track_kb < 1024.0 { ("KB", 1.0) } else { ("MB", 1024.0) };
+        let (unit, kb) = if self.track_kb < 1024.0 {
+            ("KB", 1.0)
+        } else {
+            ("MB", 1024.0)
+        };
         let shown = |(size, efficiency): (f64, f64)| (size / kb, efficiency);
         let ends = self.curves.iter().filter_map(|curve| curve.points.last());
         let until = ends.fold(0.0_f64, |most, &end| most.max(shown(end).0));
         let track = format!("{:.2}", self.track_kb / kb);
-        let title = format!("request size, {unit} (a track has {})", track.trim_end_matches(".00"));
+        let title = format!(
+            "request size, {unit} (a track has {})",
+            track.trim_end_matches(".00")
+        );
         let size = Axis {
             title: &title,
             range: 0.0..until,

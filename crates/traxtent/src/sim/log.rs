@@ -9,7 +9,7 @@ use traxtent_exec::Outcome;
 
 use super::summary::parts;
 
-/// The columns of log version 1, in order. `docs/log.md` describes them; a change of meaning or order
+/// The columns of log version 1, in order. `docs/sim.md` describes them; a change of meaning or order
 /// is another version, and another first line.
 const COLUMNS: &str = "request,device,op,fua,lbn,sectors,issued_ms,submitted_ms,completed_ms,response_ms,\
     queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,served,measured_ms";
@@ -63,7 +63,12 @@ pub(crate) fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<(
 
 /// Milliseconds with nine decimals: exact to the picosecond.
 fn write_ms(out: &mut impl Write, time: Span) -> io::Result<()> {
-    write!(out, "{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
+    write!(
+        out,
+        "{}.{:09}",
+        time.0 / 1_000_000_000,
+        time.0 % 1_000_000_000
+    )
 }
 
 #[cfg(test)]

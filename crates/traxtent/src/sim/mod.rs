@@ -193,7 +193,9 @@ fn seeds(args: &Args, workload: &Workload) -> Result<Vec<u64>> {
         Workload::Drawn(spec) => args.seed.unwrap_or(spec.seed),
         Workload::Synthio(_) => args.seed.unwrap_or(1),
         Workload::Trace(_) if args.seed.is_some() || args.seeds.is_some() => {
-            return Err(Failure::input("a trace draws no random numbers: --seed and --seeds are for synthetic workloads"));
+            return Err(Failure::input(
+                "a trace draws no random numbers: --seed and --seeds are for synthetic workloads",
+            ));
         }
         Workload::Trace(_) => 0,
     };
@@ -282,8 +284,17 @@ impl Report<'_> {
             [drive] if drive.name == run.machine.target => {
                 writeln!(out, "drive       {} ({})", drive.name, drive.profile.model)?;
             }
-            [drive] => writeln!(out, "drive       {} ({})", run.machine.target, drive.profile.model)?,
-            drives => writeln!(out, "drives      {} of {}", drives.len(), run.machine.target)?,
+            [drive] => writeln!(
+                out,
+                "drive       {} ({})",
+                run.machine.target, drive.profile.model
+            )?,
+            drives => writeln!(
+                out,
+                "drives      {} of {}",
+                drives.len(),
+                run.machine.target
+            )?,
         }
         writeln!(out, "workload    {}", run.workload.describe())?;
         if let [first, .., last] = self.seeds {
@@ -305,7 +316,16 @@ impl Report<'_> {
     /// A row for each point of a sweep.
     fn write_rows(&self, points: &[sweep::Point], figures: &[Figures]) -> Result<()> {
         let keys = points[0].iter().map(|(key, _)| key.clone());
-        let titles = ["requests", "requests/s", "MB/s", "mean ms", "deviation", "50 %", "99 %", "max"];
+        let titles = [
+            "requests",
+            "requests/s",
+            "MB/s",
+            "mean ms",
+            "deviation",
+            "50 %",
+            "99 %",
+            "max",
+        ];
         let titles = titles.into_iter().map(str::to_owned);
         let mut table = Table::new(keys.chain(titles).map(|title| (title, Side::Right)));
         for (point, figures) in points.iter().zip(figures) {

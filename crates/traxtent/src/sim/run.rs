@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use traxtent_core::workload::{
-    ReplayPace, Replay, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
+    Replay, ReplayPace, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
 use traxtent_exec::{Outcome, SimulateError, simulate};
 
@@ -112,8 +112,7 @@ fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -
             let bytes = drive.profile.sector.logical_bytes;
             let mut source =
                 Synthetic::new(&spec, bytes, &*drive.geometry).map_err(Failure::input)?;
-            pump(run, &mut source, progress, sink)
-                .map_err(|error| Failure::at("workload", error))
+            pump(run, &mut source, progress, sink).map_err(|error| Failure::at("workload", error))
         }
         Workload::Synthio(spec) => {
             let at = |error: &dyn std::fmt::Display| Failure::at(&machine.target, error);

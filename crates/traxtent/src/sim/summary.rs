@@ -104,7 +104,15 @@ impl Summary {
         for (name, mean) in Breakdown::NAMES.into_iter().zip(self.parts.means_ms()) {
             add(Some("breakdown_ms"), name, mean);
         }
-        add(None, "buffer_share", if count > 0.0 { self.from_buffer as f64 / count } else { 0.0 });
+        add(
+            None,
+            "buffer_share",
+            if count > 0.0 {
+                self.from_buffer as f64 / count
+            } else {
+                0.0
+            },
+        );
         figures
     }
 }
@@ -122,17 +130,28 @@ pub(crate) struct Figures(Vec<(Figure, Option<f64>)>);
 impl Figures {
     /// Of one run.
     pub(crate) fn of_one(summary: &mut Summary) -> Figures {
-        Figures(summary.figures().into_iter().map(|figure| (figure, None)).collect())
+        Figures(
+            summary
+                .figures()
+                .into_iter()
+                .map(|figure| (figure, None))
+                .collect(),
+        )
     }
 
     /// Means with the half width of their 95 % interval.
     pub(crate) fn of_runs(summaries: &mut [Summary]) -> Figures {
         let runs: Vec<Vec<Figure>> = summaries.iter_mut().map(Summary::figures).collect();
-        let Some(first) = runs.first() else { return Figures(Vec::new()) };
+        let Some(first) = runs.first() else {
+            return Figures(Vec::new());
+        };
         let over_runs = |(index, figure): (usize, &Figure)| {
             let values: Vec<f64> = runs.iter().map(|run| run[index].value).collect();
             let interval = Interval::of(&values, Confidence::P95).expect("there is a run");
-            let figure = Figure { value: interval.mean, ..*figure };
+            let figure = Figure {
+                value: interval.mean,
+                ..*figure
+            };
             (figure, interval.half_width)
         };
         Figures(first.iter().enumerate().map(over_runs).collect())
@@ -140,8 +159,13 @@ impl Figures {
 
     /// A figure and the half width of its interval.
     pub(crate) fn get(&self, group: Option<&str>, key: &str) -> (f64, Option<f64>) {
-        let found = self.0.iter().find(|(figure, _)| figure.group == group && figure.key == key);
-        found.map_or((0.0, None), |(figure, half_width)| (figure.value, *half_width))
+        let found = self
+            .0
+            .iter()
+            .find(|(figure, _)| figure.group == group && figure.key == key);
+        found.map_or((0.0, None), |(figure, half_width)| {
+            (figure.value, *half_width)
+        })
     }
 
     /// Adds the figures to a JSON object.
@@ -172,9 +196,18 @@ impl Figures {
             let (ms, half_width) = plain("simulated_ms");
             show((ms / 1e3, half_width.map(|ms| ms / 1e3)), 3)
         };
-        writeln!(out, "requests    {} in {seconds} s of simulated time", show(plain("requests"), 0))?;
+        writeln!(
+            out,
+            "requests    {} in {seconds} s of simulated time",
+            show(plain("requests"), 0)
+        )?;
         let (requests, megabytes) = (plain("requests_per_s"), plain("mb_per_s"));
-        writeln!(out, "throughput  {} requests/s, {} MB/s", show(requests, 2), show(megabytes, 3))?;
+        writeln!(
+            out,
+            "throughput  {} requests/s, {} MB/s",
+            show(requests, 2),
+            show(megabytes, 3)
+        )?;
         writeln!(out, "\nresponse time, ms")?;
         for key in ["mean", "deviation", "min"] {
             writeln!(out, "  {key:<12}{}", column(response(key)))?;
@@ -188,13 +221,21 @@ impl Figures {
         let mean = response("mean").0;
         for name in Breakdown::NAMES {
             let part = self.get(Some("breakdown_ms"), name);
-            let share = if mean > 0.0 { part.0 / mean * 100.0 } else { 0.0 };
+            let share = if mean > 0.0 {
+                part.0 / mean * 100.0
+            } else {
+                0.0
+            };
             let title = name.replace('_', " ");
             writeln!(out, "  {title:<12}{}{share:>8.1} %", column(part))?;
         }
         let share = |value: f64| value * 100.0;
         let (buffer, half_width) = plain("buffer_share");
-        writeln!(out, "\nserved from the buffer: {} %", show((share(buffer), half_width.map(share)), 1))
+        writeln!(
+            out,
+            "\nserved from the buffer: {} %",
+            show((share(buffer), half_width.map(share)), 1)
+        )
     }
 }
 

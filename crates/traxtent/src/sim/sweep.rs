@@ -18,27 +18,38 @@ pub(crate) type Point = Vec<(String, String)>;
 impl Setting {
     /// Reads all `--set` options.
     pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Setting>> {
-        let settings: Vec<Setting> = texts.iter().map(|text| Setting::parse(text)).collect::<Result<_>>()?;
+        let settings: Vec<Setting> = texts
+            .iter()
+            .map(|text| Setting::parse(text))
+            .collect::<Result<_>>()?;
         for (index, setting) in settings.iter().enumerate() {
-            if settings[..index].iter().any(|other| other.key == setting.key) {
-                return Err(Failure::input(format!("--set {}: is given twice", setting.key)));
+            if settings[..index]
+                .iter()
+                .any(|other| other.key == setting.key)
+            {
+                return Err(Failure::input(format!(
+                    "--set {}: is given twice",
+                    setting.key
+                )));
             }
         }
-        let count = settings
-            .iter()
-            .try_fold(1usize, |count, setting| count.checked_mul(setting.values.len()));
+        let count = settings.iter().try_fold(1usize, |count, setting| {
+            count.checked_mul(setting.values.len())
+        });
         match count {
             Some(1..=POINTS_MAX) => Ok(settings),
-            _ => Err(Failure::input(format!("--set: more than {POINTS_MAX} combinations"))),
+            _ => Err(Failure::input(format!(
+                "--set: more than {POINTS_MAX} combinations"
+            ))),
         }
     }
 
     /// Reads `KEY=VALUE`, `KEY=a,b,c` or `KEY=a..b:step`.
     fn parse(text: &str) -> Result<Setting> {
         let fail = |why: &str| Failure::input(format!("--set {text}: {why}"));
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| fail("expected KEY=VALUE, such as mechanics.rpm=7200 or workload.size=8,16,32"))?;
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            fail("expected KEY=VALUE, such as mechanics.rpm=7200 or workload.size=8,16,32")
+        })?;
         let mut values = Vec::new();
         for part in split_list(value) {
             match range(part).map_err(|why| fail(&why))? {
@@ -98,13 +109,18 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
         Some((number(from)?, number(to)?, number(step)?, [from, to, step]))
     });
-    let Some((from, to, step, texts)) = parsed else { return Ok(None) };
+    let Some((from, to, step, texts)) = parsed else {
+        return Ok(None);
+    };
     if step <= 0.0 || to < from {
         return Err(format!("{text}: a range goes upward, in steps above 0"));
     }
     // A value is as exact as the ends are written: 0.1..0.3:0.1 has no 0.30000000000000004.
     let decimals = texts.iter().filter_map(|text| text.split_once('.'));
-    let decimals = decimals.map(|(_, digits)| digits.trim().len()).max().unwrap_or(0);
+    let decimals = decimals
+        .map(|(_, digits)| digits.trim().len())
+        .max()
+        .unwrap_or(0);
     let count = ((to - from) / step + 1e-9).floor();
     if count >= POINTS_MAX as f64 {
         return Err(format!("{text}: more than {POINTS_MAX} values"));
@@ -130,7 +146,14 @@ mod tests {
         assert_eq!(values("workload.lbns=0..1000"), ["0..1000"]);
         assert_eq!(values("workload.size=uniform:1..8"), ["uniform:1..8"]);
         assert_eq!(values("a=[1,2],[3]"), ["[1,2]", "[3]"]);
-        for bad in ["a", "a=", "a=1,,2", "a=8..1:1", "a=1..8:0", "a=0..1:0.0000001"] {
+        for bad in [
+            "a",
+            "a=",
+            "a=1,,2",
+            "a=8..1:1",
+            "a=1..8:0",
+            "a=0..1:0.0000001",
+        ] {
             assert!(Setting::parse(bad).is_err(), "{bad}");
         }
     }

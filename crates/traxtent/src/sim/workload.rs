@@ -126,8 +126,7 @@ impl Trace {
                 start
                     .read_to_end(&mut head)
                     .map_err(|error| unreadable(path, &error))?;
-                let format =
-                    detect(&head).map_err(|error| Failure::at(path.display(), error))?;
+                let format = detect(&head).map_err(|error| Failure::at(path.display(), error))?;
                 bytes = Box::new(std::io::Cursor::new(head).chain(bytes));
                 format
             }
@@ -214,7 +213,9 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
         _ => (path.display().to_string(), error.to_string()),
     };
     match error {
-        TraceError::Io { error, .. } if !is_content(error) => Failure::Io(format!("{at}: {message}")),
+        TraceError::Io { error, .. } if !is_content(error) => {
+            Failure::Io(format!("{at}: {message}"))
+        }
         _ => Failure::at(at, message),
     }
 }
@@ -222,7 +223,10 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
 /// Whether the bytes are to blame, rather than the device they are on.
 fn is_content(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput)
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput
+    )
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

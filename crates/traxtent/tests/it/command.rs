@@ -33,7 +33,13 @@ pub(crate) fn traxtent(arguments: &[&str]) -> Answer {
 /// What it prints, where it must succeed.
 pub(crate) fn prints(arguments: &[&str]) -> String {
     let answer = traxtent(arguments);
-    assert_eq!(answer.status, 0, "traxtent {}: {}", arguments.join(" "), answer.err);
+    assert_eq!(
+        answer.status,
+        0,
+        "traxtent {}: {}",
+        arguments.join(" "),
+        answer.err
+    );
     answer.out
 }
 
@@ -46,10 +52,16 @@ pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
 #[test]
 fn explains_itself() {
     for verb in ["demo", "drives", "map", "sim", "validate", "completions"] {
-        assert!(prints(&[verb, "--help"]).contains("Usage: traxtent"), "{verb}");
+        assert!(
+            prints(&[verb, "--help"]).contains("Usage: traxtent"),
+            "{verb}"
+        );
     }
     for shell in ["bash", "zsh", "fish"] {
-        assert!(prints(&["completions", shell]).contains("validate"), "{shell}");
+        assert!(
+            prints(&["completions", shell]).contains("validate"),
+            "{shell}"
+        );
     }
     assert!(prints(&["man"]).contains(".TH traxtent"));
     assert!(prints(&["man", "sim"]).contains("\\-\\-warmup"));
@@ -58,10 +70,19 @@ fn explains_itself() {
 /// Is a usage error status 2, and does it say how to go on?
 #[test]
 fn usage() {
-    for arguments in [&["simulate"][..], &["sim"], &["sim", "atlas10k", "random", "--replay", "open"], &[]] {
+    for arguments in [
+        &["simulate"][..],
+        &["sim"],
+        &["sim", "atlas10k", "random", "--replay", "open"],
+        &[],
+    ] {
         let answer = traxtent(arguments);
         assert_eq!(answer.status, 2, "{arguments:?}");
-        assert!(answer.err.contains("--help"), "{arguments:?}: {}", answer.err);
+        assert!(
+            answer.err.contains("--help"),
+            "{arguments:?}: {}",
+            answer.err
+        );
         assert!(answer.out.is_empty());
     }
 }

@@ -19,5 +19,8 @@ fn writes_a_report() {
     assert!(html.contains("T8b") && html.contains("</html>"));
     let text = prints(&["demo", "--out", out]);
     assert!(text.contains("What to try next"));
-    assert_eq!(fs::read_to_string(report["report"].as_str().unwrap()).unwrap(), html);
+    assert_eq!(
+        fs::read_to_string(report["report"].as_str().unwrap()).unwrap(),
+        html
+    );
 }

@@ -7,7 +7,12 @@ use super::command::{json, prints, traxtent};
 fn list() {
     let list = json(&["drives", "--json"]);
     let names: Vec<&str> = traxtent_core::profile::builtin::names().collect();
-    let listed: Vec<&str> = list.as_array().unwrap().iter().map(|d| d["name"].as_str().unwrap()).collect();
+    let listed: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|d| d["name"].as_str().unwrap())
+        .collect();
     assert_eq!(listed, names);
     for drive in list.as_array().unwrap() {
         let figures = drive["figures"].as_object().unwrap();
@@ -24,16 +29,31 @@ fn show() {
     let text = prints(&["drives", "show", "atlas10k"]);
     let read = traxtent_core::profile::Profile::from_toml(&text).unwrap();
     assert_eq!(Some(read), traxtent_core::profile::builtin("atlas10k"));
-    assert_eq!(json(&["drives", "show", "atlas10k", "--json"])["profile"]["name"], "atlas10k");
+    assert_eq!(
+        json(&["drives", "show", "atlas10k", "--json"])["profile"]["name"],
+        "atlas10k"
+    );
 }
 
 /// Is the nearest name suggested for a mistyped one?
 #[test]
 fn suggests() {
-    for (typed, meant) in [("atlas10k3", "atlas10k"), ("Atlas10K2", "atlas10k2"), ("toshiba_x300", "toshiba-x300")] {
+    for (typed, meant) in [
+        ("atlas10k3", "atlas10k"),
+        ("Atlas10K2", "atlas10k2"),
+        ("toshiba_x300", "toshiba-x300"),
+    ] {
         let answer = traxtent(&["drives", "show", typed]);
         assert_eq!(answer.status, 2);
-        assert!(answer.err.contains(&format!("did you mean {meant}")), "{}", answer.err);
+        assert!(
+            answer.err.contains(&format!("did you mean {meant}")),
+            "{}",
+            answer.err
+        );
     }
-    assert!(traxtent(&["drives", "show", "zzz"]).err.contains("`traxtent drives`"));
+    assert!(
+        traxtent(&["drives", "show", "zzz"])
+            .err
+            .contains("`traxtent drives`")
+    );
 }

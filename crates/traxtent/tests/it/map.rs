@@ -12,15 +12,32 @@ use super::command::{json, prints, traxtent};
 fn csv_equals_disksim() {
     let data = shared_data!("disksim");
     for name in [
-        "atlas10k", "atlas_III", "barracuda", "cheetah4LP", "cheetah9LP", "hp_c2247a_validate",
-        "hp_c2249a", "hp_c3323a_validate", "ibm18es", "maxtor300g",
+        "atlas10k",
+        "atlas_III",
+        "barracuda",
+        "cheetah4LP",
+        "cheetah9LP",
+        "hp_c2247a_validate",
+        "hp_c2249a",
+        "hp_c3323a_validate",
+        "ibm18es",
+        "maxtor300g",
     ] {
-        let folder = if name == "maxtor300g" { data.join(name) } else { data.clone() };
+        let folder = if name == "maxtor300g" {
+            data.join(name)
+        } else {
+            data.clone()
+        };
         let model = format!("disksim:{}", folder.join(format!("{name}.model")).display());
         let packed = fs::File::open(data.join(format!("tracks/{name}.csv.gz"))).unwrap();
         let mut expected = String::new();
-        flate2::read::GzDecoder::new(packed).read_to_string(&mut expected).unwrap();
-        assert!(prints(&["map", &model, "--format", "csv"]) == expected, "{name} differs");
+        flate2::read::GzDecoder::new(packed)
+            .read_to_string(&mut expected)
+            .unwrap();
+        assert!(
+            prints(&["map", &model, "--format", "csv"]) == expected,
+            "{name} differs"
+        );
     }
 }
 
@@ -46,7 +63,11 @@ fn one_lbn() {
     assert_eq!((track("527"), track("528")), (0.into(), 1.into()));
     let answer = traxtent(&["map", "atlas10k2", "--lbn", "99999999999"]);
     assert_eq!(answer.status, 2);
-    assert!(answer.err.contains("atlas10k2 ends at LBN"), "{}", answer.err);
+    assert!(
+        answer.err.contains("atlas10k2 ends at LBN"),
+        "{}",
+        answer.err
+    );
 }
 
 /// Is a track map read back, packed or not, without the columns it lacks?
@@ -54,14 +75,25 @@ fn one_lbn() {
 fn reads_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("map.csv");
-    fs::write(&file, "first_lbn,sectors,cylinder,head\n0,200,0,0\n200,199,0,1\n").unwrap();
+    fs::write(
+        &file,
+        "first_lbn,sectors,cylinder,head\n0,200,0,0\n200,199,0,1\n",
+    )
+    .unwrap();
     let path = file.to_str().unwrap();
-    assert_eq!(prints(&["map", path, "--format", "csv"]), "first_lbn,sectors\n0,200\n200,199\n");
+    assert_eq!(
+        prints(&["map", path, "--format", "csv"]),
+        "first_lbn,sectors\n0,200\n200,199\n"
+    );
     let track = json(&["map", path, "--json", "--lbn", "398"]);
     assert_eq!((&track["track"], track.get("cylinder")), (&1.into(), None));
 
     fs::write(&file, "first_lbn,sectors\n0,200\n201,199\n").unwrap();
     let answer = traxtent(&["map", path]);
     assert_eq!(answer.status, 2);
-    assert!(answer.err.contains("map.csv:3: first_lbn: 201"), "{}", answer.err);
+    assert!(
+        answer.err.contains("map.csv:3: first_lbn: 201"),
+        "{}",
+        answer.err
+    );
 }

@@ -15,8 +15,20 @@ const MIXED: &str = "random,read=66%,size=8,count=3000";
 fn parts_sum() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log.csv");
-    let summary = json(&["sim", "atlas10k", MIXED, "--json", "--log", log.to_str().unwrap()]);
-    let sum: f64 = summary["breakdown_ms"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum();
+    let summary = json(&[
+        "sim",
+        "atlas10k",
+        MIXED,
+        "--json",
+        "--log",
+        log.to_str().unwrap(),
+    ]);
+    let sum: f64 = summary["breakdown_ms"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|v| v.as_f64().unwrap())
+        .sum();
     let mean = summary["response_ms"]["mean"].as_f64().unwrap();
     assert!((sum - mean).abs() < 1e-6, "{sum} {mean}");
 
@@ -32,7 +44,10 @@ fn parts_sum() {
         assert_eq!(fields.len(), names.len());
         let parts: u64 = fields[queue..served].iter().map(|text| ps(text)).sum();
         assert_eq!(parts, ps(fields[response]), "{line}");
-        assert_eq!(ps(fields[column("completed_ms")]) - ps(fields[column("issued_ms")]), parts);
+        assert_eq!(
+            ps(fields[column("completed_ms")]) - ps(fields[column("issued_ms")]),
+            parts
+        );
         rows += 1;
     }
     assert_eq!(rows, 3000);
@@ -45,8 +60,22 @@ fn repeatable() {
     let run = |name: &str, seed: &str| {
         let log = folder.path().join(name);
         let plot = folder.path().join("plot.svg");
-        let arguments = ["sim", "cheetah15k7", MIXED, "--seed", seed, "--log", log.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
-        (prints(&arguments), fs::read(log).unwrap(), fs::read(plot).unwrap())
+        let arguments = [
+            "sim",
+            "cheetah15k7",
+            MIXED,
+            "--seed",
+            seed,
+            "--log",
+            log.to_str().unwrap(),
+            "--plot",
+            plot.to_str().unwrap(),
+        ];
+        (
+            prints(&arguments),
+            fs::read(log).unwrap(),
+            fs::read(plot).unwrap(),
+        )
     };
     assert!(run("a.csv.gz", "7") == run("b.csv.gz", "7"));
     assert!(run("a.csv.gz", "7") != run("b.csv.gz", "8"));
@@ -58,12 +87,20 @@ fn packed_logs() {
     let folder = tempfile::tempdir().unwrap();
     let log = |name: &str| {
         let path = folder.path().join(name);
-        prints(&["sim", "atlas10k", "random,count=9000", "--log", path.to_str().unwrap()]);
+        prints(&[
+            "sim",
+            "atlas10k",
+            "random,count=9000",
+            "--log",
+            path.to_str().unwrap(),
+        ]);
         fs::read(path).unwrap()
     };
     let plain = log("log.csv");
     let mut unpacked = Vec::new();
-    flate2::read::GzDecoder::new(&log("log.csv.gz")[..]).read_to_end(&mut unpacked).unwrap();
+    flate2::read::GzDecoder::new(&log("log.csv.gz")[..])
+        .read_to_end(&mut unpacked)
+        .unwrap();
     assert!(unpacked == plain);
     let packed = log("log.csv.zst");
     assert!(packed.len() < plain.len() / 2);
@@ -86,12 +123,17 @@ fn packed_traces() {
         fs::write(&path, bytes).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let text: String = (0..500).map(|i| format!("{}.5 0 {} 8 {}\n", i * 10, i * 7919 % 1_000_000, i % 2)).collect();
+    let text: String = (0..500)
+        .map(|i| format!("{}.5 0 {} 8 {}\n", i * 10, i * 7919 % 1_000_000, i % 2))
+        .collect();
     let plain = write("trace", text.as_bytes());
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
     let gzip = write("trace.gz", &gzip.finish().unwrap());
-    let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    let zstd = ruzstd::encoding::compress_to_vec(
+        text.as_bytes(),
+        ruzstd::encoding::CompressionLevel::Fastest,
+    );
     let zstd = write("trace.zst", &zstd);
 
     let figures = |path: &str, more: &[&str]| {
@@ -113,7 +155,11 @@ fn packed_traces() {
 fn toml_workload() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.toml");
-    fs::write(&file, "kind = \"random\"\nread = \"66%\"\nsize = 8\ncount = 3000\n").unwrap();
+    fs::write(
+        &file,
+        "kind = \"random\"\nread = \"66%\"\nsize = 8\ncount = 3000\n",
+    )
+    .unwrap();
     let from_file = prints(&["sim", "atlas10k", file.to_str().unwrap()]);
     assert_eq!(from_file, prints(&["sim", "atlas10k", MIXED]));
 }
@@ -121,11 +167,20 @@ fn toml_workload() {
 /// Does a warm-up leave out as many requests as it says, and refuse to leave out all?
 #[test]
 fn warmup() {
-    let requests = |warmup: &str| json(&["sim", "atlas10k", MIXED, "--json", "--warmup", warmup])["requests"].clone();
-    assert_eq!((requests("0"), requests("1000")), (3000.into(), 2000.into()));
+    let requests = |warmup: &str| {
+        json(&["sim", "atlas10k", MIXED, "--json", "--warmup", warmup])["requests"].clone()
+    };
+    assert_eq!(
+        (requests("0"), requests("1000")),
+        (3000.into(), 2000.into())
+    );
     let answer = traxtent(&["sim", "atlas10k", MIXED, "--warmup", "3000"]);
     assert_eq!(answer.status, 2);
-    assert!(answer.err.contains("--warmup 3000 leaves no request"), "{}", answer.err);
+    assert!(
+        answer.err.contains("--warmup 3000 leaves no request"),
+        "{}",
+        answer.err
+    );
 }
 
 /// Are traces of several devices served by several drives, and is one device taken alone?
@@ -133,15 +188,24 @@ fn warmup() {
 fn several_devices() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.trace");
-    let text: String = (0..100).map(|i| format!("{i}0.0 {} {} 8 1\n", i % 2, i * 1000)).collect();
+    let text: String = (0..100)
+        .map(|i| format!("{i}0.0 {} {} 8 1\n", i % 2, i * 1000))
+        .collect();
     fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
     let answer = traxtent(&["sim", "atlas10k", path]);
     assert_eq!(answer.status, 2);
-    assert!(answer.err.contains("device 1") && answer.err.contains("--drive"), "{}", answer.err);
+    assert!(
+        answer.err.contains("device 1") && answer.err.contains("--drive"),
+        "{}",
+        answer.err
+    );
     let two = json(&["sim", "atlas10k", path, "--drive", "ibm18es", "--json"]);
     assert_eq!(two["requests"], 100);
-    assert_eq!(json(&["sim", "atlas10k", path, "--device", "1", "--json"])["requests"], 50);
+    assert_eq!(
+        json(&["sim", "atlas10k", path, "--device", "1", "--json"])["requests"],
+        50
+    );
 }
 
 /// Is the mean response within 3 % of DiskSim's on its own set-ups, over five seeds?
@@ -151,7 +215,10 @@ fn disksim_set_ups() {
     for (name, expected) in [("synthopen", 10.94), ("3disks", 10.94), ("synthclosed", 87.8)] {
         let target = format!("disksim:{}", data.join(format!("{name}.parv")).display());
         let mean = mean_ms(&json(&["sim", &target, "--seeds", "5", "--json"]));
-        assert!((mean / expected - 1.0).abs() < 0.03, "{name}: {mean} ms, DiskSim {expected} ms");
+        assert!(
+            (mean / expected - 1.0).abs() < 0.03,
+            "{name}: {mean} ms, DiskSim {expected} ms"
+        );
     }
     // The mean of this one hangs on how soon its processes have lost their processors: over 41 seeds of
     // its own, DiskSim ranges from 21 to 45 ms with a median of 22.1, so the medians are compared.
@@ -164,7 +231,10 @@ fn disksim_set_ups() {
     let file = |name: &str| data.join(name).display().to_string();
     let target = format!("disksim:{}", file("ascii.parv"));
     let mean = mean_ms(&json(&["sim", &target, &file("ascii.trace"), "--json"]));
-    assert!((mean / 12.44 - 1.0).abs() < 0.03, "ascii: {mean} ms, DiskSim 12.44 ms");
+    assert!(
+        (mean / 12.44 - 1.0).abs() < 0.03,
+        "ascii: {mean} ms, DiskSim 12.44 ms"
+    );
 }
 
 /// Is redundancy refused by name rather than simulated as something else?
@@ -181,7 +251,9 @@ fn redundancy_is_refused() {
 
 fn mean_ms(summary: &serde_json::Value) -> f64 {
     let mean = &summary["response_ms"]["mean"];
-    mean.as_f64().or_else(|| mean["mean"].as_f64()).expect("a mean")
+    mean.as_f64()
+        .or_else(|| mean["mean"].as_f64())
+        .expect("a mean")
 }
 
 /// Is the file that a failed run would have written not there, nor a part of it?
@@ -192,9 +264,22 @@ fn no_partial_files() {
     fs::write(&trace, "1.0 0 0 8 1\n2.0 0 100 8 1\n3.0 0 x 8 1\n").unwrap();
     let in_folder = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for log in ["log.csv", "log.csv.gz", "log.csv.zst"] {
-        let arguments = ["sim", "atlas10k", trace.to_str().unwrap(), "--log", &in_folder(log), "--plot", &in_folder("p.svg")];
+        let arguments = [
+            "sim",
+            "atlas10k",
+            trace.to_str().unwrap(),
+            "--log",
+            &in_folder(log),
+            "--plot",
+            &in_folder("p.svg"),
+        ];
         assert_eq!(traxtent(&arguments).status, 2);
     }
-    let names = |folder: &Path| -> Vec<_> { fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect() };
+    let names = |folder: &Path| -> Vec<_> {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect()
+    };
     assert_eq!(names(folder.path()), ["bad.trace"]);
 }

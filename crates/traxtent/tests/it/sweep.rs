@@ -20,17 +20,36 @@ fn sets_figures() {
 /// Does a sweep have a row for each combination, the last key changing first?
 #[test]
 fn rows() {
-    let sets = ["--set", "queue.scheduler=fcfs,sptf", "--set", "workload.outstanding=1..9:4"];
+    let sets = [
+        "--set",
+        "queue.scheduler=fcfs,sptf",
+        "--set",
+        "workload.outstanding=1..9:4",
+    ];
     let rows = json(&[&["sim", "atlas10k", SMALL, "--json"], &sets[..]].concat());
     let shown: Vec<String> = rows
         .as_array()
         .unwrap()
         .iter()
-        .map(|row| row["set"].as_object().unwrap().values().map(|v| v.as_str().unwrap()).collect::<Vec<_>>().join(" "))
+        .map(|row| {
+            row["set"]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(|v| v.as_str().unwrap())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
         .collect();
-    assert_eq!(shown, ["fcfs 1", "fcfs 5", "fcfs 9", "sptf 1", "sptf 5", "sptf 9"]);
+    assert_eq!(
+        shown,
+        ["fcfs 1", "fcfs 5", "fcfs 9", "sptf 1", "sptf 5", "sptf 9"]
+    );
     let throughput = |row: usize| rows[row]["requests_per_s"].as_f64().unwrap();
-    assert!(throughput(5) > throughput(2), "sptf is faster than fcfs at depth 9");
+    assert!(
+        throughput(5) > throughput(2),
+        "sptf is faster than fcfs at depth 9"
+    );
     let text = prints(&[&["sim", "atlas10k", SMALL], &sets[..]].concat());
     assert_eq!(text.lines().count(), 4 + 6);
 }
@@ -42,7 +61,9 @@ fn seeds() {
         let summary = json(&["sim", "atlas10k", SMALL, "--json", "--seed", seed]);
         summary["response_ms"]["mean"].as_f64().unwrap()
     };
-    let all = json(&["sim", "atlas10k", SMALL, "--json", "--seed", "3", "--seeds", "3"]);
+    let all = json(&[
+        "sim", "atlas10k", SMALL, "--json", "--seed", "3", "--seeds", "3",
+    ]);
     let mean = (one("3") + one("4") + one("5")) / 3.0;
     assert!((all["response_ms"]["mean"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
     assert!(all["response_ms"]["mean"]["half_width"].as_f64().unwrap() > 0.0);
