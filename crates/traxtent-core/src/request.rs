@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::units::{Lbn, Sectors};
+use crate::units::Lbn;
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,12 +62,9 @@ impl Request {
         }
     }
 
-    /// The first LBN behind the request.
-    ///
-    /// # Panics
-    /// In debug builds, if that exceeds 64 bits; readers of traces and generators never make such requests.
+    /// The first LBN behind the request, or the last there is where that exceeds 64 bits.
     pub fn end(&self) -> Lbn {
-        self.lbn + Sectors(u64::from(self.sectors))
+        Lbn(self.lbn.0.saturating_add(u64::from(self.sectors)))
     }
 }
 

@@ -116,9 +116,10 @@ impl Angle {
         self.0 as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// The time the platter takes to turn through this angle, at the given time a revolution.
+    /// The time the platter takes to turn through this angle, to the nearest picosecond; it may
+    /// round up to the whole revolution.
     pub fn at_period(self, revolution: Span) -> Span {
-        Span(((self.0 as u128 * revolution.0 as u128) >> 64) as u64)
+        Span(((self.0 as u128 * revolution.0 as u128 + (1 << 63)) >> 64) as u64)
     }
 }
 

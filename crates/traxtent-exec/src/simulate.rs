@@ -112,6 +112,7 @@ impl Port {
             });
             let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else { break };
             let arrival = self.queue.remove(index);
+            self.schedule.serve(arrival.request.lbn, arrival.request.end());
             let tag = self
                 .drive
                 .submit(now, arrival.request)

@@ -75,7 +75,8 @@ impl Ramp {
             return self.last;
         }
         let whole = self.last.since(self.first).0 as u128;
-        self.first + Span((whole * index as u128 / (self.sectors as u128 - 1)) as u64)
+        // Rounded up, so that as many sectors are `there` at this time.
+        self.first + Span((whole * index as u128).div_ceil(self.sectors as u128 - 1) as u64)
     }
 
     fn there(&self, now: SimTime) -> u32 {
@@ -97,10 +98,9 @@ pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
         ramps.push(Ramp { sectors: leg.piece.sectors, first: leg.end, last: leg.end });
         return;
     }
-    let sector = Span(leg.end.since(leg.first).0 / u64::from(leg.in_order));
     ramps.push(Ramp {
         sectors: leg.in_order,
-        first: (leg.first + sector).min(leg.end),
+        first: (leg.first + leg.sector()).min(leg.end),
         last: leg.end,
     });
     let early = leg.piece.sectors - leg.in_order;
@@ -195,17 +195,20 @@ fn chunks(
     (begin.unwrap_or(from), now)
 }
 
-/// Moves all sectors to the host as the media deliver them.
+/// Moves all sectors to the host as the media deliver them, the first one at `first_there` and the
+/// last one at `media_end`; `connected` as for [`deliver`].
 ///
 /// Returns when the first transfer began and when the last one ended.
 pub(super) fn deliver_any_order(
     manners: &Delivery,
     ramps: &[Ramp],
     from: SimTime,
-    (media_begun, media_end): (SimTime, SimTime),
+    (first_there, media_end): (SimTime, SimTime),
+    connected: bool,
 ) -> (SimTime, SimTime) {
     let total: u64 = ramps.iter().map(|ramp| u64::from(ramp.sectors)).sum();
-    let begin = from.max(media_begun) + manners.connect;
+    let connect = if connected { Span::ZERO } else { manners.connect };
+    let begin = from.max(first_there) + connect;
     (
         begin,
         (begin + Span(manners.per_sector.0 * total)).max(media_end + manners.per_sector),

@@ -291,9 +291,16 @@ impl Cache {
             }
             WritePlace::Blocked => unreachable!("a blocked write is not accepted"),
         };
+        let stop = self.spec.read_ahead.stop_on_write_hit;
         for (i, other) in self.segments.iter_mut().enumerate() {
-            if i != index && other.state == State::Clean && overlaps(other, lbn, end) {
-                other.state = State::Empty;
+            match other.state {
+                _ if i == index => {}
+                State::Clean if overlaps(other, lbn, end) => other.state = State::Empty,
+                State::Reading if stop && overlaps(other, lbn, end) => other.state = State::Empty,
+                State::Reading if stop && (other.end..other.ahead_limit).contains(&lbn) => {
+                    other.state = State::Clean;
+                }
+                _ => {}
             }
         }
         let s = self.touch(index);

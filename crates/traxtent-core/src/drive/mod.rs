@@ -13,6 +13,7 @@ mod breakdown;
 mod bus;
 mod cache;
 mod controller;
+mod physical;
 mod readahead;
 mod schedule;
 mod serve;
@@ -27,7 +28,7 @@ use crate::profile::{Preseek, Profile, ProfileError, Scheduler};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 use bus::{Bus, Ramp};
-use cache::{Cache, ReadPlace, WritePlace};
+use cache::{Cache, ReadPlace, State, WritePlace};
 use controller::Controller;
 use readahead::ReadAheadRun;
 use std::collections::VecDeque;
@@ -130,6 +131,8 @@ struct Accepted {
     /// When its last sector is in the buffer.
     full: SimTime,
     appended: bool,
+    /// Whether the buffer had the rest of its first and of its last physical sector.
+    edges: (bool, bool),
     /// Whether it made the additional disconnection.
     extra: bool,
     /// When the drive began to serve it.
@@ -351,7 +354,12 @@ impl Drive {
             self.cache.drain(segment, end);
         }
         if let Some(run) = then {
+            let ended = self.cache.segment(run.segment).state != State::Reading;
             self.arm = Arm::ReadAhead(run);
+            // A write took its segment or its sectors meanwhile.
+            if ended {
+                self.take_arm(now);
+            }
         }
         if let Some(job) = self.next_job(now) {
             match job.request.op {
@@ -384,9 +392,9 @@ impl Drive {
             let wait = mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot));
             landed.since(now) + wait
         })?;
-        // Requests for the same sectors keep their order, and a write that finds no room in the
-        // buffer lets one go first that is there already.
-        if let Some(older) = (0..index).find(|&i| {
+        // Requests for the same sectors keep their order, also those that others link, and a write
+        // that finds no room in the buffer lets one go first that is there already.
+        while let Some(older) = (0..index).find(|&i| {
             waiting[i].overlaps(&waiting[index])
                 && (waiting[i].is_write() || waiting[index].is_write())
         }) {
@@ -429,8 +437,10 @@ impl Drive {
                 (next, _) = run.advance(geometry, mechanics, ahead.until, at, legs);
             }
             (self.position, self.arm_free) = run.stop(at, ahead.stop_in_sector);
-            self.cache.fill_to(run.segment, next);
-            self.cache.set_reading(run.segment, false);
+            if self.cache.segment(run.segment).state == State::Reading {
+                self.cache.fill_to(run.segment, next);
+                self.cache.set_reading(run.segment, false);
+            }
         }
         self.arm_free.max(now)
     }

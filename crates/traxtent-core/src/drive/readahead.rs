@@ -147,7 +147,11 @@ impl ReadAheadRun {
         } else if in_sector || now < leg.first {
             now
         } else {
-            leg.passed_at(leg.passed(now))
+            match leg.passed(now) {
+                // Just between two sectors.
+                passed if passed > 0 && leg.passed_at(passed - 1) == now => now,
+                passed => leg.passed_at(passed),
+            }
         };
         (Position::from(&leg.piece.track), free)
     }

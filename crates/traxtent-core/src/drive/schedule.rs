@@ -20,7 +20,7 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     policy: Scheduler,
-    /// Where the last request that was picked ended.
+    /// Where the last request that was served ended.
     last: Lbn,
     upward: bool,
 }
@@ -38,19 +38,17 @@ impl Schedule {
     /// Index of the request to serve next; `None` only if there is none. Candidates come in order
     /// of arrival; `positioning` tells how long the head takes to reach one.
     pub fn pick(
-        &mut self,
+        &self,
         now: SimTime,
         waiting: impl ExactSizeIterator<Item = Candidate> + Clone,
         mut positioning: impl FnMut(usize) -> Span,
     ) -> Option<usize> {
         if waiting.len() <= 1 {
-            let only = waiting.last()?;
-            self.turn_towards(only.lbn);
-            self.last = only.end;
-            return Some(0);
+            return waiting.last().map(|_| 0);
         }
         let last = self.last;
-        let indexed = waiting.clone().enumerate();
+        let count = waiting.len();
+        let indexed = waiting.enumerate();
         let ahead = |(i, c): (usize, Candidate)| (c.lbn >= last).then_some((c.lbn, i));
         let behind = |(i, c): (usize, Candidate)| (c.lbn < last).then_some((c.lbn, i));
         let picked = match self.policy {
@@ -78,7 +76,7 @@ impl Schedule {
                 })?
                 .1
             }
-            Scheduler::Sptf => (0..waiting.len()).min_by_key(|&i| (positioning(i), i))?,
+            Scheduler::Sptf => (0..count).min_by_key(|&i| (positioning(i), i))?,
             Scheduler::AgedSptf { weight } => {
                 let mut cost = |(i, c): (usize, Candidate)| {
                     let age = now.saturating_since(c.arrived).0 as f64 * weight;
@@ -90,13 +88,13 @@ impl Schedule {
                     .0
             }
         };
-        let chosen = waiting.clone().nth(picked)?;
-        self.turn_towards(chosen.lbn);
-        self.last = chosen.end;
         Some(picked)
     }
 
-    fn turn_towards(&mut self, lbn: Lbn) {
+    /// Notes that the sectors from `lbn` to before `end` are served, whether they were picked or
+    /// nothing else waited: what is near, and which way is onward, follows from it.
+    pub fn serve(&mut self, lbn: Lbn, end: Lbn) {
         self.upward = lbn >= self.last;
+        self.last = end;
     }
 }

@@ -41,8 +41,7 @@ impl Drive {
         };
         if self.arm_is_free() {
             self.start_read(job, begun, true);
-        } else if self.profile.cache.hits_while_busy && self.hit_at(begun, &job).is_some() {
-            let segment = self.hit_at(begun, &job).expect("just looked up");
+        } else if let Some(segment) = self.hit_while_busy(begun, &job) {
             let from =
                 begun + self.controller.read_hit.get(after_read) + self.controller.data_preparation;
             self.deliver_hit(&job, segment, begun, from);
@@ -51,9 +50,16 @@ impl Drive {
         }
     }
 
-    /// The segment that holds all of a read and is not in use, if there is one.
-    fn hit_at(&self, now: SimTime, job: &Job) -> Option<usize> {
-        if job.request.fua || job.request.op == Op::Verify {
+    /// The segment that holds all of a read and is not in use, if there is one and the drive looks.
+    fn hit_while_busy(&self, now: SimTime, job: &Job) -> Option<usize> {
+        let overtakes = |other: &Job| {
+            other.is_write() && other.accepted.is_none() && other.overlaps(job)
+        };
+        if !self.profile.cache.hits_while_busy
+            || job.request.fua
+            || job.request.op == Op::Verify
+            || self.waiting.iter().any(overtakes)
+        {
             return None;
         }
         match self.cache.find_read(now, job.request.lbn, job.end()) {
@@ -70,6 +76,7 @@ impl Drive {
 
     /// Serves a read now that the arm is its own; `arriving` if it has just come over the bus.
     pub(super) fn start_read(&mut self, job: Job, at: SimTime, arriving: bool) {
+        self.schedule.serve(job.request.lbn, job.end());
         self.observe_read_ahead(at);
         let Request { lbn, op, fua, .. } = job.request;
         if op == Op::Verify || fua {
@@ -186,19 +193,11 @@ impl Drive {
             self.cache.drop_before(segment, job.end());
         }
         let completed = sent + self.controller.read_completion;
+        let before = self.until_served(job, at);
         let breakdown = Breakdown {
-            queue: if self.controller.per_request == Span::ZERO {
-                at.since(job.submitted)
-            } else {
-                Span::ZERO
-            },
-            ..Breakdown::default()
-        };
-        let waited = at.since(job.submitted).saturating_sub(breakdown.queue);
-        let breakdown = Breakdown {
-            overhead: waited + from.since(at) + self.controller.read_completion,
+            overhead: before.overhead + from.since(at) + self.controller.read_completion,
             bus: sent.since(from),
-            ..breakdown
+            ..before
         };
         self.finish(job, completed, breakdown, Served::Buffer);
         (sent, completed)
@@ -260,8 +259,11 @@ impl Drive {
         let sent = if verify {
             media_end
         } else {
-            let begun = legs[0].begun(self.mechanics.revolution());
-            self.deliver(&job, at, arriving, fill.hit, &ramps, (begun, media_end))
+            let first = match buffered {
+                0 => legs[0].first_passed(self.mechanics.revolution()),
+                _ => at,
+            };
+            self.deliver(&job, at, arriving, fill.hit, &ramps, (first, media_end))
         };
         let completed = sent + self.controller.read_completion;
 
@@ -286,7 +288,7 @@ impl Drive {
             }
         });
 
-        let mut breakdown = account(&legs, at, ready, &job);
+        let mut breakdown = account(&legs, at, ready, &job, self.until_served(&job, at));
         breakdown.bus = sent.since(media_end);
         breakdown.overhead += self.controller.read_completion;
         let served = if fill.from > lbn {
@@ -339,7 +341,7 @@ impl Drive {
         let (begin, sent) = if c.in_order {
             deliver(&manners, ramps, from, connected)
         } else {
-            bus::deliver_any_order(&manners, ramps, from, media)
+            bus::deliver_any_order(&manners, ramps, from, media, connected)
         };
         self.bus.reserve(begin, sent);
         sent
@@ -470,22 +472,18 @@ impl Drive {
         self.bus.advance(at);
         let start = self.bus.take(from, length);
         let full = start + length;
+        let edges = self.held_edges(lbn, job.end());
         let segment = self.cache.accept(place, lbn, job.end());
         self.cache.hold(segment, full);
         let in_buffer = !fua
             && self.profile.cache.write_back == WriteBack::Full
             && sectors <= self.profile.cache.segment_sectors;
         if in_buffer {
+            let before = self.until_served(job, at);
             let breakdown = Breakdown {
-                queue: if arriving {
-                    Span::ZERO
-                } else {
-                    at.since(job.submitted)
-                },
-                overhead: from.since(if arriving { job.submitted } else { at })
-                    + self.controller.write_completion,
+                overhead: before.overhead + from.since(at) + self.controller.write_completion,
                 bus: full.since(from),
-                ..Breakdown::default()
+                ..before
             };
             self.finish(
                 job,
@@ -503,6 +501,7 @@ impl Drive {
             },
             full,
             appended: matches!(place, WritePlace::Append(_)),
+            edges,
             extra: extra.is_some(),
             began: at,
             completed: in_buffer,
@@ -511,6 +510,7 @@ impl Drive {
 
     /// Brings a write to the media now that the arm is its own.
     pub(super) fn start_write(&mut self, mut job: Job, at: SimTime) {
+        self.schedule.serve(job.request.lbn, job.end());
         let free = self.take_arm(at);
         if job.accepted.is_none() {
             self.accept(&mut job, at, false);
@@ -526,15 +526,11 @@ impl Drive {
         let (first, last) = self.physical_bounds(lbn, end);
         let position = self.position;
         let (position, from) =
-            self.read_edges(position, ready, (first, last), (lbn, end), &mut legs);
+            self.read_edges(position, ready, (lbn, end), accepted.edges, &mut legs);
         let modify = !legs.is_empty();
         let access = Access {
-            lbn: if modify { first } else { lbn },
-            sectors: if modify {
-                (last.0 - first.0) as u32
-            } else {
-                job.request.sectors
-            },
+            lbn: first,
+            sectors: (last.0 - first.0) as u32,
             write: true,
             zero_latency: self.profile.access.zero_latency_write,
             inflow: inflow.filter(|_| !modify),
@@ -605,71 +601,22 @@ impl Drive {
         if !through {
             // In the buffer as soon as the media have made room: the media's part is hidden.
             let completed = full + c.write_completion;
+            let before = self.until_served(job, accepted.began);
             let breakdown = Breakdown {
-                queue: accepted.began.since(job.submitted),
-                overhead: c.write_completion,
+                overhead: before.overhead + c.write_completion,
                 bus: full.since(accepted.began),
-                ..Breakdown::default()
+                ..before
             };
             self.finish(job, completed, breakdown, Served::Buffer);
             return completed;
         }
         let status = media_end.max(full + disconnect);
         let completed = status + reselect + c.write_completion;
-        let mut breakdown = account(legs, at, ready, job);
+        let mut breakdown = account(legs, at, ready, job, self.until_served(job, at));
         breakdown.bus = status.since(media_end);
         breakdown.overhead += reselect + c.write_completion;
         self.finish(job, completed, breakdown, Served::Media);
         completed
-    }
-
-    /// The bounds of the physical sectors that hold `[lbn, end)`.
-    fn physical_bounds(&self, lbn: Lbn, end: Lbn) -> (Lbn, Lbn) {
-        let ratio = u64::from(self.profile.sector.ratio());
-        if ratio == 1 {
-            return (lbn, end);
-        }
-        let shift = ratio - u64::from(self.profile.sector.lowest_aligned_lbn) % ratio;
-        let first = ((lbn.0 + shift) / ratio * ratio).saturating_sub(shift);
-        let last = (end.0 + shift).div_ceil(ratio) * ratio - shift;
-        (Lbn(first), Lbn(last).min(Lbn(self.geometry.capacity().0)))
-    }
-
-    /// Reads the physical sectors that a write covers in part, unless the buffer has the rest of them.
-    ///
-    /// Returns where and when the head is afterwards; without legs, nothing had to be read.
-    fn read_edges(
-        &self,
-        mut position: Position,
-        mut now: SimTime,
-        (first, last): (Lbn, Lbn),
-        (lbn, end): (Lbn, Lbn),
-        legs: &mut Vec<Leg>,
-    ) -> (Position, SimTime) {
-        let ratio = u64::from(self.profile.sector.ratio());
-        let head = first < lbn && !self.cache.holds(first, lbn);
-        let tail = end < last && !self.cache.holds(end, last);
-        let single = last.0 - first.0 <= ratio;
-        let mut edges = [None, None];
-        if head || (single && tail) {
-            edges[0] = Some(first);
-        }
-        if tail && !single {
-            edges[1] = Some(Lbn(last.0.saturating_sub(ratio).max(first.0)));
-        }
-        for lbn in edges.into_iter().flatten() {
-            let sectors = ratio.min(last.0 - lbn.0) as u32;
-            let access = Access {
-                lbn,
-                sectors,
-                write: false,
-                zero_latency: false,
-                inflow: None,
-                not_before: SimTime::ZERO,
-            };
-            (position, now) = self.sweep(position, now, &access, legs);
-        }
-        (position, now)
     }
 
     pub(super) fn flush_arrives(&mut self, tag: Tag, now: SimTime, request: Request) {
@@ -733,7 +680,7 @@ impl Drive {
         self.flushes = pending;
     }
 
-    fn sweep(
+    pub(super) fn sweep(
         &self,
         position: Position,
         ready: SimTime,
@@ -741,6 +688,13 @@ impl Drive {
         legs: &mut Vec<Leg>,
     ) -> (Position, SimTime) {
         sweep(&self.geometry, &self.mechanics, position, ready, access, legs)
+    }
+
+    /// Where the time from a request's submission went until the drive began to serve it.
+    fn until_served(&self, job: &Job, at: SimTime) -> Breakdown {
+        let waited = at.since(job.submitted);
+        let overhead = waited.min(self.controller.per_request);
+        Breakdown { queue: waited.saturating_sub(overhead), overhead, ..Breakdown::default() }
     }
 
     fn finish(&mut self, job: &Job, completed: SimTime, breakdown: Breakdown, served: Served) {
@@ -776,15 +730,11 @@ fn skip(ramps: &mut Vec<Ramp>, from: usize, mut sectors: u32) {
     }
 }
 
-/// Where the time from a request's submission to the end of its media access went: `at` the arm
-/// became its own, at `ready` the controller let it move.
-fn account(legs: &[Leg], at: SimTime, ready: SimTime, job: &Job) -> Breakdown {
-    let mut b = Breakdown {
-        queue: at.since(job.submitted),
-        ..Breakdown::default()
-    };
+/// Where the time from a request's submission to the end of its media access went: `at` the arm became its
+/// own, as `b` tells, at `ready` the controller let it move.
+fn account(legs: &[Leg], at: SimTime, ready: SimTime, job: &Job, mut b: Breakdown) -> Breakdown {
     let command = ready.min(job.ready).saturating_since(at);
-    b.overhead = command;
+    b.overhead += command;
     b.queue += ready.saturating_since(at).saturating_sub(command);
     // An access that goes on where read-ahead was began before it was asked for.
     let mut now = ready.max(at);

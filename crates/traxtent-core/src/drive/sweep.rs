@@ -29,9 +29,15 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    /// When the first of the sectors to pass began to.
-    pub(super) fn begun(&self, revolution: Span) -> SimTime {
-        if self.in_order == self.piece.sectors { self.first } else { self.end - revolution }
+    /// When the first of the sectors to pass had passed.
+    pub(super) fn first_passed(&self, revolution: Span) -> SimTime {
+        let begun = if self.in_order == self.piece.sectors { self.first } else { self.end - revolution };
+        begun + self.sector()
+    }
+
+    /// The time in which one of the sectors passes.
+    pub(super) fn sector(&self) -> Span {
+        Span(self.end.since(self.first).0 / u64::from(self.in_order))
     }
 
     /// The LBN after the piece.
@@ -39,14 +45,17 @@ impl Leg {
         self.piece.lbn + Sectors(u64::from(self.piece.sectors))
     }
 
-    /// How many of the in-order sectors have passed entirely at `now`.
+    /// How many of the in-order sectors have passed entirely at `now`, as [`Leg::passed_at`] tells.
     pub(super) fn passed(&self, now: SimTime) -> u32 {
         if now >= self.end {
             return self.in_order;
         }
-        let since = now.saturating_since(self.first).0;
+        if now < self.first {
+            return 0;
+        }
+        let since = now.since(self.first).0;
         let whole = self.end.since(self.first).0;
-        ((since as u128 * self.in_order as u128) / whole as u128) as u32
+        (((since as u128 + 1) * self.in_order as u128).div_ceil(whole as u128) - 1) as u32
     }
 
     /// When the in-order sector `index` has passed entirely.

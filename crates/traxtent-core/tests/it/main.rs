@@ -2,6 +2,9 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod disksim_files;
+mod drive;
+mod mechanics;
+mod profile_errors;
 mod profiles;
 mod reference;
 mod shared;

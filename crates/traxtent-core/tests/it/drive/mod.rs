@@ -1,0 +1,8 @@
+//! The drive: exact times of a tiny one, and what must hold for every one.
+
+mod queue;
+mod random;
+mod reads;
+mod refusals;
+pub(crate) mod tiny;
+mod writes;

@@ -1,0 +1,295 @@
+//! How long reads take: positioning, buffer, read-ahead, bus.
+
+use traxtent_core::drive::Served;
+use traxtent_core::profile::{BusHold, Delivery, Profile, ReadAheadUntil, SeekSpec};
+use traxtent_core::request::{Op, Request};
+use traxtent_core::units::Span;
+
+use super::tiny::{assert_completions, fua, read, serve, tiny, tiny_with, write};
+
+fn reading_ahead() -> Profile {
+    tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd)
+}
+
+/// Does a read that the buffer lacks wait for its sectors, read them, and send the last one?
+#[test]
+fn a_miss_takes_rotation_transfer_and_a_sector_of_bus() {
+    assert_completions(&tiny(), &[(0.0, read(20, 10))], &[3.01]);
+    // Surface 1 begins at 1 ms, after the head switch; cylinder 1 at 3 ms, after the seek.
+    assert_completions(&tiny(), &[(0.0, read(100, 10))], &[2.01]);
+    assert_completions(&tiny(), &[(0.0, read(200, 10))], &[4.01]);
+    // Over a track boundary: the skew of 1 ms is waited for.
+    assert_completions(&tiny(), &[(0.0, read(95, 10))], &[11.51]);
+}
+
+/// Does the overhead of a command decide whether a sector is still reached?
+#[test]
+fn overhead_misses_a_sector_or_hides_behind_rotation() {
+    let slow = tiny_with(|p| p.overheads.read_miss_after_write_ms = 0.3);
+    assert_completions(&slow, &[(0.0, read(20, 10))], &[3.01]);
+    assert_completions(&slow, &[(0.0, read(3, 1))], &[0.41]);
+    let slower = tiny_with(|p| p.overheads.read_miss_after_write_ms = 0.300_000_001);
+    assert_completions(&slower, &[(0.0, read(3, 1))], &[10.41]);
+}
+
+/// Does the breakdown name each part of a read by its cause?
+#[test]
+fn the_parts_of_a_read_have_their_names() {
+    let p = tiny_with(|p| {
+        p.overheads.per_request_ms = 0.05;
+        p.overheads.read_miss_after_write_ms = 0.15;
+        p.overheads.read_completion_ms = 0.25;
+    });
+    let b = serve(&p, &[(0.0, read(200, 10))])[0].breakdown;
+    let parts = [0.0, 0.45, 1.0, 0.0, 0.0, 1.8, 1.0, 0.01].map(Span::from_ms);
+    assert_eq!(b.parts(), parts, "{b:?}");
+}
+
+/// Is the wait of a request for those before it counted as waiting, whatever serves it?
+#[test]
+fn waiting_for_others_counts_as_queue() {
+    let p = tiny_with(|p| p.overheads.per_request_ms = 0.05);
+    // The second waits for a request of 3.01 ms, then finds everything in the buffer.
+    let done = serve(&p, &[(0.0, read(20, 10)), (1.0, read(22, 5))]);
+    assert_eq!(done[0].breakdown.queue, Span::ZERO);
+    assert_eq!(done[1].served, Served::Buffer);
+    assert_eq!(done[1].breakdown.queue, Span::from_ms(2.01 - 0.05));
+    assert_eq!(done[1].breakdown.overhead, Span::from_ms(0.05));
+}
+
+/// Is a read of what the buffer holds served at the speed of the bus?
+#[test]
+fn a_whole_hit_takes_the_bus_alone() {
+    let p = tiny_with(|p| p.overheads.read_hit_after_read_ms = 0.2);
+    let requests = [(0.0, read(20, 10)), (5.0, read(22, 5))];
+    assert_completions(&p, &requests, &[3.01, 5.25]);
+    assert_eq!(serve(&p, &requests)[1].served, Served::Buffer);
+    // Not without a cache, nor for a read that must come from the media, nor for a verify.
+    let off = tiny_with(|p| p.cache.enabled = false);
+    assert_completions(&off, &requests, &[3.01, 12.71]);
+    assert_completions(
+        &p,
+        &[(0.0, read(20, 10)), (5.0, fua(read(22, 5)))],
+        &[3.01, 12.71],
+    );
+    let verify = Request {
+        op: Op::Verify,
+        ..read(22, 5)
+    };
+    assert_completions(&p, &[(0.0, read(20, 10)), (5.0, verify)], &[3.01, 12.7]);
+}
+
+/// Does a read that finds its beginning in the buffer wait for the rest alone?
+#[test]
+fn a_partial_hit_reads_the_rest() {
+    let requests = [(0.0, read(20, 10)), (5.0, read(25, 10))];
+    assert_completions(&tiny(), &requests, &[3.01, 13.51]);
+    assert_eq!(serve(&tiny(), &requests)[1].served, Served::Both);
+}
+
+/// Does a sequential read go on where read-ahead is, at media speed and without losing a sector?
+#[test]
+fn a_sequential_read_is_served_by_read_ahead() {
+    let requests = [
+        (0.0, read(20, 10)),
+        (3.55, read(30, 10)),
+        (5.0, read(40, 5)),
+    ];
+    assert_completions(&reading_ahead(), &requests, &[3.01, 4.01, 5.05]);
+    let served: Vec<Served> = serve(&reading_ahead(), &requests)
+        .iter()
+        .map(|c| c.served)
+        .collect();
+    assert_eq!(served, [Served::Media, Served::Both, Served::Buffer]);
+}
+
+/// How far does each kind of read-ahead go? A read of sectors beyond it is no hit.
+#[test]
+fn read_ahead_goes_as_far_as_it_says() {
+    let last_hit = |until| {
+        let p = tiny_with(|p| {
+            p.cache.read_ahead.until = until;
+            p.cache.segment_sectors = 240;
+        });
+        // Sectors 50 to 59, then half a second for read-ahead.
+        let hit = |lbn| {
+            let probe = [(0.0, read(50, 10)), (500.0, read(lbn, 1))];
+            serve(&p, &probe)[1].served == Served::Buffer
+        };
+        (50..400).take_while(|&lbn| hit(lbn)).last()
+    };
+    assert_eq!(last_hit(ReadAheadUntil::None), Some(59));
+    assert_eq!(last_hit(ReadAheadUntil::TrackEnd), Some(99));
+    assert_eq!(last_hit(ReadAheadUntil::CylinderEnd), Some(199));
+    assert_eq!(last_hit(ReadAheadUntil::AdaptiveTrackEnd), Some(99));
+    // A segment's worth beyond the request; the oldest sectors make room, so look at the last.
+    let p = tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);
+    for (lbn, served) in [
+        (123, Served::Buffer),
+        (124, Served::Media),
+        (60, Served::Buffer),
+        (59, Served::Media),
+    ] {
+        assert_eq!(
+            serve(&p, &[(0.0, read(50, 10)), (500.0, read(lbn, 1))])[1].served,
+            served,
+            "{lbn}"
+        );
+    }
+}
+
+/// Does a request that comes amid read-ahead let the head finish its sector, and only where the
+/// drive cannot leave it?
+#[test]
+fn read_ahead_stops_at_the_end_of_a_sector_or_at_once() {
+    // At 3.25 ms sector 32 passes. A seek of 1.02 ms from there just reaches slot 13 at 4.3 ms; from
+    // the sector's end it does not.
+    let change = |p: &mut Profile, in_sector: bool| {
+        p.mechanics.as_mut().unwrap().seek = SeekSpec::Constant { ms: 1.02 };
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.read_ahead.stop_in_sector = in_sector;
+    };
+    let requests = [(0.0, read(20, 10)), (3.25, read(213, 1))];
+    assert_completions(&tiny_with(|p| change(p, true)), &requests, &[3.01, 4.41]);
+    assert_completions(&tiny_with(|p| change(p, false)), &requests, &[3.01, 14.41]);
+}
+
+/// Does a request that comes while read-ahead changes tracks let the change end, and one that
+/// comes in a rotational wait leave at once?
+#[test]
+fn read_ahead_stops_after_a_move_and_in_a_wait() {
+    // Track 0 ends at 10.0, the head is on surface 1 at 10.5, whose first sector comes at 11.0.
+    let requests = |ms, lbn| [(0.0, read(90, 5)), (ms, read(lbn, 1))];
+    assert_completions(&reading_ahead(), &requests(10.2, 10), &[9.51, 11.11]);
+    assert_completions(&reading_ahead(), &requests(10.2, 9), &[9.51, 21.01]);
+    assert_completions(&reading_ahead(), &requests(10.7, 12), &[9.51, 11.31]);
+}
+
+/// Does the least read-ahead go on although another request waits?
+#[test]
+fn the_least_read_ahead_is_not_interrupted() {
+    let p = tiny_with(|p| {
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.read_ahead.min_sectors = 20;
+    });
+    // Until 5.0 ms, then a seek of 1 ms; slot 29 of cylinder 1 passes at 5.9, slot 30 at 6.0.
+    assert_completions(
+        &p,
+        &[(0.0, read(20, 10)), (3.1, read(230, 1))],
+        &[3.01, 6.11],
+    );
+    assert_completions(
+        &p,
+        &[(0.0, read(20, 10)), (3.1, read(229, 1))],
+        &[3.01, 16.01],
+    );
+}
+
+/// Does a write into what is being read ahead keep it from serving stale sectors?
+#[test]
+fn a_write_ends_the_read_ahead_it_hits() {
+    let p = tiny_with(|p| {
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.writes_while_busy = true;
+        p.cache.read_hits_on_written = false;
+    });
+    // The write comes while the read is acknowledged and read-ahead is to follow.
+    let requests = [
+        (0.0, read(20, 10)),
+        (0.5, write(22, 4)),
+        (200.0, read(22, 4)),
+    ];
+    let done = serve(&p, &requests);
+    assert_eq!(done[2].served, Served::Media, "{done:?}");
+}
+
+/// Does a write that takes over the segment of a read whose read-ahead is still to come keep it
+/// for its own sectors?
+#[test]
+fn a_write_that_takes_a_segment_has_it_alone() {
+    let p = tiny_with(|p| {
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.segments = 1;
+        p.cache.write_segments = 1;
+        p.cache.writes_while_busy = true;
+        p.overheads.read_completion_ms = 2.0;
+    });
+    // Sent at 3.01, acknowledged at 5.01 ms; read-ahead goes on from 3.0, and the write comes at 4.0.
+    let requests = |lbn| {
+        [
+            (0.0, read(20, 10)),
+            (4.0, write(10, 4)),
+            (200.0, read(lbn, 2)),
+        ]
+    };
+    assert_eq!(serve(&p, &requests(40))[2].served, Served::Media);
+    assert_eq!(serve(&p, &requests(11))[2].served, Served::Buffer);
+}
+
+/// When do the sectors of a zero-latency read reach the host, in each manner of delivery?
+#[test]
+fn delivery_decides_when_a_zero_latency_read_ends() {
+    let p = |delivery| {
+        tiny_with(|p| {
+            p.access.zero_latency_read = true;
+            p.bus.delivery = delivery;
+        })
+    };
+    // The head lands inside sector 25, reads on from 26 at 2.6 ms for a revolution, until 12.6 ms.
+    let track = [(2.55, read(0, 100))];
+    // Sectors 0 to 25 cross as they pass, the other 74 when 25 has.
+    assert_completions(&p(Delivery::InOrder), &track, &[13.35]);
+    assert_completions(&p(Delivery::InOrderWhenComplete), &track, &[13.6]);
+    assert_completions(&p(Delivery::OutOfOrder), &track, &[12.61]);
+    // Of what passes in order nothing is held back.
+    let half = [(2.55, read(50, 20))];
+    for delivery in [
+        Delivery::InOrder,
+        Delivery::InOrderWhenComplete,
+        Delivery::OutOfOrder,
+    ] {
+        assert_completions(&p(delivery), &half, &[7.01]);
+    }
+}
+
+/// Can no sector cross the bus before it has been read, even out of order over a slow bus?
+#[test]
+fn nothing_is_delivered_before_it_is_read() {
+    let p = tiny_with(|p| {
+        p.bus.delivery = Delivery::OutOfOrder;
+        p.bus.read_sector_ms = 0.2;
+    });
+    assert_completions(&p, &[(0.0, read(20, 10))], &[4.1]);
+}
+
+/// When does a drive that leaves the bus come back, and what does keeping the bus save?
+#[test]
+fn the_bus_is_kept_or_taken_again() {
+    let p = |change: fn(&mut Profile)| {
+        tiny_with(|p| {
+            p.overheads.first_reselect_ms = 0.05;
+            p.overheads.read_disconnect_after_write_ms = 0.02;
+            change(p);
+        })
+    };
+    let request = [(0.0, read(20, 10))];
+    // Taken anew for each sector.
+    assert_completions(&p(|_| ()), &request, &[3.06]);
+    // Kept from the first sector on, or from the command on.
+    let during_read = BusHold {
+        during_read: true,
+        ..BusHold::default()
+    };
+    let always = BusHold {
+        always: true,
+        ..BusHold::default()
+    };
+    let held = p(|p| p.bus.hold.during_read = true);
+    assert_eq!(held.bus.hold, during_read);
+    assert_completions(&held, &request, &[3.01]);
+    let held = p(|p| p.bus.hold.always = true);
+    assert_eq!(held.bus.hold, always);
+    assert_completions(&held, &request, &[3.01]);
+    // Taken when five sectors are there (2.55), again for one more at 2.6, then for the last four.
+    assert_completions(&p(|p| p.cache.read_watermark = 0.5), &request, &[3.09]);
+}

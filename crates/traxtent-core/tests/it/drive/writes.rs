@@ -1,0 +1,178 @@
+//! How long writes take: through, into the buffer, appended, in physical sectors; and flushes.
+
+use traxtent_core::drive::Served;
+use traxtent_core::profile::{Profile, WriteBack};
+use traxtent_core::request::Request;
+
+use super::tiny::{assert_completions, fua, read, serve, tiny, tiny_with, write};
+
+fn write_back(change: impl FnOnce(&mut Profile)) -> Profile {
+    tiny_with(|p| {
+        p.cache.write_back = WriteBack::Full;
+        p.cache.writes_while_busy = true;
+        p.cache.write_segments = 3;
+        change(p);
+    })
+}
+
+/// Is a write complete when it is on the media, or when it is in the buffer, as the drive and FUA say?
+#[test]
+fn writes_complete_on_the_media_or_in_the_buffer() {
+    let request = write(20, 10);
+    assert_completions(&tiny(), &[(0.0, request)], &[3.0]);
+    assert_completions(&write_back(|_| ()), &[(0.0, request)], &[0.1]);
+    assert_completions(&write_back(|_| ()), &[(0.0, fua(request))], &[3.0]);
+    assert_eq!(
+        serve(&write_back(|_| ()), &[(0.0, request)])[0].served,
+        Served::Buffer
+    );
+    assert_eq!(
+        serve(&write_back(|_| ()), &[(0.0, fua(request))])[0].served,
+        Served::Media
+    );
+}
+
+/// Do the media wait for data that are late?
+#[test]
+fn data_must_be_there_when_their_sector_passes() {
+    // Sector 0 passes at 0.0, before the first sector is in the buffer.
+    assert_completions(&tiny(), &[(0.0, write(0, 10))], &[11.0]);
+    // Over a bus of half the media's speed the last of ten sectors is there at 2.0 ms, which is in
+    // time if the first passes at 1.1, not at 1.0.
+    let slow = tiny_with(|p| p.bus.write_sector_ms = 0.2);
+    assert_completions(&slow, &[(0.0, write(11, 10))], &[2.1]);
+    assert_completions(&slow, &[(0.0, write(10, 10))], &[12.0]);
+}
+
+/// Does a write settle, and is a seek to write shorter where settling is negative?
+#[test]
+fn settling_lengthens_or_shortens_the_way_to_a_write() {
+    // Slot 0 of cylinder 1 passes at 3.0 ms.
+    let settle = |ms| tiny_with(|p| p.mechanics.as_mut().unwrap().write_settle_ms = ms);
+    assert_completions(&settle(2.0), &[(0.0, write(200, 10))], &[4.0]);
+    assert_completions(&settle(2.01), &[(0.0, write(200, 10))], &[14.0]);
+    assert_completions(&settle(2.01), &[(0.0, read(200, 10))], &[4.01]);
+    // Nothing settles where nothing moves. Cylinder 2 (6.0 ms) to cylinder 0: 1.5 ms, or 1.3.
+    assert_completions(&settle(9.0), &[(0.0, write(20, 10))], &[3.0]);
+    let there_and_back = [(0.0, read(400, 10)), (7.1, write(84, 1))];
+    assert_completions(&settle(-0.2), &there_and_back, &[7.01, 8.5]);
+    assert_completions(&settle(0.0), &there_and_back, &[7.01, 18.5]);
+}
+
+/// Does a flush wait for every older write to reach the media, and for no younger one?
+#[test]
+fn a_flush_waits_for_older_writes_alone() {
+    let requests = [
+        (0.0, write(20, 10)),
+        (0.15, write(50, 10)),
+        (0.3, Request::flush()),
+        (0.4, write(310, 10)),
+    ];
+    // On the media at 3.0, 6.0 and, on cylinder 1, 15.5 ms: 4.0 + 1.0 + 10 sectors.
+    assert_completions(&write_back(|_| ()), &requests, &[0.1, 0.25, 6.0, 0.5]);
+    let idle = [
+        (0.0, Request::flush()),
+        (0.1, write(20, 10)),
+        (20.0, Request::flush()),
+    ];
+    assert_completions(&write_back(|_| ()), &idle, &[0.0, 0.2, 20.0]);
+    // Through the buffer too: the write waiting behind a read is older than the flush.
+    let through = [
+        (0.0, read(20, 10)),
+        (0.1, write(50, 10)),
+        (0.2, Request::flush()),
+    ];
+    assert_completions(&tiny(), &through, &[3.01, 6.0, 6.0]);
+}
+
+/// Do sequential writes that join a dirty segment reach the media without a gap?
+#[test]
+fn appended_writes_lose_no_revolution() {
+    let requests = [
+        (0.0, write(20, 10)),
+        (0.2, write(30, 10)),
+        (0.4, write(40, 10)),
+        (0.6, Request::flush()),
+    ];
+    let p = |combine: bool| {
+        write_back(|p| {
+            p.cache.combine_writes = combine;
+            p.overheads.minimum_write_seek_ms = 0.5;
+        })
+    };
+    assert_completions(&p(true), &requests, &[0.1, 0.3, 0.5, 5.0]);
+    // Each write that does not join one under way makes its seek of 0.5 ms and comes too late.
+    assert_completions(&p(false), &requests, &[0.1, 0.3, 0.5, 25.0]);
+}
+
+/// Does a write wait while as many segments are dirty as may be?
+#[test]
+fn a_write_waits_for_a_segment_to_be_clean() {
+    let requests = [(0.0, write(20, 10)), (0.2, write(310, 10))];
+    assert_completions(
+        &write_back(|p| p.cache.write_segments = 2),
+        &requests,
+        &[0.1, 0.3],
+    );
+    // The first is on the media at 3.0 ms.
+    assert_completions(
+        &write_back(|p| p.cache.write_segments = 1),
+        &requests,
+        &[0.1, 3.1],
+    );
+}
+
+/// Is what was written found in the buffer, where the drive keeps it for that?
+#[test]
+fn reads_hit_what_was_written() {
+    let requests = [(0.0, write(20, 10)), (5.0, read(22, 4))];
+    assert_completions(&tiny(), &requests, &[3.0, 5.04]);
+    assert_completions(
+        &tiny_with(|p| p.cache.read_hits_on_written = false),
+        &requests,
+        &[3.0, 12.61],
+    );
+}
+
+fn emulating(lowest_aligned_lbn: u32) -> Profile {
+    tiny_with(|p| {
+        p.sector.physical_bytes = 4096;
+        p.sector.lowest_aligned_lbn = lowest_aligned_lbn;
+    })
+}
+
+/// Does a write of parts of physical sectors read them first, a revolution before it writes, and
+/// an aligned one not? (Claim A1's mechanism.)
+#[test]
+fn an_unaligned_write_costs_a_revolution() {
+    let p = emulating(0);
+    assert_completions(&p, &[(0.0, write(24, 8))], &[3.2]);
+    assert_completions(&p, &[(0.0, write(20, 8))], &[13.2]);
+    assert_completions(&p, &[(0.0, write(24, 4))], &[13.2]);
+    // Only the first and the last physical sector are read: 1.6 to 2.4, 4.8 to 5.6 ms.
+    assert_completions(&p, &[(0.0, write(20, 32))], &[15.6]);
+    // Native drives know no such thing.
+    assert_completions(&tiny(), &[(0.0, write(20, 8))], &[2.8]);
+}
+
+/// Is nothing read first where the buffer has the rest of the physical sectors, and are they
+/// written whole?
+#[test]
+fn the_buffer_spares_the_reading() {
+    assert_completions(
+        &emulating(0),
+        &[(0.0, read(16, 16)), (5.0, write(20, 8))],
+        &[3.21, 13.2],
+    );
+}
+
+/// Does the lowest aligned LBN shift what is aligned? (Claim A6.)
+#[test]
+fn the_lowest_aligned_lbn_shifts_alignment() {
+    let p = emulating(7);
+    assert_completions(&p, &[(0.0, write(23, 8))], &[3.1]);
+    assert_completions(&p, &[(0.0, write(24, 8))], &[13.9]);
+    // The first physical sector has seven LBNs, the last one is cut short by the drive's end.
+    assert_completions(&p, &[(9.0, write(0, 7))], &[10.7]);
+    assert_completions(&p, &[(9.0, write(1, 6))], &[20.7]);
+}

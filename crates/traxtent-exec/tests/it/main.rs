@@ -1,0 +1,4 @@
+//! Tests of the executors.
+
+mod host;
+mod validate;
