@@ -13,5 +13,6 @@ pub mod mechanics;
 pub mod profile;
 pub mod request;
 pub mod stats;
+pub mod trackmap;
 pub mod units;
 pub mod workload;

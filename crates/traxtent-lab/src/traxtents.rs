@@ -26,6 +26,9 @@ const POINTS_3: Within = Absolute(0.03);
 const PERCENT_3: Within = Relative(0.03);
 const PERCENT_5: Within = Relative(0.05);
 
+const WRITES: &str = "the profile has the predecessor's settling and overhead of writes; the paper's writes take some \
+    1 ms longer than seek, rotation, transfer and these, and it does not say why";
+
 /// Every experiment on single drives, in the order of the claims.
 pub const EXPERIMENTS: [Experiment; 8] = [
     Experiment {
@@ -78,10 +81,10 @@ pub const EXPERIMENTS: [Experiment; 8] = [
     Experiment {
         title: "head time of track-sized writes",
         claims: &[
-            Claim::new("T13a", "writes: onereq, aligned", 10.0, Ms, PERCENT_5),
-            Claim::new("T13b", "writes: onereq, unaligned", 13.9, Ms, PERCENT_5),
-            Claim::new("T13c", "writes: tworeq, aligned", 10.2, Ms, PERCENT_5),
-            Claim::new("T13d", "writes: tworeq, unaligned", 13.8, Ms, PERCENT_5),
+            Claim::new("T13a", "writes: onereq, aligned", 10.0, Ms, PERCENT_5).if_missed(WRITES),
+            Claim::new("T13b", "writes: onereq, unaligned", 13.9, Ms, PERCENT_5).if_missed(WRITES),
+            Claim::new("T13c", "writes: tworeq, aligned", 10.2, Ms, PERCENT_5).if_missed(WRITES),
+            Claim::new("T13d", "writes: tworeq, unaligned", 13.8, Ms, PERCENT_5).if_missed(WRITES),
         ],
         measure: writes,
     },
@@ -177,20 +180,22 @@ fn writes(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// The share of the bus transfer of aligned track-sized reads that the media transfer hides.
+/// The share of the bus transfer of aligned track-sized reads that the media transfer hides: with the drive's own
+/// delivery, which is in order, and with delivery out of order.
 fn overlap(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let sector_ms = bench.profile.bus.read_sector_ms;
-    let whole = f64::from(bench.track_sectors()) * sector_ms;
-    let mut values = Vec::new();
-    for delivery in ["in-order", "out-of-order"] {
-        let measured = read(&bench.with("bus.delivery", delivery)?, true, OneReq)?;
-        values.push(1.0 - measured.part_ms("bus") / whole);
-    }
-    Ok(values)
+    let whole = f64::from(bench.track_sectors()) * bench.profile.bus.read_sector_ms;
+    let out_of_order = bench.with("bus.delivery", "out-of-order")?;
+    let hidden = |bench: &Bench| -> Result<f64, LabError> {
+        Ok(1.0 - read(bench, true, OneReq)?.part_ms("bus") / whole)
+    };
+    Ok(vec![hidden(bench)?, hidden(&out_of_order)?])
 }
 
+/// With the buffer off: the paper ascribes the deviation to seeks alone, so none of its requests was a hit.
 fn deviations(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let bench = bench.with("bus.read_sector_ms", "0")?;
+    let bench = bench
+        .with("bus.read_sector_ms", "0")?
+        .with("cache.enabled", "false")?;
     let mut values = Vec::new();
     for aligned in [true, false] {
         for sectors in [1, bench.track_sectors()] {

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use traxtent_core::profile::Profile;
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
 use traxtent_lab::{Bench, Finding, LabError, Unit, Verdict};
@@ -142,10 +143,7 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
         points,
     };
     Ok(EfficiencyPanel {
-        title: match bench.profile.year {
-            Some(year) => format!("{} ({year})", bench.profile.model),
-            None => bench.profile.model.clone(),
-        },
+        title: title(&bench.profile),
         curves: vec![
             curve("aligned to tracks", points(true)?),
             curve("unaligned", points(false)?),
@@ -154,6 +152,15 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
         marks: Vec::new(),
         track_kb: bench.kb(track),
     })
+}
+
+/// The model without its further particulars, and its year.
+fn title(profile: &Profile) -> String {
+    let model = profile.model.split(", ").next().unwrap_or_default();
+    match profile.year {
+        Some(year) => format!("{model} ({year})"),
+        None => model.to_owned(),
+    }
 }
 
 /// Everything that is shown.
@@ -231,15 +238,21 @@ impl Report {
         table
     }
 
-    /// Why claims are missed, a line each.
+    /// Why claims are missed, a line a reason.
     fn reasons(&self) -> Vec<String> {
-        let missed = self.findings.iter().filter(|f| f.verdict() == Verdict::Missed);
-        missed
-            .map(|finding| match finding.claim.if_missed {
-                "" => format!("{} is missed; the reason is not known", finding.claim.id),
-                reason => format!("{} is missed: {reason}", finding.claim.id),
-            })
-            .collect()
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for finding in self.findings.iter().filter(|f| f.verdict() == Verdict::Missed) {
+            let reason = match finding.claim.if_missed {
+                "" => "the reason is not known",
+                known => known,
+            };
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, ids)) => ids.push(finding.claim.id),
+                None => reasons.push((reason, vec![finding.claim.id])),
+            }
+        }
+        let line = |(reason, ids): (&str, Vec<&str>)| format!("Missed {}: {reason}.", ids.join(", "));
+        reasons.into_iter().map(line).collect()
     }
 
     fn print(&self, files: &Files) -> Result<()> {

@@ -153,12 +153,13 @@ impl EfficiencyPanel {
             signs.push(Sign::Mark("published"));
         }
         sheet.legend(50.0, 70.0, &signs)?;
-        let until = self
-            .curves
-            .iter()
-            .filter_map(|curve| curve.points.last())
-            .fold(0.0_f64, |most, point| most.max(point.0));
-        let title = format!("request size, KB (a track has {})", plain(&self.track_kb));
+        // Axis labels are round numbers of the unit shown.
+        let (unit, kb) = if self.track_kb < 1024.0 { ("KB", 1.0) } else { ("MB", 1024.0) };
+        let shown = |(size, efficiency): (f64, f64)| (size / kb, efficiency);
+        let ends = self.curves.iter().filter_map(|curve| curve.points.last());
+        let until = ends.fold(0.0_f64, |most, &end| most.max(shown(end).0));
+        let track = format!("{:.2}", self.track_kb / kb);
+        let title = format!("request size, {unit} (a track has {})", track.trim_end_matches(".00"));
         let size = Axis {
             title: &title,
             range: 0.0..until,
@@ -167,10 +168,11 @@ impl EfficiencyPanel {
         };
         let mut plane = sheet.axes(70.0, &size, &share_axis("efficiency"))?;
         for (index, curve) in self.curves.iter().enumerate() {
-            sheet.curve(&mut plane, index, &curve.points)?;
+            let points: Vec<_> = curve.points.iter().copied().map(shown).collect();
+            sheet.curve(&mut plane, index, &points)?;
         }
         for mark in &self.marks {
-            sheet.mark(&plane, mark.curve, mark.at)?;
+            sheet.mark(&plane, mark.curve, shown(mark.at))?;
         }
         Ok(())
     }

@@ -184,10 +184,10 @@ fn workload(args: &Args, machine: &Machine) -> Result<Workload> {
         ("--speed", args.speed.is_some()),
         ("--drive", !args.more.is_empty()),
     ];
-    if !matches!(workload, Workload::Trace(_)) {
-        if let Some((option, _)) = only_for_traces.iter().find(|(_, given)| *given) {
-            return Err(Failure::input(format!("{option} is for traces")));
-        }
+    if !matches!(workload, Workload::Trace(_))
+        && let Some((option, _)) = only_for_traces.iter().find(|(_, given)| *given)
+    {
+        return Err(Failure::input(format!("{option} is for traces")));
     }
     Ok(workload)
 }

@@ -1,0 +1,82 @@
+//! Calling the command, and what holds for all of it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a call comes to.
+pub(crate) struct Answer {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Calls `traxtent` in a folder.
+pub(crate) fn traxtent_in(folder: &Path, arguments: &[&str]) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command runs");
+    Answer {
+        status: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).expect("what it prints is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("what it prints is UTF-8"),
+    }
+}
+
+/// Calls `traxtent`.
+pub(crate) fn traxtent(arguments: &[&str]) -> Answer {
+    traxtent_in(Path::new("."), arguments)
+}
+
+/// What it prints, where it must succeed.
+pub(crate) fn prints(arguments: &[&str]) -> String {
+    let answer = traxtent(arguments);
+    assert_eq!(answer.status, 0, "traxtent {}: {}", arguments.join(" "), answer.err);
+    answer.out
+}
+
+/// The JSON it prints, where it must succeed.
+pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&prints(arguments)).expect("what it prints is JSON")
+}
+
+/// Does every verb explain itself, and do completions and manual pages come out?
+#[test]
+fn explains_itself() {
+    for verb in ["demo", "drives", "map", "sim", "validate", "completions"] {
+        assert!(prints(&[verb, "--help"]).contains("Usage: traxtent"), "{verb}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(prints(&["completions", shell]).contains("validate"), "{shell}");
+    }
+    assert!(prints(&["man"]).contains(".TH traxtent"));
+    assert!(prints(&["man", "sim"]).contains("\\-\\-warmup"));
+}
+
+/// Is a usage error status 2, and does it say how to go on?
+#[test]
+fn usage() {
+    for arguments in [&["simulate"][..], &["sim"], &["sim", "atlas10k", "random", "--replay", "open"], &[]] {
+        let answer = traxtent(arguments);
+        assert_eq!(answer.status, 2, "{arguments:?}");
+        assert!(answer.err.contains("--help"), "{arguments:?}: {}", answer.err);
+        assert!(answer.out.is_empty());
+    }
+}
+
+/// Is a reader that goes away no error?
+#[test]
+fn closed_pipe() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(["map", "atlas10k"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the command ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty());
+}

@@ -1,0 +1,23 @@
+//! `traxtent demo`.
+
+use std::fs;
+
+use super::command::{json, prints};
+
+/// Does the demo write what it says, judge every claim, and say the same twice?
+#[test]
+fn writes_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let report = json(&["demo", "--json", "--out", out]);
+    let claims = report["claims"].as_array().unwrap();
+    for id in ["T2", "T8a", "T8b", "T9a", "T11a", "T12a", "T13a", "T15a"] {
+        assert!(claims.iter().any(|claim| claim["claim"] == id), "{id}");
+    }
+    let html = fs::read_to_string(report["report"].as_str().unwrap()).unwrap();
+    assert!(html.contains("T8b") && html.contains("</html>"));
+    let text = prints(&["demo", "--out", out]);
+    assert!(text.contains("What to try next"));
+    assert_eq!(fs::read_to_string(report["report"].as_str().unwrap()).unwrap(), html);
+}

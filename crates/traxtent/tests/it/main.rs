@@ -1,0 +1,11 @@
+//! Tests of the command as a user calls it.
+
+mod bad_input;
+mod command;
+mod demo;
+mod drives;
+mod map;
+mod plot;
+mod sim;
+mod sweep;
+mod validate;

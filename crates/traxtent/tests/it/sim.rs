@@ -1,0 +1,192 @@
+//! `traxtent sim`.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use testkit::shared_data;
+
+use super::command::{json, prints, traxtent};
+
+const MIXED: &str = "random,read=66%,size=8,count=3000";
+
+/// Do the parts of the breakdown sum to the response time, in the summary and in each row of the log?
+#[test]
+fn parts_sum() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.csv");
+    let summary = json(&["sim", "atlas10k", MIXED, "--json", "--log", log.to_str().unwrap()]);
+    let sum: f64 = summary["breakdown_ms"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum();
+    let mean = summary["response_ms"]["mean"].as_f64().unwrap();
+    assert!((sum - mean).abs() < 1e-6, "{sum} {mean}");
+
+    let text = fs::read_to_string(log).unwrap();
+    let names: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let column = |name: &str| names.iter().position(|known| *known == name).unwrap();
+    let (response, queue, served) = (column("response_ms"), column("queue_ms"), column("served"));
+    // To the picosecond: the decimals are its nine.
+    let ps = |text: &str| text.replace('.', "").parse::<u64>().unwrap();
+    let mut rows = 0;
+    for line in text.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert_eq!(fields.len(), names.len());
+        let parts: u64 = fields[queue..served].iter().map(|text| ps(text)).sum();
+        assert_eq!(parts, ps(fields[response]), "{line}");
+        assert_eq!(ps(fields[column("completed_ms")]) - ps(fields[column("issued_ms")]), parts);
+        rows += 1;
+    }
+    assert_eq!(rows, 3000);
+}
+
+/// Does the same command give the same bytes, and another seed others?
+#[test]
+fn repeatable() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, seed: &str| {
+        let log = folder.path().join(name);
+        let plot = folder.path().join("plot.svg");
+        let arguments = ["sim", "cheetah15k7", MIXED, "--seed", seed, "--log", log.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
+        (prints(&arguments), fs::read(log).unwrap(), fs::read(plot).unwrap())
+    };
+    assert!(run("a.csv.gz", "7") == run("b.csv.gz", "7"));
+    assert!(run("a.csv.gz", "7") != run("b.csv.gz", "8"));
+}
+
+/// Are logs packed by their ending, and read back as the same text?
+#[test]
+fn packed_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = |name: &str| {
+        let path = folder.path().join(name);
+        prints(&["sim", "atlas10k", "random,count=9000", "--log", path.to_str().unwrap()]);
+        fs::read(path).unwrap()
+    };
+    let plain = log("log.csv");
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&log("log.csv.gz")[..]).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == plain);
+    let packed = log("log.csv.zst");
+    assert!(packed.len() < plain.len() / 2);
+    // Frames follow each other: as many as there are mebibytes.
+    let mut rest = &packed[..];
+    let mut unpacked = Vec::new();
+    while !rest.is_empty() {
+        let mut frame = ruzstd::decoding::StreamingDecoder::new(&mut rest).unwrap();
+        frame.read_to_end(&mut unpacked).unwrap();
+    }
+    assert!(unpacked == plain);
+}
+
+/// Is a trace the same packed with gzip, with zstd, from standard input, and by name of its format?
+#[test]
+fn packed_traces() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let text: String = (0..500).map(|i| format!("{}.5 0 {} 8 {}\n", i * 10, i * 7919 % 1_000_000, i % 2)).collect();
+    let plain = write("trace", text.as_bytes());
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    let gzip = write("trace.gz", &gzip.finish().unwrap());
+    let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    let zstd = write("trace.zst", &zstd);
+
+    let figures = |path: &str, more: &[&str]| {
+        let mut object = json(&[&["sim", "atlas10k", path, "--json"], more].concat());
+        object.as_object_mut().unwrap().remove("workload");
+        object
+    };
+    let expected = figures(&plain, &[]);
+    assert_eq!(expected["requests"], 500);
+    assert_eq!(figures(&gzip, &[]), expected);
+    assert_eq!(figures(&zstd, &[]), expected);
+    assert_eq!(figures(&plain, &["--format", "disksim-ascii"]), expected);
+    assert_ne!(figures(&plain, &["--replay", "closed:1"]), expected);
+    assert_ne!(figures(&plain, &["--speed", "10"]), expected);
+}
+
+/// Is the workload of a TOML file the same as on the command line?
+#[test]
+fn toml_workload() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("w.toml");
+    fs::write(&file, "kind = \"random\"\nread = \"66%\"\nsize = 8\ncount = 3000\n").unwrap();
+    let from_file = prints(&["sim", "atlas10k", file.to_str().unwrap()]);
+    assert_eq!(from_file, prints(&["sim", "atlas10k", MIXED]));
+}
+
+/// Does a warm-up leave out as many requests as it says, and refuse to leave out all?
+#[test]
+fn warmup() {
+    let requests = |warmup: &str| json(&["sim", "atlas10k", MIXED, "--json", "--warmup", warmup])["requests"].clone();
+    assert_eq!((requests("0"), requests("1000")), (3000.into(), 2000.into()));
+    let answer = traxtent(&["sim", "atlas10k", MIXED, "--warmup", "3000"]);
+    assert_eq!(answer.status, 2);
+    assert!(answer.err.contains("--warmup 3000 leaves no request"), "{}", answer.err);
+}
+
+/// Are traces of several devices served by several drives, and is one device taken alone?
+#[test]
+fn several_devices() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("two.trace");
+    let text: String = (0..100).map(|i| format!("{i}0.0 {} {} 8 1\n", i % 2, i * 1000)).collect();
+    fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let answer = traxtent(&["sim", "atlas10k", path]);
+    assert_eq!(answer.status, 2);
+    assert!(answer.err.contains("device 1") && answer.err.contains("--drive"), "{}", answer.err);
+    let two = json(&["sim", "atlas10k", path, "--drive", "ibm18es", "--json"]);
+    assert_eq!(two["requests"], 100);
+    assert_eq!(json(&["sim", "atlas10k", path, "--device", "1", "--json"])["requests"], 50);
+}
+
+/// Is the mean response within 3 % of DiskSim's on its own set-ups, over five seeds?
+#[test]
+fn disksim_set_ups() {
+    let data = shared_data!("disksim");
+    for (name, expected) in [("synthopen", 10.94), ("3disks", 10.94), ("synthclosed", 87.8), ("synthmixed", 22.12)] {
+        let target = format!("disksim:{}", data.join(format!("{name}.parv")).display());
+        let mean = mean_ms(&json(&["sim", &target, "--seeds", "5", "--json"]));
+        assert!((mean / expected - 1.0).abs() < 0.03, "{name}: {mean} ms, DiskSim {expected} ms");
+    }
+    let file = |name: &str| data.join(name).display().to_string();
+    let target = format!("disksim:{}", file("ascii.parv"));
+    let mean = mean_ms(&json(&["sim", &target, &file("ascii.trace"), "--json"]));
+    assert!((mean / 12.44 - 1.0).abs() < 0.03, "ascii: {mean} ms, DiskSim 12.44 ms");
+}
+
+/// Is redundancy refused by name rather than simulated as something else?
+#[test]
+fn redundancy_is_refused() {
+    let data = shared_data!("disksim");
+    for name in ["synthraid5", "syntharrays"] {
+        let target = format!("disksim:{}", data.join(format!("{name}.parv")).display());
+        let answer = traxtent(&["sim", &target]);
+        assert_eq!(answer.status, 2);
+        assert!(answer.err.contains("not modelled"), "{}", answer.err);
+    }
+}
+
+fn mean_ms(summary: &serde_json::Value) -> f64 {
+    let mean = &summary["response_ms"]["mean"];
+    mean.as_f64().or_else(|| mean["mean"].as_f64()).expect("a mean")
+}
+
+/// Is the file that a failed run would have written not there, nor a part of it?
+#[test]
+fn no_partial_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("bad.trace");
+    fs::write(&trace, "1.0 0 0 8 1\n2.0 0 100 8 1\n3.0 0 x 8 1\n").unwrap();
+    let in_folder = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for log in ["log.csv", "log.csv.gz", "log.csv.zst"] {
+        let arguments = ["sim", "atlas10k", trace.to_str().unwrap(), "--log", &in_folder(log), "--plot", &in_folder("p.svg")];
+        assert_eq!(traxtent(&arguments).status, 2);
+    }
+    let names = |folder: &Path| -> Vec<_> { fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect() };
+    assert_eq!(names(folder.path()), ["bad.trace"]);
+}

@@ -1,0 +1,70 @@
+//! `--set` and `--seeds`.
+
+use super::command::{json, prints, traxtent};
+
+const SMALL: &str = "random,count=500";
+
+/// Does a figure of the profile, or of the workload, change what is simulated as it should?
+#[test]
+fn sets_figures() {
+    let mean = |set: &[&str]| {
+        let arguments = [&["sim", "atlas10k", SMALL, "--json"], set].concat();
+        json(&arguments)["response_ms"]["mean"].as_f64().unwrap()
+    };
+    let plain = mean(&[]);
+    assert!(mean(&["--set", "mechanics.rpm=5000"]) > plain);
+    assert!(mean(&["--set", "workload.size=1MiB"]) > plain);
+    assert_eq!(mean(&["--set", "workload.size=8"]), plain);
+}
+
+/// Does a sweep have a row for each combination, the last key changing first?
+#[test]
+fn rows() {
+    let sets = ["--set", "queue.scheduler=fcfs,sptf", "--set", "workload.outstanding=1..9:4"];
+    let rows = json(&[&["sim", "atlas10k", SMALL, "--json"], &sets[..]].concat());
+    let shown: Vec<String> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["set"].as_object().unwrap().values().map(|v| v.as_str().unwrap()).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(shown, ["fcfs 1", "fcfs 5", "fcfs 9", "sptf 1", "sptf 5", "sptf 9"]);
+    let throughput = |row: usize| rows[row]["requests_per_s"].as_f64().unwrap();
+    assert!(throughput(5) > throughput(2), "sptf is faster than fcfs at depth 9");
+    let text = prints(&[&["sim", "atlas10k", SMALL], &sets[..]].concat());
+    assert_eq!(text.lines().count(), 4 + 6);
+}
+
+/// Is the mean over seeds that of the runs, with an interval that holds it?
+#[test]
+fn seeds() {
+    let one = |seed: &str| {
+        let summary = json(&["sim", "atlas10k", SMALL, "--json", "--seed", seed]);
+        summary["response_ms"]["mean"].as_f64().unwrap()
+    };
+    let all = json(&["sim", "atlas10k", SMALL, "--json", "--seed", "3", "--seeds", "3"]);
+    let mean = (one("3") + one("4") + one("5")) / 3.0;
+    assert!((all["response_ms"]["mean"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+    assert!(all["response_ms"]["mean"]["half_width"].as_f64().unwrap() > 0.0);
+    assert_eq!(all["seeds"], serde_json::json!([3, 4, 5]));
+}
+
+/// Are keys and values that make no sense refused by name?
+#[test]
+fn refused() {
+    for (set, says) in [
+        ("mechanics.rmp=7200", "mechanics.rmp"),
+        ("mechanics.rpm=fast", "fast"),
+        ("mechanics.rpm=-1", "mechanics.rpm"),
+        ("workload.siez=8", "siez"),
+        ("workload.size=0", "size"),
+        ("rpm", "expected KEY=VALUE"),
+    ] {
+        let answer = traxtent(&["sim", "atlas10k", SMALL, "--set", set]);
+        assert_eq!(answer.status, 2, "{set}");
+        assert!(answer.err.contains(says), "{set}: {}", answer.err);
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    }
+    let twice = traxtent(&["sim", "atlas10k", SMALL, "--seeds", "2", "--log", "x.csv"]);
+    assert_eq!(twice.status, 2);
+}

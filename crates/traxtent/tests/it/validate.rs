@@ -1,0 +1,55 @@
+//! `traxtent validate`.
+
+use std::fs;
+
+use testkit::shared_data;
+
+use super::command::{json, traxtent};
+
+/// Is the demerit of each of the seven traces at most DiskSim's, and the mean no worse or within 0.5 %?
+#[test]
+fn no_worse_than_disksim() {
+    let data = shared_data!("disksim");
+    // Trace, DiskSim's demerit and mean.
+    let reference = [
+        ("atlas10k", 0.268, 3.971),
+        ("atlas_III", 0.378, 6.139),
+        ("barracuda", 0.348, 6.426),
+        ("cheetah4LP", 0.318, 5.070),
+        ("hp_c2247a", 0.089, 15.312),
+        ("hp_c3323a", 0.305, 15.573),
+        ("ibm18es", 0.136, 5.236),
+    ];
+    let verdicts = json(&["validate", data.to_str().unwrap(), "--json"]);
+    let verdicts = verdicts.as_array().unwrap();
+    assert_eq!(verdicts.len(), reference.len());
+    for (verdict, (name, rms, mean)) in verdicts.iter().zip(reference) {
+        assert_eq!(verdict["trace"], name);
+        let figure = |key: &str| verdict[key].as_f64().unwrap();
+        assert!(figure("requests") > 9000.0);
+        assert!(figure("rms_ms") <= rms + 0.005, "{verdict}");
+        let measured = figure("measured_mean_ms");
+        let error = (figure("mean_ms") - measured).abs();
+        // DiskSim prints its means with three decimals.
+        assert!(error <= (mean - measured).abs() + 0.0005 || error <= 0.005 * measured, "{verdict}");
+    }
+}
+
+/// Are traces and parameters without their other half named?
+#[test]
+fn halves_are_named() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["ibm18es.parv", "ibm18es.trace", "ibm18es.diskspecs", "ibm18es.model", "ibm18es.seek", "statdefs"] {
+        fs::copy(data.join(file), folder.path().join(file)).unwrap();
+    }
+    fs::copy(data.join("ibm18es.trace"), folder.path().join("alone.trace")).unwrap();
+    fs::copy(data.join("ibm18es.parv"), folder.path().join("idle.parv")).unwrap();
+    let plots = folder.path().join("plots");
+    let answer = traxtent(&["validate", folder.path().to_str().unwrap(), "--plot", plots.to_str().unwrap()]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.err.contains("alone.trace: no alone.parv beside it"), "{}", answer.err);
+    assert!(answer.err.contains("parameters without a trace: idle"), "{}", answer.err);
+    assert_eq!(answer.out.lines().count(), 2);
+    assert!(fs::read_to_string(plots.join("ibm18es.svg")).unwrap().contains("simulated"));
+}
