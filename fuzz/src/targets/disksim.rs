@@ -80,10 +80,21 @@ pub(crate) fn params(input: &[u8]) {
     }
 }
 
-/// Blocks that describe layouts, in all of DiskSim's ways.
+/// Blocks that describe layouts, in all of DiskSim's ways. What follows a line of a single `%` is
+/// the file called `map`.
 pub(crate) fn layout(input: &[u8]) {
-    let sources = |path: &str| source(input, path);
-    let Ok(document) = Document::parse(INPUT, input, &sources) else {
+    const MARK: &[u8] = b"\n%\n";
+
+    let mark = input.windows(MARK.len()).position(|bytes| bytes == MARK);
+    let (block, map) = match mark {
+        Some(at) => (&input[..at], &input[at + MARK.len()..]),
+        None => (input, &[][..]),
+    };
+    let sources = |path: &str| match path {
+        "map" => Ok(map.to_vec()),
+        _ => source(block, path),
+    };
+    let Ok(document) = Document::parse(INPUT, block, &sources) else {
         return;
     };
     let disks = document.blocks().filter(|block| block.kind == "dm_disk");
