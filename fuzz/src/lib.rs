@@ -24,7 +24,20 @@ const fn target(name: &'static str, run: fn(&[u8])) -> Target {
 }
 
 /// Everything that is fuzzed.
-pub const TARGETS: &[Target] = &[target("units", targets::units)];
+pub const TARGETS: &[Target] = &[
+    target("units", targets::units),
+    target("profile", targets::drive::profile),
+    target("override", targets::drive::override_figure),
+    target("geometry", targets::drive::geometry),
+    target("disksim-params", targets::disksim::params),
+    target("disksim-layout", targets::disksim::layout),
+    target("seek-file", targets::disksim::seek_file),
+    target("trace", targets::workload::trace),
+    target("trace-detect", targets::workload::trace_detect),
+    target("workload", targets::workload::line),
+    target("workload-toml", targets::workload::table),
+    target("arguments", targets::arguments),
+];
 
 /// Targets with a planted bug, one for each kind of bug. A run in which the fuzzer does not find
 /// them has failed.

@@ -3,14 +3,15 @@
 //! Beyond "it returns", a target asserts what holds for whatever was accepted: text that was
 //! parsed prints and parses to the same value, an address goes to its place and back.
 
+pub(crate) mod disksim;
+pub(crate) mod drive;
+pub(crate) mod workload;
+
 use traxtent_core::units::{Angle, SimTime, Span};
 
 /// A number read as text becomes a time, an angle and back.
 pub(crate) fn units(input: &[u8]) {
-    let Some(number) = std::str::from_utf8(input)
-        .ok()
-        .and_then(|text| text.trim().parse::<f64>().ok())
-    else {
+    let Some(number) = text(input).and_then(|text| text.trim().parse::<f64>().ok()) else {
         return;
     };
     let span = Span::from_ms(number);
@@ -24,4 +25,17 @@ pub(crate) fn units(input: &[u8]) {
         (0.0..=1.0).contains(&angle.as_turns()),
         "{angle:?} of {number} turns"
     );
+}
+
+/// What the command reads itself: targets, paces, sweeps of figures.
+pub(crate) fn arguments(input: &[u8]) {
+    /// What the command's help promises.
+    const POINTS_MAX: usize = 10_000;
+
+    let Some(text) = text(input) else { return };
+    assert!(traxtent::read_as_arguments(text) <= POINTS_MAX);
+}
+
+fn text(input: &[u8]) -> Option<&str> {
+    std::str::from_utf8(input).ok()
 }

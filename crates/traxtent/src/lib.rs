@@ -80,6 +80,16 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Reads `text` as every kind of argument that is not left to clap, for the fuzzer; says how many
+/// points it has as a sweep.
+#[doc(hidden)]
+pub fn read_as_arguments(text: &str) -> usize {
+    let _ = target::Target::parse(text);
+    let _ = (parse::pace(text), parse::speed(text));
+    let options: Vec<String> = text.lines().map(str::to_owned).collect();
+    sim::sweep_points(&options)
+}
+
 fn completions(shell: Shell) -> failure::Result<()> {
     let mut bytes = Vec::new();
     clap_complete::generate(shell, &mut command(), "traxtent", &mut bytes);

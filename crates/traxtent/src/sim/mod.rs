@@ -86,6 +86,11 @@ const EXAMPLES: &str = "Examples:
   traxtent sim atlas10k random,read=66%,size=8 --set queue.scheduler=fcfs,sptf --set workload.outstanding=1..16:5
   traxtent sim disksim:my.parv my.trace.gz --log requests.csv.zst --plot response.svg";
 
+/// How many points a sweep has; none if the options are not well formed.
+pub(crate) fn sweep_points(options: &[String]) -> usize {
+    Setting::parse_all(options).map_or(0, |settings| sweep::points(&settings).len())
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.plot {

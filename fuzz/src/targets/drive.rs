@@ -1,0 +1,166 @@
+//! Drives as data: profiles, their figures, their geometry.
+
+use std::sync::LazyLock;
+
+use traxtent_core::drive::Drive;
+use traxtent_core::geometry::{Geometry, GeometrySpec, Occupant, Remedy};
+use traxtent_core::profile::{Profile, builtin};
+use traxtent_core::request::{Op, Request};
+use traxtent_core::units::{Lbn, SimTime, Span};
+
+use super::text;
+
+/// A profile as TOML: it prints and reads back, and the drive serves requests.
+pub(crate) fn profile(input: &[u8]) {
+    let Some(text) = text(input) else { return };
+    match Profile::from_toml(text) {
+        Ok(profile) => lives(&profile),
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// Lines of `KEY=VALUE`, each of which changes a figure of a built-in drive.
+pub(crate) fn override_figure(input: &[u8]) {
+    /// Changes that one input may make.
+    const LINES: usize = 4;
+    static DRIVE: LazyLock<Profile> =
+        LazyLock::new(|| builtin("hp-c3323a").expect("the drive is built in"));
+
+    let Some(text) = text(input) else { return };
+    let mut profile = None;
+    for (key, value) in text
+        .lines()
+        .take(LINES)
+        .filter_map(|line| line.split_once('='))
+    {
+        match profile.as_ref().unwrap_or(&*DRIVE).with(key, value) {
+            Ok(changed) => profile = Some(changed),
+            Err(error) => drop(error.to_string()),
+        }
+    }
+    if let Some(profile) = profile {
+        lives(&profile);
+    }
+}
+
+/// A layout as TOML: tracks follow each other, and every LBN goes to its place and back.
+pub(crate) fn geometry(input: &[u8]) {
+    let Some(spec) = text(input).and_then(|text| toml::from_str::<GeometrySpec>(text).ok()) else {
+        return;
+    };
+    match Geometry::build(&spec) {
+        Ok(geometry) => goes_there_and_back(&geometry, spec.shared_places),
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// Asserts what holds for every profile that was accepted.
+pub(super) fn lives(profile: &Profile) {
+    let again = Profile::from_toml(&profile.to_toml());
+    assert_eq!(again.as_ref(), Ok(profile), "it reads back otherwise");
+    let mut drive = Drive::new(profile).expect("a profile is checked as it is read");
+    let geometry = drive.geometry().clone();
+    goes_there_and_back(&geometry, profile.geometry.shared_places);
+    serves(&mut drive);
+}
+
+/// Asserts that a layout is consistent, at its edges and here and there between.
+pub(super) fn goes_there_and_back(geometry: &Geometry, shared_places: bool) {
+    /// Tracks, zones and defects that are looked at.
+    const SOME: usize = 50;
+
+    let capacity = geometry.capacity().0;
+    let (mut end, mut index) = (Lbn(0), 0);
+    for track in geometry.tracks().take(SOME) {
+        assert_eq!((track.first_lbn, track.index), (end, index));
+        (end, index) = (track.end_lbn(), index + 1);
+    }
+    let zones = geometry.zones().iter().take(SOME);
+    let edges = zones.flat_map(|zone| [zone.first_lbn.0, zone.end_lbn.0.saturating_sub(1)]);
+    let between = [0, 1, capacity / 3, capacity / 2, capacity - 1];
+    for lbn in edges.chain(between).filter(|&lbn| lbn < capacity).map(Lbn) {
+        let track = geometry.track_of(lbn).expect("the LBN is on the drive");
+        assert!(
+            track.first_lbn <= lbn && lbn < track.end_lbn(),
+            "{lbn}: {track:?}"
+        );
+        assert_eq!(geometry.track(track.index), Some(track));
+        let piece = geometry.piece(lbn, 1000);
+        assert!(
+            piece.sectors >= 1 && piece.first_slot + piece.slots <= piece.track.slots,
+            "{piece:?}"
+        );
+        let place = geometry.locate(lbn).expect("the LBN is on the drive");
+        assert!(place.cylinder.0 < geometry.cylinders(), "{lbn}: {place}");
+        assert!(place.surface.0 < geometry.surfaces(), "{lbn}: {place}");
+        if !shared_places {
+            assert_eq!(geometry.lbn_at(place), Occupant::Lbn(lbn), "{place}");
+        }
+    }
+    assert_eq!(geometry.locate(Lbn(capacity)), None);
+    for defect in geometry.defects().take(SOME).filter(|_| !shared_places) {
+        match defect.remedy {
+            Remedy::Slipped => assert_eq!(geometry.lbn_at(defect.place), Occupant::Bad),
+            Remedy::Remapped(lbn, place) => {
+                assert_eq!(geometry.lbn_at(place), Occupant::Lbn(lbn));
+            }
+        }
+    }
+}
+
+/// Twenty requests, half of them at once; those at either end of the drive are among them.
+fn serves(drive: &mut Drive) {
+    const REQUESTS: u64 = 20;
+    const AT_ONCE: u64 = 10;
+    /// More than any request of this size takes.
+    const STEPS_MAX: usize = 1000;
+
+    let mut now = SimTime::ZERO;
+    let mut before = Request::default();
+    for number in 0..REQUESTS {
+        before = request(number, drive.geometry().capacity().0, before);
+        drive
+            .submit(now, before)
+            .expect("the request is within the drive");
+        if number + 1 < AT_ONCE {
+            continue;
+        }
+        let mut steps = 0;
+        while let Some(wakeup) = drive.next_wakeup() {
+            assert!(wakeup >= now, "{wakeup} is over at {now}");
+            now = wakeup;
+            while let Some(completion) = drive.poll(now) {
+                assert_eq!(completion.breakdown.total(), completion.response());
+            }
+            steps += 1;
+            assert!(steps < STEPS_MAX, "the drive is never done");
+        }
+        now += Span::from_ms(0.5);
+    }
+}
+
+/// The request of that number: its kind, size and place vary with different periods.
+fn request(number: u64, capacity: u64, before: Request) -> Request {
+    let sectors = [1, 8, 200][number as usize % 3].min(capacity);
+    let room = capacity - sectors;
+    let lbn = match number % 5 {
+        0 => 0,
+        1 => room,
+        2 => room / 2,
+        3 => room / 7 * 5,
+        // Behind the one before.
+        _ => (before.lbn.0 + u64::from(before.sectors)).min(room),
+    };
+    let op = match number {
+        6 => return Request::flush(),
+        17 => Op::Verify,
+        _ if number % 4 < 2 => Op::Read,
+        _ => Op::Write,
+    };
+    Request {
+        op,
+        lbn: Lbn(lbn),
+        sectors: sectors as u32,
+        fua: number == 11,
+    }
+}

@@ -1,0 +1,122 @@
+//! What is asked of drives: synthetic workloads and traces.
+
+use std::sync::LazyLock;
+
+use traxtent_core::geometry::{Geometry, GeometrySpec, PerSurface, ZoneSpec};
+use traxtent_core::units::{Sectors, SimTime};
+use traxtent_core::workload::trace::{BlkparseEvent, detect};
+use traxtent_core::workload::{
+    Due, Source, Synthetic, TraceFormat, TraceOptions, TraceReader, TrackSource, Untracked,
+    WorkloadSpec,
+};
+
+use super::text;
+
+/// A workload in one line: it prints and reads back, and stays on the drive.
+pub(crate) fn line(input: &[u8]) {
+    let Some(text) = text(input) else { return };
+    match text.parse::<WorkloadSpec>() {
+        Ok(spec) => runs(&spec),
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// A workload as a TOML table.
+pub(crate) fn table(input: &[u8]) {
+    let Some(text) = text(input) else { return };
+    match WorkloadSpec::from_toml(text) {
+        Ok(spec) => runs(&spec),
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// A trace. The first byte chooses the format (the characters 0 to 7 stand for all eight), bits of
+/// the second the size of sectors and the event of blkparse.
+pub(crate) fn trace(input: &[u8]) {
+    let [format, options, bytes @ ..] = input else {
+        return;
+    };
+    let formats: Vec<TraceFormat> = TraceFormat::all().collect();
+    let format = formats[usize::from(*format) % formats.len()];
+    let options = TraceOptions {
+        sector_bytes: if options & 1 == 0 { 512 } else { 4096 },
+        blkparse: if options & 2 == 0 {
+            BlkparseEvent::Dispatch
+        } else {
+            BlkparseEvent::Queue
+        },
+    };
+    let mut reader = TraceReader::new(format, bytes, options);
+    for record in reader.by_ref() {
+        match record {
+            // Must not overflow.
+            Ok(record) => drop(record.request.end()),
+            Err(error) => drop(error.to_string()),
+        }
+    }
+    assert!(reader.next().is_none(), "a trace goes on behind its end");
+    if let Some(warning) = reader.gap_warning() {
+        drop(warning.to_string());
+    }
+}
+
+/// The format of a trace: where it was told by reading lines, the first one reads.
+pub(crate) fn trace_detect(input: &[u8]) {
+    let format = match detect(input) {
+        Ok(format) => format,
+        Err(error) => return drop(error.to_string()),
+    };
+    let mut reader = TraceReader::new(format, input, TraceOptions::default());
+    let first = reader.next();
+    if matches!(
+        format,
+        TraceFormat::DiskSimAscii | TraceFormat::DiskSimValidate | TraceFormat::Spc
+    ) {
+        assert!(matches!(first, Some(Ok(_))), "{format}: {first:?}");
+    }
+}
+
+/// Asserts what holds for every workload that was accepted.
+fn runs(spec: &WorkloadSpec) {
+    static TRACKS: LazyLock<Geometry> = LazyLock::new(|| {
+        let zone = |first_cylinder, sectors| ZoneSpec {
+            first_cylinder,
+            last_cylinder: first_cylinder + 9,
+            sectors_per_track: PerSurface::Same(sectors),
+            ..ZoneSpec::default()
+        };
+        Geometry::build(&GeometrySpec {
+            surfaces: 2,
+            cylinders: 20,
+            zones: vec![zone(0, 300), zone(10, 200)],
+            ..GeometrySpec::default()
+        })
+        .expect("two zones of ten cylinders")
+    });
+
+    let printed = spec.to_string();
+    assert_eq!(printed.parse().as_ref(), Ok(spec), "{printed}");
+    stays_inside(spec, &Untracked(Sectors(10_000)), 512);
+    stays_inside(spec, &*TRACKS, 4096);
+}
+
+fn stays_inside(spec: &WorkloadSpec, drive: &dyn TrackSource, sector_bytes: u32) {
+    const REQUESTS: usize = 50;
+
+    let mut source = match Synthetic::new(spec, sector_bytes, drive) {
+        Ok(source) => source,
+        Err(error) => return drop(error.to_string()),
+    };
+    for _ in 0..REQUESTS {
+        let Ok(Due::At(now)) = source.due() else {
+            break;
+        };
+        let arrival = source.take(now).expect("a request is due");
+        let request = arrival.request;
+        assert!(
+            request.sectors > 0 && request.end().0 <= drive.capacity().0,
+            "{request:?}"
+        );
+        source.complete(arrival.tag, SimTime(now.0.saturating_add(1_000_000)));
+    }
+}
