@@ -59,7 +59,9 @@ impl TrackMap {
     pub fn of(geometry: &Geometry) -> TrackMap {
         let starts = geometry.tracks().map(|track| track.first_lbn);
         let end = Lbn(geometry.capacity().0);
-        TrackMap { bounds: starts.chain([end]).collect() }
+        TrackMap {
+            bounds: starts.chain([end]).collect(),
+        }
     }
 
     /// Reads a map.
@@ -98,13 +100,17 @@ impl TrackMap {
             };
             let (first, count) = (number("first_lbn", first)?, number("sectors", sectors)?);
             let Some(end) = first.checked_add(count).filter(|_| count > 0) else {
-                return wrong(format!("sectors: {count}: expected 1 or more, and an end below 2^64"));
+                return wrong(format!(
+                    "sectors: {count}: expected 1 or more, and an end below 2^64"
+                ));
             };
             match bounds.last() {
                 None => bounds.push(Lbn(first)),
                 Some(&expected) if expected.0 == first => {}
                 Some(expected) => {
-                    return wrong(format!("first_lbn: {first}: the track before ends at LBN {expected}"));
+                    return wrong(format!(
+                        "first_lbn: {first}: the track before ends at LBN {expected}"
+                    ));
                 }
             }
             if bounds.len() > TRACKS_MAX {
@@ -144,11 +150,14 @@ impl TrackMap {
 
     /// The tracks in order.
     pub fn tracks(&self) -> impl ExactSizeIterator<Item = MappedTrack> {
-        self.bounds.windows(2).enumerate().map(|(index, bounds)| MappedTrack {
-            index,
-            first_lbn: bounds[0],
-            sectors: Sectors(bounds[1].0 - bounds[0].0),
-        })
+        self.bounds
+            .windows(2)
+            .enumerate()
+            .map(|(index, bounds)| MappedTrack {
+                index,
+                first_lbn: bounds[0],
+                sectors: Sectors(bounds[1].0 - bounds[0].0),
+            })
     }
 
     /// The track that holds an LBN.
@@ -156,7 +165,11 @@ impl TrackMap {
         let after = self.bounds.partition_point(|&bound| bound <= lbn);
         let index = after.checked_sub(1).filter(|&index| index < self.len())?;
         let (first_lbn, end) = (self.bounds[index], self.bounds[index + 1]);
-        Some(MappedTrack { index, first_lbn, sectors: Sectors(end.0 - first_lbn.0) })
+        Some(MappedTrack {
+            index,
+            first_lbn,
+            sectors: Sectors(end.0 - first_lbn.0),
+        })
     }
 }
 
@@ -171,13 +184,17 @@ mod tests {
     /// Does a map survive its text, and is the track on both sides of a boundary found?
     #[test]
     fn written_and_read() {
-        let map = read("first_lbn,sectors,cylinder,head\n0,200,0,0\n200,199,0,1\n399,200,1,1\n").unwrap();
+        let map =
+            read("first_lbn,sectors,cylinder,head\n0,200,0,0\n200,199,0,1\n399,200,1,1\n").unwrap();
         assert_eq!((map.len(), map.end()), (3, Lbn(599)));
         let mut text = Vec::new();
         map.write_csv(&mut text).unwrap();
         assert_eq!(TrackMap::read_csv(&text[..]).unwrap(), map);
         let index = |lbn| map.track_of(Lbn(lbn)).map(|track| track.index);
-        assert_eq!([0, 199, 200, 398, 399, 598].map(index), [0, 0, 1, 1, 2, 2].map(Some));
+        assert_eq!(
+            [0, 199, 200, 398, 399, 598].map(index),
+            [0, 0, 1, 1, 2, 2].map(Some)
+        );
         assert_eq!(index(599), None);
     }
 
@@ -189,8 +206,14 @@ mod tests {
             ("0,200\n", "line 1: a track map begins"),
             ("first_lbn,sectors\n0,x\n", "line 2: sectors: \"x\""),
             ("first_lbn,sectors\n0,0\n", "line 2: sectors: 0"),
-            ("first_lbn,sectors\n0,8\n9,8\n", "line 3: first_lbn: 9: the track before ends at LBN 8"),
-            ("first_lbn,sectors\n18446744073709551615,1\n", "line 2: sectors: 1"),
+            (
+                "first_lbn,sectors\n0,8\n9,8\n",
+                "line 3: first_lbn: 9: the track before ends at LBN 8",
+            ),
+            (
+                "first_lbn,sectors\n18446744073709551615,1\n",
+                "line 2: sectors: 1",
+            ),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(says), "{error}");

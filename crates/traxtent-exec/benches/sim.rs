@@ -20,7 +20,9 @@ const RUNS: usize = 5;
 
 fn main() {
     // The harness of `cargo bench` passes flags of its own.
-    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
+    let mut numbers = std::env::args()
+        .skip(1)
+        .filter_map(|argument| argument.parse::<u64>().ok());
     let seed = numbers.next().unwrap_or(1);
     let most = numbers.next().unwrap_or(10_000_000);
 
@@ -40,7 +42,10 @@ fn main() {
     let mut count = 10_000;
     while count <= most {
         let rate = rate(&small(count));
-        println!("{count:>12} requests {rate:>10.0} requests/s {:>6} KiB at most", peak_kib());
+        println!(
+            "{count:>12} requests {rate:>10.0} requests/s {:>6} KiB at most",
+            peak_kib()
+        );
         count *= 10;
     }
 }
@@ -52,7 +57,8 @@ fn rate(workload: &str) -> f64 {
     let drive = Drive::new(&profile).expect("a checked profile");
     let tracks = Untracked(drive.geometry().capacity());
     let mut host = Host::new(vec![drive]);
-    let mut source = Synthetic::new(&spec, profile.sector.logical_bytes, &tracks).expect("it fits the drive");
+    let mut source =
+        Synthetic::new(&spec, profile.sector.logical_bytes, &tracks).expect("it fits the drive");
     let begun = Instant::now();
     let mut total = 0;
     let count = {
@@ -73,5 +79,6 @@ fn rate(workload: &str) -> f64 {
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
 }

@@ -79,9 +79,17 @@ impl Host {
     pub fn new(drives: Vec<Drive>) -> Host {
         let ports = drives.into_iter().map(|drive| {
             let depth = drive.profile().queue.depth as usize;
-            Port { drive, depth, schedule: Schedule::new(Scheduler::Fcfs), queue: Vec::new(), sent: Vec::new() }
+            Port {
+                drive,
+                depth,
+                schedule: Schedule::new(Scheduler::Fcfs),
+                queue: Vec::new(),
+                sent: Vec::new(),
+            }
         });
-        Host { ports: ports.collect() }
+        Host {
+            ports: ports.collect(),
+        }
     }
 
     /// The same with the host's queue of one drive ordered by `scheduler` and at most `depth` requests at the drive.
@@ -110,13 +118,18 @@ impl Port {
                 end: arrival.request.end(),
                 arrived: arrival.at,
             });
-            let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else { break };
+            let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else {
+                break;
+            };
             let arrival = self.queue.remove(index);
-            self.schedule.serve(arrival.request.lbn, arrival.request.end());
-            let tag = self
-                .drive
-                .submit(now, arrival.request)
-                .map_err(|error| SimulateError::Request { number: arrival.tag + 1, error })?;
+            self.schedule
+                .serve(arrival.request.lbn, arrival.request.end());
+            let tag = self.drive.submit(now, arrival.request).map_err(|error| {
+                SimulateError::Request {
+                    number: arrival.tag + 1,
+                    error,
+                }
+            })?;
             self.sent.push((tag.0, arrival));
         }
         Ok(())
@@ -137,16 +150,23 @@ pub fn simulate(
     let mut last = SimTime::ZERO;
     loop {
         let due = source.due()?;
-        let wake = host.ports.iter().enumerate().filter_map(|(i, port)| Some((port.drive.next_wakeup()?, i))).min();
+        let wake = host
+            .ports
+            .iter()
+            .enumerate()
+            .filter_map(|(i, port)| Some((port.drive.next_wakeup()?, i)))
+            .min();
         match (due, wake) {
             (Due::At(at), wake) if wake.is_none_or(|(wake, _)| at < wake) => {
                 if let Some(arrival) = source.take(at) {
                     let devices = host.ports.len();
-                    let port = host.ports.get_mut(arrival.device as usize).ok_or(SimulateError::Device {
-                        number: arrival.tag + 1,
-                        device: arrival.device,
-                        devices,
-                    })?;
+                    let port = host.ports.get_mut(arrival.device as usize).ok_or(
+                        SimulateError::Device {
+                            number: arrival.tag + 1,
+                            device: arrival.device,
+                            devices,
+                        },
+                    )?;
                     port.queue.push(arrival);
                     port.feed(at)?;
                 }
@@ -154,11 +174,19 @@ pub fn simulate(
             (_, Some((wake, index))) => {
                 let port = &mut host.ports[index];
                 while let Some(completion) = port.drive.poll(wake) {
-                    let place = port.sent.iter().position(|(tag, _)| *tag == completion.tag.0);
-                    let (_, arrival) = port.sent.swap_remove(place.expect("a drive completes what it was given"));
+                    let place = port
+                        .sent
+                        .iter()
+                        .position(|(tag, _)| *tag == completion.tag.0);
+                    let (_, arrival) = port
+                        .sent
+                        .swap_remove(place.expect("a drive completes what it was given"));
                     last = last.max(completion.completed);
                     source.complete(arrival.tag, completion.completed);
-                    if !sink(&Outcome { arrival, completion }) {
+                    if !sink(&Outcome {
+                        arrival,
+                        completion,
+                    }) {
                         return Ok(last);
                     }
                 }

@@ -8,7 +8,15 @@ use crate::shell;
 pub(super) fn run(seed: u64, most: u64) -> Result<()> {
     shell::run(
         shell::cargo()
-            .args(["bench", "--quiet", "--package", "traxtent-exec", "--bench", "sim", "--"])
+            .args([
+                "bench",
+                "--quiet",
+                "--package",
+                "traxtent-exec",
+                "--bench",
+                "sim",
+                "--",
+            ])
             .args([seed.to_string(), most.to_string()]),
     )
 }

@@ -4,8 +4,9 @@ use super::layout::disk_geometry;
 use super::params::{Block, ParamError, Sources};
 use super::seek::parse_seeks;
 use crate::profile::{
-    AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, ExtraDisconnect, FORMAT, MechanicsSpec, OverheadSpec, Preseek,
-    Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, SectorSpec, SeekSpec, Standing, WriteBack,
+    AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, ExtraDisconnect, FORMAT, MechanicsSpec,
+    OverheadSpec, Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler,
+    SectorSpec, SeekSpec, Standing, WriteBack,
 };
 
 /// Longest duration that a parameter may state, in milliseconds.
@@ -35,7 +36,8 @@ pub(super) fn disk_profile(
     profile.overheads = overheads(block)?;
     profile.access = AccessSpec {
         // DiskSim keeps sectors that pass before their turn only if it also reads free ones.
-        zero_latency_read: flag(block, "Immediate buffer read")? && flag(block, "Read any free blocks")?,
+        zero_latency_read: flag(block, "Immediate buffer read")?
+            && flag(block, "Read any free blocks")?,
         zero_latency_write: flag(block, "Immediate buffer write")?,
         read_on_arrival: flag(block, "Read any free blocks")?,
     };
@@ -56,21 +58,32 @@ pub(super) fn disk_profile(
         block,
         warnings,
         &[
-            ("Disconnect write if seek", "the drive keeps the bus for a write's data while it seeks"),
-            ("Constant access time", "accesses take the time of the mechanics"),
+            (
+                "Disconnect write if seek",
+                "the drive keeps the bus for a write's data while it seeks",
+            ),
+            (
+                "Constant access time",
+                "accesses take the time of the mechanics",
+            ),
         ],
     )?;
     if !flag_or(block, "Read directly to buffer", true)? {
-        warnings.push(format!("{}: sectors read into a full segment are not held back", place(block)));
+        warnings.push(format!(
+            "{}: sectors read into a full segment are not held back",
+            place(block)
+        ));
     }
     if !flag_or(block, "Immed transfer partial hit", true)? {
-        warnings.push(format!("{}: partial hits transfer at once, whatever the watermark", place(block)));
+        warnings.push(format!(
+            "{}: partial hits transfer at once, whatever the watermark",
+            place(block)
+        ));
     }
     for key in [
         "Print stats",
         "Avg sectors per cylinder",
         "Calc sector by sector",
-        
         "Time scale for overheads",
     ] {
         block.get(key);
@@ -88,7 +101,13 @@ pub(super) fn model_profile(
     let imported = disk_geometry(model, sources)?;
     warnings.extend(imported.notes);
     let mechanics = mechanics(model.need("Mechanical Model")?.block()?, sources, warnings)?;
-    let legal = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
+    let legal = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
     Ok(Profile {
         format: FORMAT,
         name: name.chars().map(legal).collect(),
@@ -99,7 +118,11 @@ pub(super) fn model_profile(
         mechanics: Some(mechanics),
         overheads: OverheadSpec::default(),
         access: AccessSpec::default(),
-        queue: QueueSpec { depth: 1, scheduler: Scheduler::Fcfs, preseek: Preseek::None },
+        queue: QueueSpec {
+            depth: 1,
+            scheduler: Scheduler::Fcfs,
+            preseek: Preseek::None,
+        },
         cache: CacheSpec {
             enabled: false,
             segments: 1,
@@ -132,7 +155,10 @@ pub(super) fn model_profile(
             delivery: Delivery::InOrder,
             hold: BusHold::default(),
         },
-        provenance: Provenance::uniform(Standing::Measured, &format!("DiskSim parameter file {}", model.file)),
+        provenance: Provenance::uniform(
+            Standing::Measured,
+            &format!("DiskSim parameter file {}", model.file),
+        ),
         geometry: imported.spec,
     })
 }
@@ -144,10 +170,19 @@ fn mechanics(
 ) -> Result<MechanicsSpec, ParamError> {
     match block.get_str("Access time type")? {
         Some("trackSwitchPlusRotation") | None => {}
-        Some(other) => warnings.push(format!("{}: access time type {other}: rotation is modelled", place(block))),
+        Some(other) => warnings.push(format!(
+            "{}: access time type {other}: rotation is modelled",
+            place(block)
+        )),
     }
-    if block.get_f64("Percent error in rpms")?.is_some_and(|percent| percent != 0.0) {
-        warnings.push(format!("{}: the error of the rotation speed is not modelled", place(block)));
+    if block
+        .get_f64("Percent error in rpms")?
+        .is_some_and(|percent| percent != 0.0)
+    {
+        warnings.push(format!(
+            "{}: the error of the rotation speed is not modelled",
+            place(block)
+        ));
     }
     Ok(MechanicsSpec {
         rpm: block.need("Rotation speed (in rpms)")?.f64()?,
@@ -159,34 +194,68 @@ fn mechanics(
 
 fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
     let three = || -> Result<(f64, f64, f64), ParamError> {
-        Ok((ms(block, "Single cylinder seek time")?, ms(block, "Average seek time")?, ms(block, "Full strobe seek time")?))
+        Ok((
+            ms(block, "Single cylinder seek time")?,
+            ms(block, "Average seek time")?,
+            ms(block, "Full strobe seek time")?,
+        ))
     };
-    for redundant in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
+    for redundant in [
+        "Single cylinder seek time",
+        "Average seek time",
+        "Full strobe seek time",
+    ] {
         block.get(redundant);
     }
     let kind = block.need("Seek type")?;
     Ok(match kind.str()? {
-        "constant" => SeekSpec::Constant { ms: ms(block, "Constant seek time")? },
+        "constant" => SeekSpec::Constant {
+            ms: ms(block, "Constant seek time")?,
+        },
         "linear" => {
             let (single_ms, average_ms, full_ms) = three()?;
-            SeekSpec::ThreePointLine { single_ms, average_ms, full_ms }
+            SeekSpec::ThreePointLine {
+                single_ms,
+                average_ms,
+                full_ms,
+            }
         }
         "curve" => {
             let (single_ms, average_ms, full_ms) = three()?;
-            SeekSpec::ThreePointCurve { single_ms, average_ms, full_ms }
+            SeekSpec::ThreePointCurve {
+                single_ms,
+                average_ms,
+                full_ms,
+            }
         }
         name @ ("hpl" | "hplplus10") => {
             let values = block.need("HPL seek equation values")?;
-            let [division, constant, factor, line_constant, line_factor, single] = values.list()? else {
+            let [
+                division,
+                constant,
+                factor,
+                line_constant,
+                line_factor,
+                single,
+            ] = values.list()?
+            else {
                 return Err(values.error("HPL seek equation values: six are needed"));
             };
             let first_ms = if name == "hplplus10" {
                 let first = block.need("First ten seek times")?;
-                first.list()?.iter().map(|node| node.f64()).collect::<Result<Vec<_>, _>>()?
+                first
+                    .list()?
+                    .iter()
+                    .map(|node| node.f64())
+                    .collect::<Result<Vec<_>, _>>()?
             } else {
-                Some(single.f64()?).filter(|&ms| ms >= 0.0).into_iter().collect()
+                Some(single.f64()?)
+                    .filter(|&ms| ms >= 0.0)
+                    .into_iter()
+                    .collect()
             };
-            let division = u32::try_from(division.int()?).map_err(|_| division.error("not a distance in cylinders"))?;
+            let division = u32::try_from(division.int()?)
+                .map_err(|_| division.error("not a distance in cylinders"))?;
             SeekSpec::Hpl {
                 division,
                 root_constant_ms: constant.f64()?,
@@ -199,13 +268,24 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
         "extracted" => {
             let file = block.need("Full seek curve")?;
             let path = block.path(file.str()?);
-            let text = sources(&path).map_err(|problem| file.error(format!("{path}: {problem}")))?;
+            let text =
+                sources(&path).map_err(|problem| file.error(format!("{path}: {problem}")))?;
             let points = parse_seeks(&path, &text)?;
-            let read = points.iter().map(|point| (point.distance, point.read_ms)).collect();
-            let write = points.iter().map(|point| Some((point.distance, point.write_ms?))).collect();
+            let read = points
+                .iter()
+                .map(|point| (point.distance, point.read_ms))
+                .collect();
+            let write = points
+                .iter()
+                .map(|point| Some((point.distance, point.write_ms?)))
+                .collect();
             SeekSpec::Table { read, write }
         }
-        other => return Err(kind.error(format!("seek type {other} is none of constant, linear, curve, hpl, hplplus10, extracted"))),
+        other => {
+            return Err(kind.error(format!(
+                "seek type {other} is none of constant, linear, curve, hpl, hplplus10, extracted"
+            )));
+        }
     })
 }
 
@@ -248,19 +328,28 @@ fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
 }
 
 fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamError> {
-    let count = |key: &str, least: u32| block.get_bounded(key, least, 1 << 30).map(|n| n.unwrap_or(least));
+    let count = |key: &str, least: u32| {
+        block
+            .get_bounded(key, least, 1 << 30)
+            .map(|n| n.unwrap_or(least))
+    };
     let segments = count("Number of buffer segments", 1)?;
     let write_back = match block.get_bounded("Fast write level", 0u32, 2)?.unwrap_or(0) {
         0 => WriteBack::None,
         // Level 1 differs only in how it orders sequential writes while others wait.
         _ => WriteBack::Full,
     };
-    let until = block.get_bounded("Buffer continuous read", 0u32, 4)?.unwrap_or(0);
+    let until = block
+        .get_bounded("Buffer continuous read", 0u32, 4)?
+        .unwrap_or(0);
     let keep = block.get_int("Read-ahead over requested")?.unwrap_or(0);
     if flag(block, "Use separate write segment")? {
         // DiskSim 4.0 reads this parameter and never acts on it; its published results, and the
         // measured traces, go with segments that reads and writes share.
-        warnings.push(format!("{}: writes and reads share all segments, as in DiskSim 4.0", place(block)));
+        warnings.push(format!(
+            "{}: writes and reads share all segments, as in DiskSim 4.0",
+            place(block)
+        ));
     }
     Ok(CacheSpec {
         enabled: flag(block, "Enable caching in buffer")?,
@@ -297,7 +386,9 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
 }
 
 fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamError> {
-    let depth = block.get_bounded("Max queue length", 1u32, 65_536)?.unwrap_or(1);
+    let depth = block
+        .get_bounded("Max queue length", 1u32, 65_536)?
+        .unwrap_or(1);
     let scheduler = match block.get_block("Scheduler")? {
         Some(queue) => scheduler(queue, warnings)?,
         None => Scheduler::Fcfs,
@@ -307,12 +398,22 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
         1 => Preseek::DuringCompletion,
         _ => Preseek::BeforeCompletion,
     };
-    for key in ["Allow sneaky partial read hits", "Allow sneaky intermediate read hits"] {
+    for key in [
+        "Allow sneaky partial read hits",
+        "Allow sneaky intermediate read hits",
+    ] {
         if flag(block, key)? {
-            warnings.push(format!("{}: \"{key}\" is not modelled: partial hits wait for the arm", place(block)));
+            warnings.push(format!(
+                "{}: \"{key}\" is not modelled: partial hits wait for the arm",
+                place(block)
+            ));
         }
     }
-    Ok(QueueSpec { depth, scheduler, preseek })
+    Ok(QueueSpec {
+        depth,
+        scheduler,
+        preseek,
+    })
 }
 
 /// The policy of a `disksim_ioqueue` block, whose numbers are those of the DiskSim manual.
@@ -320,7 +421,9 @@ pub(super) fn scheduler(
     queue: &Block,
     warnings: &mut Vec<String>,
 ) -> Result<Scheduler, ParamError> {
-    let policy = queue.get_bounded("Scheduling policy", 1u32, 100)?.unwrap_or(1);
+    let policy = queue
+        .get_bounded("Scheduling policy", 1u32, 100)?
+        .unwrap_or(1);
     let (scheduler, exact) = match policy {
         1 => (Scheduler::Fcfs, true),
         2 | 5 => (Scheduler::Look, policy == 2),
@@ -329,7 +432,12 @@ pub(super) fn scheduler(
         8 => (Scheduler::Sptf, true),
         14 => {
             let weight = queue.get_f64("Timeout time/weight")?.unwrap_or(0.0);
-            (Scheduler::AgedSptf { weight: weight / AGED_SPTF_UNIT }, false)
+            (
+                Scheduler::AgedSptf {
+                    weight: weight / AGED_SPTF_UNIT,
+                },
+                false,
+            )
         }
         _ => (Scheduler::Fcfs, false),
     };
@@ -355,19 +463,35 @@ pub(super) fn scheduler(
         queue,
         warnings,
         &[
-            ("Sequential stream scheme", "sequential requests are not joined in the queue"),
-            ("Overlapping request scheme", "overlapping requests are not joined in the queue"),
-            ("Scheduling timeout scheme", "requests do not time out of the policy"),
+            (
+                "Sequential stream scheme",
+                "sequential requests are not joined in the queue",
+            ),
+            (
+                "Overlapping request scheme",
+                "overlapping requests are not joined in the queue",
+            ),
+            (
+                "Scheduling timeout scheme",
+                "requests do not time out of the policy",
+            ),
         ],
     )?;
     Ok(scheduler)
 }
 
 /// Warns of each parameter that is there and not zero.
-fn not_modelled(block: &Block, warnings: &mut Vec<String>, keys: &[(&str, &str)]) -> Result<(), ParamError> {
+fn not_modelled(
+    block: &Block,
+    warnings: &mut Vec<String>,
+    keys: &[(&str, &str)],
+) -> Result<(), ParamError> {
     for (key, instead) in keys {
         if block.get_f64(key)?.is_some_and(|value| value != 0.0) {
-            warnings.push(format!("{}: \"{key}\" is not modelled: {instead}", place(block)));
+            warnings.push(format!(
+                "{}: \"{key}\" is not modelled: {instead}",
+                place(block)
+            ));
         }
     }
     Ok(())

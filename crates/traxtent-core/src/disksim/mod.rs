@@ -17,5 +17,5 @@ mod system;
 
 pub use layout::{Imported, disk_geometry};
 pub use params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
-pub use system::{DeviceMap, System, SystemDisk, load_system};
 pub use seek::{SeekPoint, parse_seeks};
+pub use system::{DeviceMap, System, SystemDisk, load_system};

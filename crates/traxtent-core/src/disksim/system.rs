@@ -61,11 +61,22 @@ pub fn load_system(
     sources: &Sources<'_>,
 ) -> Result<System, ParamError> {
     let document = Document::parse(file, text, sources)?;
-    let mut loader = Loader { document: &document, sources, warnings: Vec::new(), buses: BTreeMap::new() };
+    let mut loader = Loader {
+        document: &document,
+        sources,
+        warnings: Vec::new(),
+        buses: BTreeMap::new(),
+    };
     let mut disks = loader.disks(only)?;
     if disks.is_empty() {
-        let what = only.map_or("a disk".to_owned(), |name| format!("a disk called {name:?}"));
-        return Err(ParamError { file: file.to_owned(), line: 1, problem: format!("does not describe {what}") });
+        let what = only.map_or("a disk".to_owned(), |name| {
+            format!("a disk called {name:?}")
+        });
+        return Err(ParamError {
+            file: file.to_owned(),
+            line: 1,
+            problem: format!("does not describe {what}"),
+        });
     }
     let names: Vec<String> = disks.iter().map(|disk| disk.name.clone()).collect();
     let organisations = loader.organisations()?;
@@ -82,18 +93,30 @@ pub fn load_system(
         }
     };
     let (host_scheduler, queueing_in_disks) = loader.driver()?;
-    let synthio = if only.is_none() { loader.synthio(&device)? } else { None };
+    let synthio = if only.is_none() {
+        loader.synthio(&device)?
+    } else {
+        None
+    };
     let devices = loader.device_maps(&device)?;
     let mut warnings = loader.warnings;
     for block in document.blocks().filter(|block| is_drive(block)) {
         for unused in block.unused() {
-            warnings.push(format!("{}:{}: \"{}\" is not modelled", unused.file, unused.line, unused.key));
+            warnings.push(format!(
+                "{}:{}: \"{}\" is not modelled",
+                unused.file, unused.line, unused.key
+            ));
         }
     }
     warnings.dedup();
     // Files share includes: the same warning once is enough.
     let mut seen = Vec::new();
-    warnings.retain(|warning| !seen.contains(warning) && { seen.push(warning.clone()); true });
+    warnings.retain(|warning| {
+        !seen.contains(warning) && {
+            seen.push(warning.clone());
+            true
+        }
+    });
     for disk in &mut disks {
         disk.profile.check().map_err(|e| ParamError {
             file: file.to_owned(),
@@ -101,7 +124,14 @@ pub fn load_system(
             problem: format!("disk {}: {e}", disk.name),
         })?;
     }
-    Ok(System { disks, host_scheduler, queueing_in_disks, synthio, devices, warnings })
+    Ok(System {
+        disks,
+        host_scheduler,
+        queueing_in_disks,
+        synthio,
+        devices,
+        warnings,
+    })
 }
 
 impl System {
@@ -110,11 +140,15 @@ impl System {
         if self.devices.is_empty() {
             return Some(record);
         }
-        let map = self.devices.iter().find(|map| map.trace_device == record.device)?;
+        let map = self
+            .devices
+            .iter()
+            .find(|map| map.trace_device == record.device)?;
         record.device = map.disk;
         let lbn = (record.request.lbn.0 as f64 * map.sectors_a_unit) as u64;
         record.request.lbn = Lbn(lbn.saturating_add_signed(map.offset));
-        record.request.sectors = (f64::from(record.request.sectors) * map.sectors_a_size_unit) as u32;
+        record.request.sectors =
+            (f64::from(record.request.sectors) * map.sectors_a_size_unit) as u32;
         Some(record)
     }
 }
@@ -142,9 +176,16 @@ impl Loader<'_> {
         let mut disks = Vec::new();
         let mut shared = BTreeMap::new();
         for entry in &self.document.entries {
-            let Entry::Instances { names, of, .. } = entry else { continue };
-            let Some(block) = self.document.block(of).filter(|block| is_drive(block)) else { continue };
-            for name in names.iter().filter(|name| only.is_none_or(|only| only == *name)) {
+            let Entry::Instances { names, of, .. } = entry else {
+                continue;
+            };
+            let Some(block) = self.document.block(of).filter(|block| is_drive(block)) else {
+                continue;
+            };
+            for name in names
+                .iter()
+                .filter(|name| only.is_none_or(|only| only == *name))
+            {
                 // Identical instances are read once.
                 let bus = self.bus_times(name)?;
                 let profile = match shared.get(of) {
@@ -152,7 +193,10 @@ impl Loader<'_> {
                     _ => self.profile(block, of, bus)?,
                 };
                 shared.insert(of.clone(), (bus, profile.clone()));
-                disks.push(SystemDisk { name: name.clone(), profile });
+                disks.push(SystemDisk {
+                    name: name.clone(),
+                    profile,
+                });
             }
         }
         if disks.is_empty() {
@@ -172,7 +216,9 @@ impl Loader<'_> {
         }
         for (bus, count) in by_bus {
             if count > 1 {
-                self.warnings.push(format!("{count} disks share {bus}: they do not wait for each other on it"));
+                self.warnings.push(format!(
+                    "{count} disks share {bus}: they do not wait for each other on it"
+                ));
             }
         }
         Ok(disks)
@@ -190,7 +236,11 @@ impl Loader<'_> {
     }
 
     fn bus_times(&self, disk: &str) -> Result<BusTimes, ParamError> {
-        let Some(bus) = self.buses.get(disk).and_then(|bus| self.block_of_instance(bus)) else {
+        let Some(bus) = self
+            .buses
+            .get(disk)
+            .and_then(|bus| self.block_of_instance(bus))
+        else {
             return Ok(BusTimes::default());
         };
         Ok(BusTimes {
@@ -210,20 +260,31 @@ impl Loader<'_> {
 
     /// The order of the host's queue, and whether disks queue too.
     fn driver(&mut self) -> Result<(Scheduler, bool), ParamError> {
-        let Some(block) = self.document.blocks().find(|block| block.kind == "disksim_iodriver") else {
+        let Some(block) = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_iodriver")
+        else {
             return Ok((Scheduler::Fcfs, true));
         };
         let policy = match block.get_block("Scheduler")? {
             Some(queue) => scheduler(queue, &mut self.warnings)?,
             None => Scheduler::Fcfs,
         };
-        Ok((policy, block.get_int("Use queueing in subsystem")?.unwrap_or(0) != 0))
+        Ok((
+            policy,
+            block.get_int("Use queueing in subsystem")?.unwrap_or(0) != 0,
+        ))
     }
 
     /// The members of each organisation, all of which must leave addresses as they are.
     fn organisations(&self) -> Result<BTreeMap<String, Vec<String>>, ParamError> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for block in self.document.blocks().filter(|block| block.kind == "disksim_logorg") {
+        for block in self
+            .document
+            .blocks()
+            .filter(|block| block.kind == "disksim_logorg")
+        {
             for (key, plain) in [
                 ("Addressing mode", &["Parts"][..]),
                 ("Distribution scheme", &["Asis"]),
@@ -231,14 +292,19 @@ impl Loader<'_> {
             ] {
                 let node = block.need(key)?;
                 let value = node.str()?;
-                let one_disk = key == "Addressing mode" && block.need("devices")?.list()?.len() == 1;
+                let one_disk =
+                    key == "Addressing mode" && block.need("devices")?.list()?.len() == 1;
                 if !plain.contains(&value) && !one_disk {
                     let name = block.name.as_deref().unwrap_or("logorg");
-                    return Err(node.error(format!("{name}: {key} = {value}: striping and redundancy are not modelled")));
+                    return Err(node.error(format!(
+                        "{name}: {key} = {value}: striping and redundancy are not modelled"
+                    )));
                 }
             }
             let members = block.need("devices")?.list()?.iter();
-            let members = members.map(|node| node.str().map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
+            let members = members
+                .map(|node| node.str().map(str::to_owned))
+                .collect::<Result<Vec<_>, _>>()?;
             all.insert(block.name.clone().unwrap_or_default(), members);
         }
         let renamed: Vec<_> = self
@@ -249,7 +315,11 @@ impl Loader<'_> {
                 Entry::Instances { names, of, .. } => Some((names, all.get(of)?.clone())),
                 _ => None,
             })
-            .flat_map(|(names, members)| names.iter().map(move |name| (name.clone(), members.clone())))
+            .flat_map(|(names, members)| {
+                names
+                    .iter()
+                    .map(move |name| (name.clone(), members.clone()))
+            })
             .collect();
         all.extend(renamed);
         Ok(all)
@@ -259,12 +329,21 @@ impl Loader<'_> {
         &self,
         device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
     ) -> Result<Option<SynthioSpec>, ParamError> {
-        let Some(block) = self.document.blocks().find(|block| block.kind == "disksim_synthio") else {
+        let Some(block) = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_synthio")
+        else {
             return Ok(None);
         };
-        let process_flow = self.document.blocks().find(|block| block.kind == "disksim_pf");
+        let process_flow = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_pf");
         let processors = match process_flow {
-            Some(flow) => flow.get_bounded("Number of processors", 1u32, 1 << 16)?.unwrap_or(1),
+            Some(flow) => flow
+                .get_bounded("Number of processors", 1u32, 1 << 16)?
+                .unwrap_or(1),
             None => 1,
         };
         let mut generators = Vec::new();
@@ -274,13 +353,26 @@ impl Loader<'_> {
         let system_calls = match block.get_int("System call/return with each request")? {
             Some(0) | None => None,
             Some(_) => Some((
-                Span::from_ms(block.get_f64("Think time from call to request")?.unwrap_or(0.0)),
-                Span::from_ms(block.get_f64("Think time from request to return")?.unwrap_or(0.0)),
+                Span::from_ms(
+                    block
+                        .get_f64("Think time from call to request")?
+                        .unwrap_or(0.0),
+                ),
+                Span::from_ms(
+                    block
+                        .get_f64("Think time from request to return")?
+                        .unwrap_or(0.0),
+                ),
             )),
         };
-        let seconds = block.get_f64("Maximum time of trace generated")?.unwrap_or(0.0);
+        let seconds = block
+            .get_f64("Maximum time of trace generated")?
+            .unwrap_or(0.0);
         Ok(Some(SynthioSpec {
-            count: block.need("Number of I/O requests to generate")?.int()?.max(0) as u64,
+            count: block
+                .need("Number of I/O requests to generate")?
+                .int()?
+                .max(0) as u64,
             time: SimTime::from_ms(seconds * 1e3),
             processors,
             system_calls,
@@ -293,8 +385,14 @@ impl Loader<'_> {
         device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
     ) -> Result<Vec<DeviceMap>, ParamError> {
         let mut maps = Vec::new();
-        for block in self.document.blocks().filter(|block| block.kind == "disksim_iosim") {
-            let Some(list) = block.get_list("I/O Mappings")? else { continue };
+        for block in self
+            .document
+            .blocks()
+            .filter(|block| block.kind == "disksim_iosim")
+        {
+            let Some(list) = block.get_list("I/O Mappings")? else {
+                continue;
+            };
             for node in list {
                 let map = node.block()?;
                 let trace_device = map.need("tracedev")?;
@@ -316,10 +414,14 @@ impl Loader<'_> {
 /// A device number, which may be written in hexadecimal.
 fn number(node: &Node) -> Result<u32, ParamError> {
     let value = match &node.value {
-        Value::Str(word) => word.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok()),
+        Value::Str(word) => word
+            .strip_prefix("0x")
+            .and_then(|digits| i64::from_str_radix(digits, 16).ok()),
         _ => node.int().ok(),
     };
-    value.and_then(|n| u32::try_from(n).ok()).ok_or_else(|| node.error("not a device number"))
+    value
+        .and_then(|n| u32::try_from(n).ok())
+        .ok_or_else(|| node.error("not a device number"))
 }
 
 fn generator(
@@ -350,8 +452,13 @@ fn generator(
 }
 
 fn distribution(node: &Node) -> Result<Distribution, ParamError> {
-    let [kind, values @ ..] = node.list()? else { return Err(node.error("a distribution has a name")) };
-    let values = values.iter().map(Node::f64).collect::<Result<Vec<_>, _>>()?;
+    let [kind, values @ ..] = node.list()? else {
+        return Err(node.error("a distribution has a name"));
+    };
+    let values = values
+        .iter()
+        .map(Node::f64)
+        .collect::<Result<Vec<_>, _>>()?;
     match (kind.str()?, &values[..]) {
         ("uniform", &[low, high]) => Ok(Distribution::Uniform { low, high }),
         ("normal", &[mean, deviation]) => Ok(Distribution::Normal { mean, deviation }),
@@ -366,11 +473,22 @@ fn distribution(node: &Node) -> Result<Distribution, ParamError> {
 }
 
 fn collect_buses(node: &Node, bus: Option<&str>, buses: &mut BTreeMap<String, String>) {
-    let Value::Device { kind, name, children } = &node.value else { return };
+    let Value::Device {
+        kind,
+        name,
+        children,
+    } = &node.value
+    else {
+        return;
+    };
     if let (Some(bus), "disksim_disk" | "disksim_device") = (bus, kind.as_str()) {
         buses.insert(name.clone(), bus.to_owned());
     }
-    let bus = if kind == "disksim_bus" { Some(name.as_str()) } else { bus };
+    let bus = if kind == "disksim_bus" {
+        Some(name.as_str())
+    } else {
+        bus
+    };
     for child in children {
         collect_buses(child, bus, buses);
     }

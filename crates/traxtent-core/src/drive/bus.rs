@@ -95,7 +95,11 @@ impl Ramp {
 /// `when_complete` if that is the drive's way.
 pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
     if when_complete && leg.in_order < leg.piece.sectors {
-        ramps.push(Ramp { sectors: leg.piece.sectors, first: leg.end, last: leg.end });
+        ramps.push(Ramp {
+            sectors: leg.piece.sectors,
+            first: leg.end,
+            last: leg.end,
+        });
         return;
     }
     ramps.push(Ramp {
@@ -207,7 +211,11 @@ pub(super) fn deliver_any_order(
     connected: bool,
 ) -> (SimTime, SimTime) {
     let total: u64 = ramps.iter().map(|ramp| u64::from(ramp.sectors)).sum();
-    let connect = if connected { Span::ZERO } else { manners.connect };
+    let connect = if connected {
+        Span::ZERO
+    } else {
+        manners.connect
+    };
     let begin = from.max(first_there) + connect;
     (
         begin,

@@ -39,7 +39,11 @@ pub(super) struct Extra {
 impl Extra {
     /// Sectors of a write that must be in the buffer before the first goes to the media.
     pub(super) fn start_after(&self, sectors: u32) -> u32 {
-        sectors.min(if sectors < self.large { self.start_after } else { self.large_start_after })
+        sectors.min(if sectors < self.large {
+            self.start_after
+        } else {
+            self.large_start_after
+        })
     }
 }
 

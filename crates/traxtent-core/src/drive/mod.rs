@@ -224,7 +224,9 @@ impl Drive {
             mechanics: profile
                 .mechanics
                 .as_ref()
-                .map_or_else(Mechanics::none, |spec| Mechanics::new(spec, geometry.cylinders())),
+                .map_or_else(Mechanics::none, |spec| {
+                    Mechanics::new(spec, geometry.cylinders())
+                }),
             controller: Controller::new(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
@@ -449,7 +451,8 @@ impl Drive {
     fn observe_read_ahead(&mut self, now: SimTime) {
         if let Arm::ReadAhead(run) = &mut self.arm {
             let until = self.profile.cache.read_ahead.until;
-            let (next, more) = run.advance(&self.geometry, &self.mechanics, until, now, &mut self.legs);
+            let (next, more) =
+                run.advance(&self.geometry, &self.mechanics, until, now, &mut self.legs);
             self.cache.fill_to(run.segment, next);
             if !more {
                 self.take_arm(now);

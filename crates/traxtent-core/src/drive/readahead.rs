@@ -139,7 +139,11 @@ impl ReadAheadRun {
     /// advanced: a seek is finished, and so is the sector under the head unless `in_sector` allows to leave it.
     pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (Position, SimTime) {
         // A read-ahead that has not begun to move leaves the head where it is.
-        let Some(leg) = self.leg.as_ref().filter(|leg| leg.end > now && self.now < now) else {
+        let Some(leg) = self
+            .leg
+            .as_ref()
+            .filter(|leg| leg.end > now && self.now < now)
+        else {
             return (self.position, now);
         };
         let free = if now < leg.landed {

@@ -52,9 +52,8 @@ impl Drive {
 
     /// The segment that holds all of a read and is not in use, if there is one and the drive looks.
     fn hit_while_busy(&self, now: SimTime, job: &Job) -> Option<usize> {
-        let overtakes = |other: &Job| {
-            other.is_write() && other.accepted.is_none() && other.overlaps(job)
-        };
+        let overtakes =
+            |other: &Job| other.is_write() && other.accepted.is_none() && other.overlaps(job);
         if !self.profile.cache.hits_while_busy
             || job.request.fua
             || job.request.op == Op::Verify
@@ -250,7 +249,8 @@ impl Drive {
             });
         }
         let buffered = ramps.len();
-        legs.iter().for_each(|leg| ramps_of(leg, self.controller.when_complete, &mut ramps));
+        legs.iter()
+            .for_each(|leg| ramps_of(leg, self.controller.when_complete, &mut ramps));
         skip(
             &mut ramps,
             buffered,
@@ -572,7 +572,8 @@ impl Drive {
             return accepted.full;
         }
         self.ramps.clear();
-        legs.iter().for_each(|leg| ramps_of(leg, false, &mut self.ramps));
+        legs.iter()
+            .for_each(|leg| ramps_of(leg, false, &mut self.ramps));
         let drained = nth(&self.ramps, sectors - size);
         accepted
             .full
@@ -687,14 +688,25 @@ impl Drive {
         access: &Access,
         legs: &mut Vec<Leg>,
     ) -> (Position, SimTime) {
-        sweep(&self.geometry, &self.mechanics, position, ready, access, legs)
+        sweep(
+            &self.geometry,
+            &self.mechanics,
+            position,
+            ready,
+            access,
+            legs,
+        )
     }
 
     /// Where the time from a request's submission went until the drive began to serve it.
     fn until_served(&self, job: &Job, at: SimTime) -> Breakdown {
         let waited = at.since(job.submitted);
         let overhead = waited.min(self.controller.per_request);
-        Breakdown { queue: waited.saturating_sub(overhead), overhead, ..Breakdown::default() }
+        Breakdown {
+            queue: waited.saturating_sub(overhead),
+            overhead,
+            ..Breakdown::default()
+        }
     }
 
     fn finish(&mut self, job: &Job, completed: SimTime, breakdown: Breakdown, served: Served) {

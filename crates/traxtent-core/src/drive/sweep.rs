@@ -31,7 +31,11 @@ pub(super) struct Leg {
 impl Leg {
     /// When the first of the sectors to pass had passed.
     pub(super) fn first_passed(&self, revolution: Span) -> SimTime {
-        let begun = if self.in_order == self.piece.sectors { self.first } else { self.end - revolution };
+        let begun = if self.in_order == self.piece.sectors {
+            self.first
+        } else {
+            self.end - revolution
+        };
         begun + self.sector()
     }
 

@@ -118,7 +118,11 @@ impl Mechanics {
             self.head_switch.saturating_sub(seek)
         };
         if !write || seek + head_switch == Span::ZERO {
-            return Move { seek, head_switch, settle: Span::ZERO };
+            return Move {
+                seek,
+                head_switch,
+                settle: Span::ZERO,
+            };
         }
         Move {
             seek: seek.saturating_sub(self.write_gain),

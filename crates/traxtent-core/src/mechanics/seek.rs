@@ -85,7 +85,9 @@ impl SeekCurve {
 
     /// No time over any distance.
     pub(super) fn none() -> SeekCurve {
-        SeekCurve { times: vec![Span::ZERO] }
+        SeekCurve {
+            times: vec![Span::ZERO],
+        }
     }
 
     /// The time to move the arm over `distance` cylinders; beyond the stroke, that of the stroke.

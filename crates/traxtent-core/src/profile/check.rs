@@ -22,7 +22,11 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     if let Some(m) = &p.mechanics {
         within("mechanics.rpm", m.rpm, 100.0..=100_000.0)?;
         duration("mechanics.head_switch_ms", m.head_switch_ms)?;
-        within("mechanics.write_settle_ms", m.write_settle_ms, -LONGEST_MS..=LONGEST_MS)?;
+        within(
+            "mechanics.write_settle_ms",
+            m.write_settle_ms,
+            -LONGEST_MS..=LONGEST_MS,
+        )?;
         seek(&m.seek)?;
     }
     overheads(p)?;

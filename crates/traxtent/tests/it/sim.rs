@@ -212,7 +212,11 @@ fn several_devices() {
 #[test]
 fn disksim_set_ups() {
     let data = shared_data!("disksim");
-    for (name, expected) in [("synthopen", 10.94), ("3disks", 10.94), ("synthclosed", 87.8)] {
+    for (name, expected) in [
+        ("synthopen", 10.94),
+        ("3disks", 10.94),
+        ("synthclosed", 87.8),
+    ] {
         let target = format!("disksim:{}", data.join(format!("{name}.parv")).display());
         let mean = mean_ms(&json(&["sim", &target, "--seeds", "5", "--json"]));
         assert!(
@@ -223,11 +227,23 @@ fn disksim_set_ups() {
     // The mean of this one hangs on how soon its processes have lost their processors: over 41 seeds of
     // its own, DiskSim ranges from 21 to 45 ms with a median of 22.1, so the medians are compared.
     let target = format!("disksim:{}", data.join("synthmixed.parv").display());
-    let mut means: Vec<f64> =
-        (1..=21).map(|seed| mean_ms(&json(&["sim", &target, "--seed", &seed.to_string(), "--json"]))).collect();
+    let mut means: Vec<f64> = (1..=21)
+        .map(|seed| {
+            mean_ms(&json(&[
+                "sim",
+                &target,
+                "--seed",
+                &seed.to_string(),
+                "--json",
+            ]))
+        })
+        .collect();
     means.sort_by(f64::total_cmp);
     let median = means[10];
-    assert!((median / 22.12 - 1.0).abs() < 0.03, "synthmixed: median {median} ms, DiskSim 22.12 ms");
+    assert!(
+        (median / 22.12 - 1.0).abs() < 0.03,
+        "synthmixed: median {median} ms, DiskSim 22.12 ms"
+    );
     let file = |name: &str| data.join(name).display().to_string();
     let target = format!("disksim:{}", file("ascii.parv"));
     let mean = mean_ms(&json(&["sim", &target, &file("ascii.trace"), "--json"]));
