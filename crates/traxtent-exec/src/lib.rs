@@ -1,6 +1,6 @@
 //! Executors: what runs the pure core on a clock.
 //!
-//! [`simulate`] runs it on the virtual clock, as fast as the machine allows.
+//! [`simulate()`] runs it on the virtual clock, as fast as the machine allows.
 
 pub mod simulate;
 

@@ -160,7 +160,7 @@ fn zone(
 ) -> Result<ZoneSpec, ParamError> {
     let skew = |key: &str| {
         let value = block.get_f64(key)?.unwrap_or(0.0);
-        if !(value.abs() <= 1e9) {
+        if value.is_nan() || value.abs() > 1e9 {
             return Err(block
                 .need(key)?
                 .error(format!("{key}: {value} is not in -1e9..=1e9")));

@@ -126,10 +126,11 @@ fn pass(
     zero_latency: bool,
     inflow: Option<Inflow>,
 ) -> Leg {
-    if zero_latency && piece.slots > 1 {
-        if let Some(leg) = pass_from_middle(mechanics, piece, moved, landed, inflow) {
-            return leg;
-        }
+    if zero_latency
+        && piece.slots > 1
+        && let Some(leg) = pass_from_middle(mechanics, piece, moved, landed, inflow)
+    {
+        return leg;
     }
     let track = &piece.track;
     let first_edge = mechanics.edge(track, piece.first_slot);

@@ -424,7 +424,7 @@ impl Builder<'_> {
                 let at = Spot::new(branch.cylinder, branch.surface, angle);
                 let step = Spot::new(branch.cylinder_step, branch.surface_step, step);
                 let whole = self.tree.branch(what, at, step, branch.repeat);
-                let tracks = whole.tracks.checked_mul(whole.repeat).unwrap_or(u64::MAX);
+                let tracks = whole.tracks.saturating_mul(whole.repeat);
                 check(&name, "tracks", tracks, 1..=TREE_TRACKS_MAX)?;
                 match branch.total_sectors {
                     None => out.push(whole),

@@ -28,7 +28,7 @@ pub enum ProfileError {
         /// Dotted path of the figure.
         key: String,
     },
-    /// An entry of [provenance] that covers nothing, or names no known origin.
+    /// An entry of `[provenance]` that covers nothing, or names no known origin.
     #[error("provenance.\"{key}\" = {value:?}: {problem}")]
     Provenance {
         /// The entry.

@@ -1,6 +1,6 @@
 //! What is made of many response times: means, percentiles, breakdowns, and how far two distributions lie apart.
 //!
-//! All of it streams in bounded memory except [`demerit`], which needs both samples whole. Nothing depends on the order
+//! All of it streams in bounded memory except [`demerit()`], which needs both samples whole. Nothing depends on the order
 //! in which threads finish: counts and sums are added in the caller's order.
 
 mod demerit;

@@ -242,7 +242,6 @@ fn extracted_drives_restate_disksims_zones() {
         theirs.capacity_sectors = profile.geometry.capacity_sectors;
         theirs.moved.clear();
         theirs.shared_places = false;
-        theirs.slips_shift_skew = false;
         for zone in &mut theirs.zones {
             zone.slips.clear();
             zone.remaps.clear();

@@ -1,7 +1,7 @@
 //! Traces of real disks, read as a stream.
 //!
 //! [`TraceReader`] turns any [`BufRead`] into an iterator of records and holds no more than a line of it. Files are
-//! opened and unpacked by the caller. [`TraceFormat`] is the list of formats; [`detect`] tells them apart by the first
+//! opened and unpacked by the caller. [`TraceFormat`] is the list of formats; [`detect()`] tells them apart by the first
 //! bytes.
 //!
 //! Sectors: a record's request counts logical sectors of the simulated drive ([`TraceOptions::sector_bytes`]). Formats
