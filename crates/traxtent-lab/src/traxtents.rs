@@ -169,7 +169,9 @@ pub const EXPERIMENTS: [Experiment; 8] = [
                 0.03,
                 Share,
                 POINTS_3,
-            ),
+            )
+            // The firmware figure that this claim is about is fitted to it.
+            .reported(),
             Claim::new(
                 "T14b",
                 "overlapped, out-of-order delivery",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
-use traxtent_core::disksim::{self, DeviceMap};
+use traxtent_core::disksim::{self, System};
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::{self, Profile, ProfileError, Scheduler};
@@ -65,8 +65,10 @@ pub(crate) struct Machine {
     pub(crate) drives: Vec<NamedDrive>,
     /// The synthetic workload that DiskSim parameters bring along.
     pub(crate) synthio: Option<SynthioSpec>,
-    /// What DiskSim parameters say of the devices of traces.
-    pub(crate) devices: Vec<DeviceMap>,
+    /// The seed that DiskSim parameters state.
+    pub(crate) seed: Option<u64>,
+    /// The DiskSim parameters it was made of.
+    pub(crate) system: Option<Arc<System>>,
     /// The order of the host's queue before each drive, and whether drives get one request at a time.
     queue: Option<(Scheduler, bool)>,
 }
@@ -90,7 +92,8 @@ impl Machine {
                 target: text.to_owned(),
                 drives: vec![NamedDrive::new(name, profile)?],
                 synthio: None,
-                devices: Vec::new(),
+                seed: None,
+                system: None,
                 queue: None,
             })
         };
@@ -168,15 +171,16 @@ fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine
     system.warnings.iter().for_each(warn);
     let drives = system
         .disks
-        .into_iter()
-        .map(|disk| NamedDrive::new(disk.name, disk.profile))
+        .iter()
+        .map(|disk| NamedDrive::new(disk.name.clone(), disk.profile.clone()))
         .collect::<Result<_>>()?;
     Ok(Machine {
         target: target.to_owned(),
         drives,
-        synthio: system.synthio,
-        devices: system.devices,
+        synthio: system.synthio.clone(),
+        seed: system.seed,
         queue: Some((system.host_scheduler, !system.queueing_in_disks)),
+        system: Some(Arc::new(system)),
     })
 }
 

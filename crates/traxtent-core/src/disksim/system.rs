@@ -18,6 +18,8 @@ pub struct System {
     pub queueing_in_disks: bool,
     /// The synthetic workload, if there is one.
     pub synthio: Option<SynthioSpec>,
+    /// The seed of its random numbers, if the file states one.
+    pub seed: Option<u64>,
     /// How a trace's devices map to disks; empty if the numbers are the same.
     pub devices: Vec<DeviceMap>,
     /// What stands in the file and is not modelled.
@@ -99,6 +101,7 @@ pub fn load_system(
         None
     };
     let devices = loader.device_maps(&device)?;
+    let seed = loader.seed();
     let mut warnings = loader.warnings;
     for block in document.blocks().filter(|block| is_drive(block)) {
         for unused in block.unused() {
@@ -124,14 +127,7 @@ pub fn load_system(
             problem: format!("disk {}: {e}", disk.name),
         })?;
     }
-    Ok(System {
-        disks,
-        host_scheduler,
-        queueing_in_disks,
-        synthio,
-        devices,
-        warnings,
-    })
+    Ok(System { disks, host_scheduler, queueing_in_disks, synthio, seed, devices, warnings })
 }
 
 impl System {
@@ -256,6 +252,13 @@ impl Loader<'_> {
             }
             _ => None,
         })
+    }
+
+    /// The seed that the file states as a number: that of the run, or else that of its preparation.
+    fn seed(&self) -> Option<u64> {
+        let block = self.document.blocks().find(|block| block.kind == "disksim_global")?;
+        let stated = |key| block.get_int(key).ok().flatten().and_then(|seed| u64::try_from(seed).ok());
+        stated("Real Seed").or_else(|| stated("Init Seed"))
     }
 
     /// The order of the host's queue, and whether disks queue too.

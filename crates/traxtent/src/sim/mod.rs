@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let workload = workload(args, &machine)?;
     let settings = Setting::parse_all(&args.set)?;
     let points = sweep::points(&settings);
-    let seeds = seeds(args, &workload)?;
+    let seeds = seeds(args, &workload, machine.seed)?;
     if points.len() * seeds.len() > 1 && (args.log.is_some() || args.plot.is_some()) {
         return Err(Failure::input(
             "--log and --plot show one run: not with --seeds or a --set of several values",
@@ -193,10 +193,10 @@ fn workload(args: &Args, machine: &Machine) -> Result<Workload> {
 }
 
 /// The seed of each run; a trace needs none.
-fn seeds(args: &Args, workload: &Workload) -> Result<Vec<u64>> {
+fn seeds(args: &Args, workload: &Workload, stated: Option<u64>) -> Result<Vec<u64>> {
     let first = match workload {
         Workload::Drawn(spec) => args.seed.unwrap_or(spec.seed),
-        Workload::Synthio(_) => args.seed.unwrap_or(1),
+        Workload::Synthio(_) => args.seed.or(stated).unwrap_or(1),
         Workload::Trace(_) if args.seed.is_some() || args.seeds.is_some() => {
             return Err(Failure::input(
                 "a trace draws no random numbers: --seed and --seeds are for synthetic workloads",

@@ -122,9 +122,7 @@ fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -
         Workload::Trace(path) => {
             let mut source = run.trace.open(path, machine)?;
             let result = pump(run, &mut source, progress, sink);
-            if let Some(doubt) = source.records().doubt() {
-                warn(doubt);
-            }
+            source.records().doubts().for_each(warn);
             result.map_err(|error| simulation_failure(path, &error))
         }
     }
@@ -138,7 +136,7 @@ impl TracePlan {
             ..TraceOptions::default()
         };
         let trace = Trace::open(path, self.format, options)?
-            .mapped(&machine.devices)
+            .placed(machine.system.clone())
             .only(self.device);
         let natural = ReplayPace::natural(trace.format());
         let pace = match (self.pace.unwrap_or(natural), self.speed) {

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use traxtent_core::disksim::DeviceMap;
-use traxtent_core::units::{Lbn, Sectors};
+use traxtent_core::disksim::System;
 use traxtent_core::workload::trace::{DETECT_BYTES, Place, detect};
 use traxtent_core::workload::{
     Kind, SpecError, SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord,
@@ -106,8 +106,10 @@ impl Workload {
 pub(crate) struct Trace {
     path: PathBuf,
     reader: TraceReader<Box<dyn BufRead + Send>>,
-    devices: Vec<DeviceMap>,
+    system: Option<Arc<System>>,
     only: Option<u32>,
+    /// Records of devices that the system does not have.
+    misplaced: u64,
 }
 
 impl Trace {
@@ -134,14 +136,15 @@ impl Trace {
         Ok(Trace {
             path: path.to_owned(),
             reader: TraceReader::new(format, bytes, options),
-            devices: Vec::new(),
+            system: None,
             only: None,
+            misplaced: 0,
         })
     }
 
-    /// Renames devices and scales addresses as DiskSim parameters ask.
-    pub(crate) fn mapped(mut self, devices: &[DeviceMap]) -> Trace {
-        self.devices = devices.to_vec();
+    /// Places devices where DiskSim parameters have them.
+    pub(crate) fn placed(mut self, system: Option<Arc<System>>) -> Trace {
+        self.system = system;
         self
     }
 
@@ -156,10 +159,17 @@ impl Trace {
         self.reader.format()
     }
 
-    /// A doubt about its times.
-    pub(crate) fn doubt(&self) -> Option<String> {
-        let warning = self.reader.gap_warning()?;
-        Some(format!("{}: {warning}", self.path.display()))
+    /// What is doubtful about it, known at its end.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = String> {
+        let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
+        let misplaced = (self.misplaced > 0).then(|| {
+            format!(
+                "{} requests for devices that the parameters do not map are left out",
+                self.misplaced
+            )
+        });
+        let doubts = [gaps, misplaced].into_iter().flatten();
+        doubts.map(|doubt| format!("{}: {doubt}", self.path.display()))
     }
 }
 
@@ -172,24 +182,17 @@ impl Iterator for Trace {
                 Ok(record) => record,
                 Err(error) => return Some(Err(error)),
             };
-            if let Some(only) = self.only {
-                if record.device != only {
-                    continue;
-                }
-                record.device = 0;
-            } else if let Some(map) = self
-                .devices
-                .iter()
-                .find(|map| map.trace_device == record.device)
-            {
-                record.device = map.disk;
-                let request = &mut record.request;
-                request.lbn = Lbn((request.lbn.0 as f64 * map.sectors_a_unit) as u64);
-                request.lbn = match u64::try_from(map.offset) {
-                    Ok(more) => request.lbn + Sectors(more),
-                    Err(_) => Lbn(request.lbn.0.saturating_sub(map.offset.unsigned_abs())),
-                };
-                request.sectors = (f64::from(request.sectors) * map.sectors_a_size_unit) as u32;
+            match (self.only, &self.system) {
+                (Some(only), _) if record.device != only => continue,
+                (Some(_), _) => record.device = 0,
+                (None, Some(system)) => match system.place(record) {
+                    Some(placed) => record = placed,
+                    None => {
+                        self.misplaced += 1;
+                        continue;
+                    }
+                },
+                (None, None) => {}
             }
             return Some(Ok(record));
         }
