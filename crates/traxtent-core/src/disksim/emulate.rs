@@ -155,12 +155,22 @@ impl Mapping {
             return sorted;
         }
         let mut out = Vec::new();
-        let mut next = 0;
-        for number in 0..self.total.div_ceil(self.region) {
+        let (mut number, mut next) = (0, 0);
+        while number * self.region < self.total {
             let front = number * self.region;
-            let reach = front + self.per_region + slips.len() as u64;
+            let reach = self.per_region + slips.len() as u64;
             let earlier = sorted.partition_point(|&at| at < front);
-            let near = sorted.partition_point(|&at| at <= reach);
+            let near = sorted.partition_point(|&at| at <= front + reach);
+            if earlier == near && next == number * self.per_region + earlier as u64 {
+                // Nothing happens before the region from which the next slip is in reach.
+                let Some(slip) = sorted.get(earlier) else {
+                    break;
+                };
+                let to = slip.saturating_sub(reach).div_ceil(self.region);
+                number = to.max(number + 1);
+                next = number * self.per_region + earlier as u64;
+                continue;
+            }
             let mut skips = Skips {
                 base: earlier as u64,
                 ..Skips::default()
@@ -171,7 +181,7 @@ impl Mapping {
                     .for_each(|&at| skips.add(at - front));
             } else if earlier < near {
                 skips.base = 0;
-                for &at in slips.iter().filter(|&&at| at <= reach) {
+                for &at in slips.iter().filter(|&&at| at <= front + reach) {
                     if at < front {
                         skips.shift()
                     } else {
@@ -196,6 +206,7 @@ impl Mapping {
                 }
             }
             next = start + end;
+            number += 1;
         }
         out
     }

@@ -565,7 +565,8 @@ impl Parser<'_> {
         let value = if self.is(b'{') {
             self.take()?;
             Value::Block(Rc::new(self.block(word, None, &at)?))
-        } else if let Token::Word(name) = &self.next.token {
+        } else if let (Token::Word(name), Value::Str(_)) = (&self.next.token, scalar(word.clone()))
+        {
             let name = name.clone();
             self.take()?;
             if self.is(b'{') {

@@ -127,7 +127,15 @@ pub fn load_system(
             problem: format!("disk {}: {e}", disk.name),
         })?;
     }
-    Ok(System { disks, host_scheduler, queueing_in_disks, synthio, seed, devices, warnings })
+    Ok(System {
+        disks,
+        host_scheduler,
+        queueing_in_disks,
+        synthio,
+        seed,
+        devices,
+        warnings,
+    })
 }
 
 impl System {
@@ -256,8 +264,17 @@ impl Loader<'_> {
 
     /// The seed that the file states as a number: that of the run, or else that of its preparation.
     fn seed(&self) -> Option<u64> {
-        let block = self.document.blocks().find(|block| block.kind == "disksim_global")?;
-        let stated = |key| block.get_int(key).ok().flatten().and_then(|seed| u64::try_from(seed).ok());
+        let block = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_global")?;
+        let stated = |key| {
+            block
+                .get_int(key)
+                .ok()
+                .flatten()
+                .and_then(|seed| u64::try_from(seed).ok())
+        };
         stated("Real Seed").or_else(|| stated("Init Seed"))
     }
 

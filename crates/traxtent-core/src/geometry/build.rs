@@ -4,30 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::error::{GeometryError, check};
+use super::moved::{self, Remap};
 use super::order::{Ordered, Skews, is_backward};
-use super::spec::{Child, GeometrySpec, PerSurface, Sparing, TreeSpec, ZoneSpec};
-use super::tree::{Branch, NodeId, Spot, Tree, What};
+use super::spec::{GeometrySpec, PerSurface, Sparing, ZoneSpec};
+use super::tree::{NodeId, Tree};
 use super::zone::{Area, Bad, Drawn, cut};
-use super::{Geometry, Moved, Occupant, Place, ZoneInfo, overlap};
-use crate::units::{Angle, Cylinder, Lbn, Surface};
+use super::{Geometry, Place, ZoneInfo, overlap};
+use crate::units::{Cylinder, Lbn, Surface};
 
 /// Bounds that keep every number of a geometry within its type, and a hostile one small.
-const SURFACES_MAX: u16 = 64;
-const CYLINDERS_MAX: u32 = 1 << 24;
-const SLOTS_MAX: u32 = 1_000_000;
-const TREE_TRACKS_MAX: u64 = 1 << 27;
-const TREE_DEPTH_MAX: u64 = 16;
-const MOVED_MAX: u64 = 1 << 24;
+pub(super) const SURFACES_MAX: u16 = 64;
+pub(super) const CYLINDERS_MAX: u32 = 1 << 24;
+pub(super) const SLOTS_MAX: u32 = 1_000_000;
 
 /// What is collected zone by zone.
-struct Builder<'a> {
-    spec: &'a GeometrySpec,
-    tree: Tree,
+pub(super) struct Builder<'a> {
+    pub(super) spec: &'a GeometrySpec,
+    pub(super) tree: Tree,
     drawn: Drawn,
-    sectors: u64,
-    zones: Vec<ZoneInfo>,
-    /// Remaps in physical terms: the place of a bad sector, and its replacement.
-    remaps: Vec<(String, Place, Place)>,
+    /// LBNs so far.
+    pub(super) sectors: u64,
+    pub(super) zones: Vec<ZoneInfo>,
+    remaps: Vec<Remap>,
 }
 
 pub(super) fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
@@ -66,7 +64,7 @@ impl Builder<'_> {
     }
 
     /// Adds a drawn area, of which the first `reserved` sectors are not for LBNs.
-    fn add(&mut self, drawn: Drawn, reserved: u64, most: Option<u64>) -> Range<u64> {
+    pub(super) fn add(&mut self, drawn: Drawn, reserved: u64, most: Option<u64>) -> Range<u64> {
         let node = self.tree.add_node(drawn.mapped);
         self.drawn.blank.extend(drawn.blank);
         let sectors = self.tree.node(node).sectors;
@@ -144,13 +142,13 @@ impl Builder<'_> {
         };
         let by_track = sparing == Sparing::TracksPerZone;
         let (moved, taken) = if by_track {
-            self.moved_tracks(&name, zone, tracks)?
+            self.moved_tracks(&name, zone, full, tracks)?
         } else {
             Default::default()
         };
         let area = Area {
             bad: self.bad(&name, full, zone.slips.iter().map(|&at| (at, 1)), by_track)?,
-            turns: turns(&name, zone, tracks)?,
+            turns: turns(&name, zone, &slots, tracks)?,
             name,
             full,
             trimmed,
@@ -165,7 +163,7 @@ impl Builder<'_> {
         };
         let drawn = area.draw(&mut self.tree)?;
         if !by_track {
-            self.remap_sectors(&area.name, zone, full)?;
+            self.remap_sectors(number, &area.name, zone, full)?;
         }
         let fits: u64 = drawn.mapped.iter().map(|b| b.sectors * b.repeat).sum();
         check(
@@ -286,7 +284,7 @@ impl Builder<'_> {
     }
 
     /// Where the slips of an area are, ascending. `by_track` says that they number tracks.
-    fn bad(
+    pub(super) fn bad(
         &self,
         name: &str,
         full: NodeId,
@@ -334,18 +332,35 @@ impl Builder<'_> {
         &self,
         name: &str,
         zone: &ZoneSpec,
+        full: NodeId,
         tracks: u64,
     ) -> Result<(BTreeMap<u64, u64>, BTreeSet<u64>), GeometryError> {
+        // A slip before the spares takes the first of them.
+        let data = tracks - u64::from(zone.spares);
+        let end = zone
+            .slips
+            .iter()
+            .fold(data, |end, &slip| end + u64::from(slip < end));
         let mut moved = BTreeMap::new();
         let mut taken = BTreeSet::new();
         for &(from, to) in &zone.remaps {
             check(name, "remaps", from, 0..=tracks - 1)?;
             check(name, "remaps", to, 0..=tracks - 1)?;
-            if from == to {
+            let holds_lbns = from < end && zone.slips.binary_search(&from).is_err();
+            if from == to || !holds_lbns {
                 continue;
             }
+            let slots = |track| self.tree.find_track(full, track).shape.slots;
+            if slots(from) != slots(to) {
+                let problem = format!(
+                    "track {to} of {} sectors cannot replace track {from} of {}",
+                    slots(to),
+                    slots(from)
+                );
+                return Err(GeometryError::inconsistent(name, problem));
+            }
             let twice = moved.insert(from, to).is_some() || !taken.insert(to);
-            if (twice || to < tracks - u64::from(zone.spares)) && !self.spec.shared_places {
+            if (twice || to < end) && !self.spec.shared_places {
                 let problem = format!("track {to} is not free to replace track {from}");
                 return Err(GeometryError::inconsistent(name, problem));
             }
@@ -353,14 +368,16 @@ impl Builder<'_> {
         Ok((moved, taken))
     }
 
+    /// Notes where the bad sectors of a zone and their replacements are.
     fn remap_sectors(
         &mut self,
+        zone: usize,
         name: &str,
-        zone: &ZoneSpec,
+        spec: &ZoneSpec,
         full: NodeId,
     ) -> Result<(), GeometryError> {
-        for &(from, to) in &zone.remaps {
-            let sectors = self.tree.node(full).sectors;
+        let sectors = self.tree.node(full).sectors;
+        for &(from, to) in spec.remaps.iter().filter(|(from, to)| from != to) {
             check(name, "remaps", from, 0..=sectors - 1)?;
             check(name, "remaps", to, 0..=sectors - 1)?;
             let place = |position| {
@@ -371,172 +388,9 @@ impl Builder<'_> {
                     slot: (position - found.first) as u32,
                 }
             };
-            if from != to {
-                self.remaps.push((name.to_string(), place(from), place(to)));
-            }
+            let (from, to) = (place(from), place(to));
+            self.remaps.push(Remap { zone, from, to });
         }
-        Ok(())
-    }
-
-    /// Builds an explicit tree.
-    fn irregular(&mut self, spec: &TreeSpec) -> Result<(), GeometryError> {
-        let shapes = overlap::check_tracks(spec, &mut self.tree, SLOTS_MAX)?;
-        let mut nodes: Vec<NodeId> = Vec::new();
-        let mut depths: Vec<usize> = Vec::new();
-        for (number, branches) in spec.nodes.iter().enumerate() {
-            let name = format!("node {number}");
-            let mut out = Vec::new();
-            let children = branches.iter().filter_map(|branch| match branch.of {
-                Child::Node(i) => depths.get(i as usize),
-                Child::Track(_) => None,
-            });
-            let depth = children.max().map_or(1, |deepest| deepest + 1);
-            check(&name, "depth", depth as u64, 1..=TREE_DEPTH_MAX)?;
-            depths.push(depth);
-            for branch in branches {
-                check(&name, "repeat", branch.repeat, 1..=TREE_TRACKS_MAX)?;
-                let what = match branch.of {
-                    Child::Track(i) => shapes.get(i as usize).map(|&s| What::Track(s)),
-                    Child::Node(i) => nodes.get(i as usize).map(|&n| What::Node(n)),
-                };
-                let Some(what) = what else {
-                    let problem = format!("{:?} is not a track or an earlier node", branch.of);
-                    return Err(GeometryError::inconsistent(name, problem));
-                };
-                let bound = CYLINDERS_MAX as i32;
-                for value in [branch.cylinder, branch.cylinder_step] {
-                    check(&name, "cylinder", value, -bound..=bound)?;
-                }
-                for value in [branch.surface, branch.surface_step] {
-                    check(
-                        &name,
-                        "surface",
-                        value,
-                        -i32::from(SURFACES_MAX)..=SURFACES_MAX.into(),
-                    )?;
-                }
-                let turns = [branch.angle_turns, branch.angle_step_turns];
-                if turns.iter().any(|t| !t.is_finite() || t.abs() > 1e6) {
-                    let problem = "an angle is not a number of at most a million turns";
-                    return Err(GeometryError::inconsistent(name, problem));
-                }
-                let [angle, step] = turns.map(Angle::from_turns);
-                let at = Spot::new(branch.cylinder, branch.surface, angle);
-                let step = Spot::new(branch.cylinder_step, branch.surface_step, step);
-                let whole = self.tree.branch(what, at, step, branch.repeat);
-                let tracks = whole.tracks.saturating_mul(whole.repeat);
-                check(&name, "tracks", tracks, 1..=TREE_TRACKS_MAX)?;
-                match branch.total_sectors {
-                    None => out.push(whole),
-                    Some(total) => self.shorten(&name, whole, total, &mut out)?,
-                }
-            }
-            let tracks = out.iter().map(|b| b.tracks * b.repeat).sum();
-            check(&name, "tracks", tracks, 1..=TREE_TRACKS_MAX)?;
-            let node = self.tree.add_node(out);
-            let extent = self.tree.node(node).extent;
-            for cylinder in [extent.cylinders.0, extent.cylinders.1] {
-                check(
-                    &name,
-                    "cylinder",
-                    cylinder,
-                    -(CYLINDERS_MAX as i32)..=CYLINDERS_MAX as i32,
-                )?;
-            }
-            for surface in [extent.surfaces.0, extent.surfaces.1] {
-                check(
-                    &name,
-                    "surface",
-                    surface,
-                    -i32::from(SURFACES_MAX)..=SURFACES_MAX.into(),
-                )?;
-            }
-            nodes.push(node);
-        }
-        let Some(&root) = nodes.last() else {
-            return Err(GeometryError::inconsistent("tree", "there are no nodes"));
-        };
-        overlap::check_tree(self.spec, &self.tree, root)?;
-        let area = Area {
-            name: "tree".to_string(),
-            bad: self.bad(
-                "tree",
-                root,
-                spec.slips.iter().map(|s| (s.position, s.sectors)),
-                false,
-            )?,
-            full: root,
-            trimmed: root,
-            region: self.tree.node(root).tracks,
-            spares: 0,
-            spare_tracks: 0,
-            at_front: false,
-            slips_to_end: true,
-            period: self.tree.node(root).tracks,
-            turns: Vec::new(),
-            moved: BTreeMap::new(),
-            taken: BTreeSet::new(),
-        };
-        let starts: Vec<_> = self
-            .tree
-            .of(root)
-            .iter()
-            .map(|b| (b.sector, self.tree.extent(b), b.track))
-            .collect();
-        let drawn = area.draw(&mut self.tree)?;
-        self.add(drawn, 0, None);
-        self.irregular_zones(&area, &starts);
-        Ok(())
-    }
-
-    /// Makes a zone of each branch of the root.
-    fn irregular_zones(&mut self, area: &Area, starts: &[(u64, super::tree::Extent, u64)]) {
-        // A position less the bad sectors before it is an LBN.
-        let mut bad = area.bad.iter().peekable();
-        let mut lost = 0;
-        let mut lbn_of = |tree: &Tree, position: u64| {
-            let at = |b: &Bad| tree.find_track(area.full, b.track).first + u64::from(b.slot);
-            while let Some(b) = bad.next_if(|b| at(b) < position) {
-                lost += u64::from(b.len);
-            }
-            position - lost
-        };
-        let mut firsts: Vec<u64> = starts
-            .iter()
-            .map(|s| lbn_of(&self.tree, s.0).min(self.sectors))
-            .collect();
-        firsts.push(self.sectors);
-        for (i, (_, extent, track)) in starts.iter().enumerate() {
-            let one = extent.surfaces.0 == extent.surfaces.1;
-            self.zones.push(ZoneInfo {
-                first_lbn: Lbn(firsts[i]),
-                end_lbn: Lbn(firsts[i + 1]),
-                first_cylinder: Cylinder(extent.cylinders.0 as u32),
-                last_cylinder: Cylinder(extent.cylinders.1 as u32),
-                surface: one.then_some(Surface(extent.surfaces.0 as u16)),
-                slots: self.tree.find_track(area.full, *track).shape.slots,
-            });
-        }
-    }
-
-    /// Adds `branch` cut to `total` sectors.
-    fn shorten(
-        &mut self,
-        name: &str,
-        branch: Branch,
-        total: u64,
-        out: &mut Vec<Branch>,
-    ) -> Result<(), GeometryError> {
-        check(
-            name,
-            "total_sectors",
-            total,
-            1..=branch.sectors * branch.repeat,
-        )?;
-        let node = self.tree.add_node(vec![branch]);
-        let mut drawn = Drawn::default();
-        cut(&mut self.tree, node, 0..total, &mut drawn);
-        out.extend(drawn.mapped);
         Ok(())
     }
 
@@ -567,14 +421,23 @@ impl Builder<'_> {
             moved_in: Vec::new(),
             zones: self.zones,
         };
-        let moved = collect_moved(self.spec, &geometry, &self.remaps)?;
+        let moved = moved::collect(self.spec, &geometry, &self.remaps)?;
         geometry.set_moved(moved);
         Ok(geometry)
     }
 }
 
 /// A zone's irregular turns, summed up.
-fn turns(name: &str, zone: &ZoneSpec, tracks: u64) -> Result<Vec<(u64, i64)>, GeometryError> {
+fn turns(
+    name: &str,
+    zone: &ZoneSpec,
+    slots: &[u32],
+    tracks: u64,
+) -> Result<Vec<(u64, i64)>, GeometryError> {
+    if !zone.turns.is_empty() && slots.iter().any(|&s| s != slots[0]) {
+        let problem = "turns need the same sectors_per_track on all surfaces";
+        return Err(GeometryError::inconsistent(name, problem));
+    }
     let (mut least, mut sum) = (0, 0);
     let mut out = Vec::new();
     for &(track, by) in &zone.turns {
@@ -582,85 +445,6 @@ fn turns(name: &str, zone: &ZoneSpec, tracks: u64) -> Result<Vec<(u64, i64)>, Ge
         least = track + 1;
         sum += i64::from(by);
         out.push((track, sum));
-    }
-    Ok(out)
-}
-
-/// All LBNs that are not in their track, ascending.
-fn collect_moved(
-    spec: &GeometrySpec,
-    geometry: &Geometry,
-    remaps: &[(String, Place, Place)],
-) -> Result<Vec<Moved>, GeometryError> {
-    let mut wanted: BTreeMap<u64, (String, Place, Option<u32>)> = BTreeMap::new();
-    for (name, from, to) in remaps {
-        if let Occupant::Lbn(lbn) = geometry.lbn_at(*from) {
-            wanted.entry(lbn.0).or_insert((name.clone(), *to, None));
-        }
-    }
-    let mut count = 0;
-    for (number, moved) in spec.moved.iter().enumerate() {
-        let name = format!("moved {number}");
-        check(&name, "lbn", moved.lbn, 0..=geometry.capacity - 1)?;
-        check(
-            &name,
-            "sectors",
-            u64::from(moved.sectors),
-            1..=geometry.capacity - moved.lbn,
-        )?;
-        count += u64::from(moved.sectors);
-        check(&name, "sectors", count, 0..=MOVED_MAX)?;
-        for i in 0..moved.sectors {
-            let place = Place {
-                cylinder: Cylinder(moved.cylinder),
-                surface: Surface(moved.surface),
-                slot: moved.slot.saturating_add(i),
-            };
-            let lbn = moved.lbn + u64::from(i);
-            if wanted
-                .insert(lbn, (name.clone(), place, moved.slots))
-                .is_some()
-            {
-                return Err(GeometryError::inconsistent(
-                    name,
-                    format!("LBN {lbn} is moved twice"),
-                ));
-            }
-        }
-    }
-    let mut out = Vec::new();
-    let mut taken = BTreeSet::new();
-    for (&lbn, (name, place, slots)) in &wanted {
-        let free = match geometry.lbn_at(*place) {
-            Occupant::Empty => true,
-            // An LBN that has itself been moved away leaves its place.
-            Occupant::Lbn(other) => wanted.contains_key(&other.0),
-            Occupant::NoSuchPlace => slots.is_some(),
-            Occupant::Bad => false,
-        };
-        let key = (place.cylinder, place.surface, place.slot);
-        if !spec.shared_places && (!free || !taken.insert(key)) {
-            let problem = format!("{place} is not free to take LBN {lbn}");
-            return Err(GeometryError::inconsistent(name, problem));
-        }
-        let (slots, origin) = match (geometry.circle(place.cylinder, place.surface), slots) {
-            (Some(circle), _) => circle,
-            (None, Some(slots)) => (*slots, Angle::ZERO),
-            (None, None) => {
-                let problem = format!("{place}, where LBN {lbn} should be, is not on any track");
-                return Err(GeometryError::inconsistent(name, problem));
-            }
-        };
-        check(name, "cylinder", place.cylinder.0, 0..=spec.cylinders - 1)?;
-        check(name, "surface", place.surface.0, 0..=spec.surfaces - 1)?;
-        check(name, "slots", slots, 1..=SLOTS_MAX)?;
-        check(name, "slot", place.slot, 0..=slots - 1)?;
-        out.push(Moved {
-            lbn,
-            place: *place,
-            slots,
-            origin,
-        });
     }
     Ok(out)
 }

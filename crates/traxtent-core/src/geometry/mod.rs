@@ -14,6 +14,9 @@
 mod build;
 mod csv;
 mod error;
+mod irregular;
+mod jump;
+mod moved;
 mod order;
 mod overlap;
 mod place_index;

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::jump::Jump;
 use super::place_index::PlaceIndex;
 use super::shape::{Gap, Shape};
 use crate::units::Angle;
@@ -246,9 +247,8 @@ impl Tree {
                 if let Some(jump) = &self.jump
                     && jump.node == id
                 {
-                    let bucket = (rest >> jump.shift) as usize;
-                    end = begin + jump.buckets[bucket + 1] as usize + 1;
-                    begin += jump.buckets[bucket] as usize;
+                    let near = jump.branches(rest);
+                    (begin, end) = (begin + near.start, begin + near.end);
                 }
                 begin + self.starts[begin..end].partition_point(|&start| start <= rest) - 1
             },
@@ -456,36 +456,6 @@ fn divide(a: u64, b: u64) -> u64 {
         (a as u32 / b as u32).into()
     } else {
         a / b
-    }
-}
-
-/// A coarse index into one node's branches: which of them begin near a sector.
-#[derive(Clone, Debug)]
-struct Jump {
-    node: NodeId,
-    /// A bucket has 2 to this power sectors.
-    shift: u32,
-    /// The branch that holds the first sector of each bucket, and one more.
-    buckets: Vec<u32>,
-}
-
-impl Jump {
-    fn build(tree: &Tree, node: NodeId) -> Jump {
-        let (branches, sectors) = (tree.of(node), tree.node(node).sectors);
-        let wanted = (4 * branches.len() as u64).clamp(1, 1 << 20);
-        let shift = (sectors / wanted).max(1).ilog2();
-        let mut at = 0;
-        let buckets = (0..=(sectors >> shift) + 1).map(|bucket| {
-            while at + 1 < branches.len() && branches[at + 1].sector <= bucket << shift {
-                at += 1;
-            }
-            at as u32
-        });
-        Jump {
-            node,
-            shift,
-            buckets: buckets.collect(),
-        }
     }
 }
 

@@ -73,11 +73,11 @@ impl Area {
         let whole = tracks / self.region;
         let mut region = 0;
         while region < whole {
-            let bad = self.bad_from(region * self.region);
-            let regular = self
-                .bad
-                .get(bad)
-                .map_or(whole, |b| (b.track / self.region).min(whole));
+            let first = region * self.region;
+            let bad = self.bad.get(self.bad_from(first)).map(|b| b.track);
+            let turn = self.turns.get(self.turns_from(first)).map(|t| t.0);
+            let odd = bad.into_iter().chain(turn).min();
+            let regular = odd.map_or(whole, |track| (track / self.region).min(whole));
             if regular > region {
                 self.draw_regular(tree, region..regular, &mut out)?;
             }
@@ -309,7 +309,8 @@ impl Area {
                 out.blank.push(own);
             }
         } else if let Some(&to) = self.moved.get(&track) {
-            let place = tree.spot(self.full, to);
+            let mut place = tree.spot(self.full, to);
+            place.angle = place.angle + self.shift(tree, to);
             out.mapped.push(Branch { at: place, ..own });
             let gone = Shape::with_gaps(slots, 0, 0, [(0, slots)], &mut tree.gaps);
             let gone = tree.add_shape(gone);

@@ -2,10 +2,16 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod disksim_files;
+mod disksim_layouts;
+mod disksim_text;
 mod drive;
+mod geometry_goldens;
+mod geometry_naive;
+mod geometry_properties;
 mod mechanics;
 mod profile_errors;
 mod profiles;
+mod random;
 mod reference;
 mod shared;
 mod statistics;

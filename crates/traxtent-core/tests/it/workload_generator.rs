@@ -498,25 +498,3 @@ proptest! {
         }
     }
 }
-
-/// How long does a plain random request take to make? Printed, not asserted: see the benchmark.
-#[test]
-#[ignore = "a measurement: cargo test --release -- --ignored --nocapture"]
-fn speed() {
-    let drive = Untracked(Sectors(17_783_240));
-    let spec: WorkloadSpec = "random,read=66%,size=8,count=20000000".parse().unwrap();
-    let mut source = Synthetic::new(&spec, 512, &drive).unwrap();
-    #[allow(clippy::disallowed_methods, reason = "a measurement needs a clock")]
-    let begin = std::time::Instant::now();
-    let (mut sum, mut count) = (0, 0u32);
-    while let Due::At(at) = source.due().unwrap() {
-        let arrival = source.take(at).unwrap();
-        sum += arrival.request.lbn.0;
-        source.complete(arrival.tag, at + Span(1));
-        count += 1;
-    }
-    println!(
-        "{} ns a request ({sum})",
-        begin.elapsed().as_nanos() as f64 / f64::from(count)
-    );
-}

@@ -8,10 +8,6 @@ use super::command::{json, traxtent};
 
 /// Is the demerit of each of the seven traces at most DiskSim's, and the mean no worse or within 0.5 %?
 #[test]
-#[expect(
-    clippy::approx_constant,
-    reason = "0.318 ms is a demerit, not 1 over pi"
-)]
 fn no_worse_than_disksim() {
     let data = shared_data!("disksim");
     // Trace, DiskSim's demerit and mean, in microseconds.
