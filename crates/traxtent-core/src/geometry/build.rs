@@ -13,11 +13,12 @@ use crate::units::{Angle, Cylinder, Lbn, Surface};
 
 /// Bounds that keep every number of a geometry within its type, and a hostile one small.
 const SURFACES_MAX: u16 = 64;
-const CYLINDERS_MAX: u32 = 1 << 24;
+const CYLINDERS_MAX: u32 = 1 << 22;
 const SLOTS_MAX: u32 = 1_000_000;
-const TREE_TRACKS_MAX: u64 = 1 << 27;
+const TREE_TRACKS_MAX: u64 = 1 << 25;
 const TREE_DEPTH_MAX: u64 = 16;
-const MOVED_MAX: u64 = 1 << 24;
+const MOVED_MAX: u64 = 1 << 18;
+const BAD_MAX: u64 = 1 << 18;
 
 /// What is collected zone by zone.
 struct Builder<'a> {
@@ -325,6 +326,8 @@ impl Builder<'_> {
                 });
                 at += u64::from(part);
                 len -= part;
+                // A long slip covers many tracks.
+                check(name, "tracks with slips", bad.len() as u64, 0..=BAD_MAX)?;
             }
         }
         Ok(bad)

@@ -3,6 +3,7 @@
 
 mod disksim_files;
 mod profiles;
+mod hostile;
 mod reference;
 mod shared;
 mod statistics;
