@@ -8,7 +8,7 @@ use super::order::{Ordered, Skews, is_backward};
 use super::spec::{Child, GeometrySpec, PerSurface, Sparing, TreeSpec, ZoneSpec};
 use super::tree::{Branch, NodeId, Spot, Tree, What};
 use super::zone::{Area, Bad, Drawn, cut};
-use super::{Geometry, Moved, Occupant, Place, ZoneInfo, overlap};
+use super::{Geometry, Moved, Occupant, Place, ZoneInfo, overlap, place_index};
 use crate::units::{Angle, Cylinder, Lbn, Surface};
 
 /// Bounds that keep every number of a geometry within its type, and a hostile one small.
@@ -19,6 +19,7 @@ const TREE_TRACKS_MAX: u64 = 1 << 25;
 const TREE_DEPTH_MAX: u64 = 16;
 const MOVED_MAX: u64 = 1 << 18;
 const BAD_MAX: u64 = 1 << 18;
+const INTERLEAVED_MAX: u64 = 1 << 10;
 
 /// What is collected zone by zone.
 struct Builder<'a> {
@@ -386,6 +387,8 @@ impl Builder<'_> {
         let shapes = overlap::check_tracks(spec, &mut self.tree, SLOTS_MAX)?;
         let mut nodes: Vec<NodeId> = Vec::new();
         let mut depths: Vec<usize> = Vec::new();
+        // Of each node, how many instances in it a look-up by place may visit on one path.
+        let mut interleaved: Vec<u64> = Vec::new();
         for (number, branches) in spec.nodes.iter().enumerate() {
             let name = format!("node {number}");
             let mut out = Vec::new();
@@ -396,6 +399,7 @@ impl Builder<'_> {
             let depth = children.max().map_or(1, |deepest| deepest + 1);
             check(&name, "depth", depth as u64, 1..=TREE_DEPTH_MAX)?;
             depths.push(depth);
+            let mut visits = 1;
             for branch in branches {
                 check(&name, "repeat", branch.repeat, 1..=TREE_TRACKS_MAX)?;
                 let what = match branch.of {
@@ -429,6 +433,14 @@ impl Builder<'_> {
                 let whole = self.tree.branch(what, at, step, branch.repeat);
                 let tracks = whole.tracks.saturating_mul(whole.repeat);
                 check(&name, "tracks", tracks, 1..=TREE_TRACKS_MAX)?;
+                let inner = match branch.of {
+                    Child::Node(i) => interleaved[i as usize],
+                    Child::Track(_) => 1,
+                };
+                visits = inner
+                    .saturating_mul(place_index::interleaved(&self.tree, &whole))
+                    .max(visits);
+                check(&name, "interleaved instances", visits, 1..=INTERLEAVED_MAX)?;
                 match branch.total_sectors {
                     None => out.push(whole),
                     Some(total) => self.shorten(&name, whole, total, &mut out)?,
@@ -455,6 +467,7 @@ impl Builder<'_> {
                 )?;
             }
             nodes.push(node);
+            interleaved.push(visits);
         }
         let Some(&root) = nodes.last() else {
             return Err(GeometryError::inconsistent("tree", "there are no nodes"));

@@ -109,6 +109,28 @@ fn parts_without_end() {
     assert!(refused(&spec).contains("parts"));
 }
 
+/// Is a tree refused in which a million instances overlap, all of which a look-up would visit?
+#[test]
+fn instances_without_end() {
+    let track = TrackSpec {
+        slots: 1,
+        first_slot: 0,
+        sectors: 1,
+    };
+    let far = BranchSpec {
+        cylinder: 1 << 21,
+        ..BranchSpec::once(Child::Track(0))
+    };
+    let run = BranchSpec {
+        repeat: 1 << 20,
+        cylinder_step: 1,
+        ..BranchSpec::once(Child::Node(0))
+    };
+    let pair = vec![BranchSpec::once(Child::Track(0)), far];
+    let message = refused(&tree(vec![track], vec![pair, vec![run]]));
+    assert!(message.contains("interleaved instances"), "{message}");
+}
+
 /// Is a seek refused that takes longer than the clock runs?
 #[test]
 fn seeks_without_end() {
