@@ -11,6 +11,9 @@ use std::rc::Rc;
 /// DiskSim itself has room for 100 devices.
 const DISKS_MAX: usize = 1000;
 
+/// The disks that a name in the file stands for: one, or the members of an organisation.
+type DeviceNumbers<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
+
 /// What a DiskSim parameter file describes.
 #[derive(Clone, Debug)]
 pub struct System {
@@ -273,7 +276,7 @@ impl Loader<'_> {
 
     fn synthio(
         &self,
-        device: &dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError>,
+        device: &DeviceNumbers<'_>,
     ) -> Result<Option<SynthioSpec>, ParamError> {
         let Some(block) = self.document.blocks().find(|block| block.kind == "disksim_synthio") else {
             return Ok(None);
@@ -306,7 +309,7 @@ impl Loader<'_> {
 
     fn device_maps(
         &self,
-        device: &dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError>,
+        device: &DeviceNumbers<'_>,
     ) -> Result<Vec<DeviceMap>, ParamError> {
         let mut maps = Vec::new();
         for block in self.document.blocks().filter(|block| block.kind == "disksim_iosim") {
@@ -340,7 +343,7 @@ fn number(node: &Node) -> Result<u32, ParamError> {
 
 fn generator(
     block: &Block,
-    device: &dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError>,
+    device: &DeviceNumbers<'_>,
 ) -> Result<SynthioGenerator, ParamError> {
     let mut devices = Vec::new();
     for node in block.need("devices")?.list()? {
