@@ -6,6 +6,8 @@ use super::params::{ParamError, Sources};
 
 /// All included files together may be this long.
 const TEXT_MAX: usize = 64 << 20;
+/// How many files may be included, the same ones again counted: few bytes can name many.
+const INCLUDES_MAX: usize = 256;
 /// How deep files may include each other.
 const DEPTH_MAX: usize = 16;
 
@@ -56,6 +58,7 @@ pub(super) struct Lexer<'a> {
     stack: Vec<Text>,
     sources: &'a Sources<'a>,
     read: usize,
+    included: usize,
     last: (Rc<str>, u32),
 }
 
@@ -78,6 +81,7 @@ impl<'a> Lexer<'a> {
         };
         Lexer {
             read: text.bytes.len(),
+            included: 0,
             stack: vec![text],
             sources,
             last: (file, 1),
@@ -123,6 +127,10 @@ impl<'a> Lexer<'a> {
         }
         if self.stack.iter().any(|text| *text.file == *path) {
             return Err(at.error(format!("{path} includes itself")));
+        }
+        self.included += 1;
+        if self.included > INCLUDES_MAX {
+            return Err(at.error(format!("more than {INCLUDES_MAX} files are included")));
         }
         let bytes =
             (self.sources)(&path).map_err(|why| at.error(format!("source {path}: {why}")))?;

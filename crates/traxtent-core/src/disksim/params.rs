@@ -14,7 +14,7 @@ use super::lexer::{Lexeme, Lexer, Token, join};
 
 /// How deep blocks and lists may nest.
 const DEPTH_MAX: usize = 64;
-/// How many names a range such as `disk0 .. disk17` may stand for.
+/// How many names the ranges of a file, such as `disk0 .. disk17`, may stand for in all.
 const RANGE_MAX: u64 = 100_000;
 
 /// Supplies the text of a file that another names; the path is relative to the first file's.
@@ -138,6 +138,7 @@ impl Document {
             lexer,
             next,
             depth: 0,
+            ranged: 0,
         };
         let mut document = Document {
             entries: Vec::new(),
@@ -415,6 +416,8 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     next: Lexeme,
     depth: usize,
+    /// Names that ranges stand for so far.
+    ranged: u64,
 }
 
 impl Parser<'_> {
@@ -602,7 +605,13 @@ impl Parser<'_> {
                 self.take()?;
                 let (last, at) = self.word("the last name of a range")?;
                 let first = node.str()?;
-                for name in names(first, &last).map_err(|problem| at.error(problem))? {
+                let names = names(first, &last).map_err(|problem| at.error(problem))?;
+                for name in names {
+                    self.ranged += 1;
+                    if self.ranged > RANGE_MAX {
+                        let problem = format!("ranges stand for more than {RANGE_MAX} names");
+                        return Err(at.error(problem));
+                    }
                     out.push(Node {
                         value: Value::Str(name),
                         ..node.clone()
@@ -663,11 +672,6 @@ fn names(first: &str, last: &str) -> Result<impl Iterator<Item = String>, String
     };
     if stem != other || to < from {
         return Err(bad());
-    }
-    if to - from >= RANGE_MAX {
-        return Err(format!(
-            "\"{first} .. {last}\" stands for more than {RANGE_MAX} names"
-        ));
     }
     Ok((from..=to).map(move |i| format!("{stem}{i}")))
 }

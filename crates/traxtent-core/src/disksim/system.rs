@@ -6,6 +6,13 @@ use crate::profile::{Profile, Scheduler};
 use crate::units::{Lbn, SimTime, Span};
 use crate::workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
 use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// DiskSim itself has room for 100 devices.
+const DISKS_MAX: usize = 1000;
+
+/// The disks that a name in the file stands for: one, or the members of an organisation.
+type DeviceNumbers<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
 
 /// What a DiskSim parameter file describes.
 #[derive(Clone, Debug)]
@@ -81,16 +88,21 @@ pub fn load_system(
         });
     }
     let names: Vec<String> = disks.iter().map(|disk| disk.name.clone()).collect();
-    let organisations = loader.organisations()?;
-    let device = |name: &Node| -> Result<Vec<u32>, ParamError> {
+    let numbers: BTreeMap<&str, u32> = names
+        .iter()
+        .enumerate()
+        .rev() // The first of several disks of the same name is the one that is meant.
+        .map(|(number, name)| (name.as_str(), number as u32))
+        .collect();
+    let organisations = loader.organisations(&numbers)?;
+    let device = |name: &Node| -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;
-        let one = |n: &String| names.iter().position(|disk| disk == n).map(|i| i as u32);
-        if let Some(disk) = one(&name_text.to_owned()) {
-            return Ok(vec![disk]);
+        if let Some(&disk) = numbers.get(name_text) {
+            return Ok(Rc::new([disk]));
         }
         match organisations.get(name_text) {
-            Some(members) => Ok(members.iter().filter_map(one).collect()),
-            None if only.is_some() => Ok(Vec::new()),
+            Some(members) => Ok(Rc::clone(members)),
+            None if only.is_some() => Ok(Rc::new([])),
             None => Err(name.error(format!("there is no disk {name_text:?}"))),
         }
     };
@@ -201,6 +213,9 @@ impl Loader<'_> {
                     name: name.clone(),
                     profile,
                 });
+                if disks.len() > DISKS_MAX {
+                    return Err(block.error(format!("there are more than {DISKS_MAX} disks")));
+                }
             }
         }
         if disks.is_empty() {
@@ -297,9 +312,12 @@ impl Loader<'_> {
         ))
     }
 
-    /// The members of each organisation, all of which must leave addresses as they are.
-    fn organisations(&self) -> Result<BTreeMap<String, Vec<String>>, ParamError> {
-        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    /// The members of each organisation that are among `disks`; all must leave addresses as they are.
+    fn organisations(
+        &self,
+        disks: &BTreeMap<&str, u32>,
+    ) -> Result<BTreeMap<String, Rc<[u32]>>, ParamError> {
+        let mut all: BTreeMap<String, Rc<[u32]>> = BTreeMap::new();
         for block in self
             .document
             .blocks()
@@ -322,9 +340,11 @@ impl Loader<'_> {
                 }
             }
             let members = block.need("devices")?.list()?.iter();
+            let members = members.map(Node::str).collect::<Result<Vec<_>, _>>()?;
             let members = members
-                .map(|node| node.str().map(str::to_owned))
-                .collect::<Result<Vec<_>, _>>()?;
+                .into_iter()
+                .filter_map(|name| disks.get(name).copied())
+                .collect();
             all.insert(block.name.clone().unwrap_or_default(), members);
         }
         let renamed: Vec<_> = self
@@ -332,7 +352,7 @@ impl Loader<'_> {
             .entries
             .iter()
             .filter_map(|entry| match entry {
-                Entry::Instances { names, of, .. } => Some((names, all.get(of)?.clone())),
+                Entry::Instances { names, of, .. } => Some((names, Rc::clone(all.get(of)?))),
                 _ => None,
             })
             .flat_map(|(names, members)| {
@@ -345,10 +365,7 @@ impl Loader<'_> {
         Ok(all)
     }
 
-    fn synthio(
-        &self,
-        device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
-    ) -> Result<Option<SynthioSpec>, ParamError> {
+    fn synthio(&self, device: &DeviceNumbers<'_>) -> Result<Option<SynthioSpec>, ParamError> {
         let Some(block) = self
             .document
             .blocks()
@@ -400,10 +417,7 @@ impl Loader<'_> {
         }))
     }
 
-    fn device_maps(
-        &self,
-        device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
-    ) -> Result<Vec<DeviceMap>, ParamError> {
+    fn device_maps(&self, device: &DeviceNumbers<'_>) -> Result<Vec<DeviceMap>, ParamError> {
         let mut maps = Vec::new();
         for block in self
             .document
@@ -444,13 +458,10 @@ fn number(node: &Node) -> Result<u32, ParamError> {
         .ok_or_else(|| node.error("not a device number"))
 }
 
-fn generator(
-    block: &Block,
-    device: &dyn Fn(&Node) -> Result<Vec<u32>, ParamError>,
-) -> Result<SynthioGenerator, ParamError> {
+fn generator(block: &Block, device: &DeviceNumbers<'_>) -> Result<SynthioGenerator, ParamError> {
     let mut devices = Vec::new();
     for node in block.need("devices")?.list()? {
-        devices.extend(device(node)?);
+        devices.extend_from_slice(&device(node)?);
     }
     let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
     Ok(SynthioGenerator {

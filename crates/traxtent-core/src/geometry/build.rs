@@ -14,8 +14,9 @@ use crate::units::{Cylinder, Lbn, Surface};
 
 /// Bounds that keep every number of a geometry within its type, and a hostile one small.
 pub(super) const SURFACES_MAX: u16 = 64;
-pub(super) const CYLINDERS_MAX: u32 = 1 << 24;
+pub(super) const CYLINDERS_MAX: u32 = 1 << 22;
 pub(super) const SLOTS_MAX: u32 = 1_000_000;
+const BAD_MAX: u64 = 1 << 18;
 
 /// What is collected zone by zone.
 pub(super) struct Builder<'a> {
@@ -323,6 +324,8 @@ impl Builder<'_> {
                 });
                 at += u64::from(part);
                 len -= part;
+                // A long slip covers many tracks.
+                check(name, "tracks with slips", bad.len() as u64, 0..=BAD_MAX)?;
             }
         }
         Ok(bad)

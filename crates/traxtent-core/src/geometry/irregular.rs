@@ -7,11 +7,12 @@ use super::error::{GeometryError, check};
 use super::spec::{Child, TreeSpec};
 use super::tree::{Branch, Extent, NodeId, Spot, Tree, What};
 use super::zone::{Area, Bad, Drawn, cut};
-use super::{ZoneInfo, overlap};
+use super::{ZoneInfo, overlap, place_index};
 use crate::units::{Angle, Cylinder, Lbn, Surface};
 
-const TREE_TRACKS_MAX: u64 = 1 << 26;
+const TREE_TRACKS_MAX: u64 = 1 << 25;
 const TREE_DEPTH_MAX: u64 = 16;
+const INTERLEAVED_MAX: u64 = 1 << 10;
 
 impl Builder<'_> {
     /// Builds an explicit tree.
@@ -19,6 +20,8 @@ impl Builder<'_> {
         let shapes = overlap::check_tracks(spec, &mut self.tree, SLOTS_MAX)?;
         let mut nodes: Vec<NodeId> = Vec::new();
         let mut depths: Vec<usize> = Vec::new();
+        // Of each node, how many instances in it a look-up by place may visit on one path.
+        let mut interleaved: Vec<u64> = Vec::new();
         for (number, branches) in spec.nodes.iter().enumerate() {
             let name = format!("node {number}");
             let mut out = Vec::new();
@@ -29,6 +32,7 @@ impl Builder<'_> {
             let depth = children.max().map_or(1, |deepest| deepest + 1);
             check(&name, "depth", depth as u64, 1..=TREE_DEPTH_MAX)?;
             depths.push(depth);
+            let mut visits = 1;
             for branch in branches {
                 check(&name, "repeat", branch.repeat, 1..=TREE_TRACKS_MAX)?;
                 let what = match branch.of {
@@ -55,6 +59,14 @@ impl Builder<'_> {
                 let whole = self.tree.branch(what, at, step, branch.repeat);
                 let tracks = whole.tracks.saturating_mul(whole.repeat);
                 check(&name, "tracks", tracks, 1..=TREE_TRACKS_MAX)?;
+                let inner = match branch.of {
+                    Child::Node(i) => interleaved[i as usize],
+                    Child::Track(_) => 1,
+                };
+                visits = inner
+                    .saturating_mul(place_index::interleaved(&self.tree, &whole))
+                    .max(visits);
+                check(&name, "interleaved instances", visits, 1..=INTERLEAVED_MAX)?;
                 match branch.total_sectors {
                     None => out.push(whole),
                     Some(total) => self.shorten(&name, whole, total, &mut out)?,
@@ -66,6 +78,7 @@ impl Builder<'_> {
             let extent = self.tree.node(node).extent;
             check_box(&name, extent.cylinders, extent.surfaces)?;
             nodes.push(node);
+            interleaved.push(visits);
         }
         let Some(&root) = nodes.last() else {
             return Err(GeometryError::inconsistent("tree", "there are no nodes"));

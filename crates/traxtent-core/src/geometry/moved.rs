@@ -9,7 +9,7 @@ use super::spec::GeometrySpec;
 use super::{Geometry, Moved, Occupant, Place};
 use crate::units::{Angle, Cylinder, Surface};
 
-const MOVED_MAX: u64 = 1 << 20;
+const MOVED_MAX: u64 = 1 << 18;
 
 /// A remap of a zone: where the bad sector is, and its replacement.
 pub(super) struct Remap {

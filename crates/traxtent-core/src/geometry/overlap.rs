@@ -7,6 +7,9 @@ use super::shape::Shape;
 use super::spec::{GeometrySpec, TreeSpec};
 use super::tree::{NodeId, ShapeId, Tree};
 
+/// How many parts tracks may be listed in, where they are.
+const PARTS_MAX: usize = 1 << 20;
+
 /// Checks zones against each other.
 pub(super) fn check_zones(spec: &GeometrySpec) -> Result<(), GeometryError> {
     let mut order: Vec<usize> = (0..spec.zones.len()).collect();
@@ -85,6 +88,13 @@ pub(super) fn check_tree(
     let key = |cylinder: i32, surface: i32| {
         (cylinder - extent.cylinders.0) as usize * width + (surface - extent.surfaces.0) as usize
     };
+    if spec.shared_places {
+        return Ok(());
+    }
+    let too_many = || {
+        let problem = format!("tracks are listed in more than {PARTS_MAX} parts");
+        Err(GeometryError::inconsistent("tree", problem))
+    };
     let mut seen = vec![0u64; (width * height).div_ceil(64)];
     let mut again = BTreeSet::new();
     for found in tree.walk(root) {
@@ -92,28 +102,35 @@ pub(super) fn check_tree(
         let bit = 1 << (key % 64);
         if seen[key / 64] & bit != 0 {
             again.insert(key);
+            if again.len() > PARTS_MAX {
+                return too_many();
+            }
         }
         seen[key / 64] |= bit;
     }
-    if again.is_empty() || spec.shared_places {
+    if again.is_empty() {
         return Ok(());
     }
-    // A track may be listed in parts; then the parts must not share a slot.
-    let mut parts: BTreeMap<usize, Vec<(u32, u32)>> = BTreeMap::new();
+    // A track may be listed in parts; then the parts, from a first slot to an end, must not share
+    // a slot.
+    let mut parts: BTreeMap<(usize, u32), u32> = BTreeMap::new();
     for found in tree.walk(root) {
         let key = key(found.spot.cylinder, found.spot.surface);
         if again.contains(&key) {
             let begin = found.shape.begin;
-            let parts = parts.entry(key).or_default();
             let end = begin + found.shape.sectors;
-            if parts.iter().any(|&(b, e)| begin < e && b < end) {
+            let before = parts.range((key, 0)..(key, end)).next_back();
+            if before.is_some_and(|(_, &before)| begin < before) {
                 let (cylinder, surface) = (found.spot.cylinder, found.spot.surface);
                 let problem = format!(
                     "slots {begin}..{end} of cylinder {cylinder}, surface {surface} are listed twice"
                 );
                 return Err(GeometryError::inconsistent("tree", problem));
             }
-            parts.push((begin, end));
+            parts.insert((key, begin), end);
+            if parts.len() > PARTS_MAX {
+                return too_many();
+            }
         }
     }
     Ok(())

@@ -85,6 +85,19 @@ impl PlaceIndex {
     }
 }
 
+/// How many instances of a branch a look-up may have to visit: those whose boxes overlap.
+pub(super) fn interleaved(tree: &Tree, branch: &Branch) -> u64 {
+    let child = tree.child_extent(branch);
+    let along = |ends: (i32, i32), step: i32| match step {
+        0 => u64::MAX,
+        _ => u64::from(ends.0.abs_diff(ends.1) / step.unsigned_abs()) + 1,
+    };
+    branch
+        .repeat
+        .min(along(child.cylinders, branch.step.cylinder))
+        .min(along(child.surfaces, branch.step.surface))
+}
+
 /// The instances of `branch` whose box contains the place.
 fn instances(tree: &Tree, branch: &Branch, cylinder: i32, surface: i32) -> std::ops::Range<u64> {
     let child = tree.child_extent(branch);

@@ -28,6 +28,7 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
             -LONGEST_MS..=LONGEST_MS,
         )?;
         seek(&m.seek)?;
+        stroke(&m.seek, p.geometry.cylinders)?;
     }
     overheads(p)?;
     within("queue.depth", p.queue.depth, 1..=65_536)?;
@@ -37,9 +38,9 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     cache(p)?;
     duration("bus.read_sector_ms", p.bus.read_sector_ms)?;
     duration("bus.write_sector_ms", p.bus.write_sector_ms)?;
-    p.provenance.check(&super::figures(p))?;
+    // Before the figures are listed: TOML holds no number that the geometry would refuse.
     Geometry::build(&p.geometry).map_err(|e| ProfileError::Geometry(e.to_string()))?;
-    Ok(())
+    p.provenance.check(&super::figures(p))
 }
 
 fn sectors(p: &Profile) -> Result<(), ProfileError> {
@@ -118,6 +119,42 @@ fn seek(seek: &SeekSpec) -> Result<(), ProfileError> {
                 .try_for_each(|points| table("mechanics.seek.write", points))
         }
     }
+}
+
+/// Refuses a curve whose continuation makes a seek over all cylinders endless.
+fn stroke(seek: &SeekSpec, cylinders: u32) -> Result<(), ProfileError> {
+    let far = f64::from(cylinders);
+    let beyond = |points: &[(u32, f64)]| match points {
+        [.., (near, near_ms), (last, last_ms)] => {
+            let slope = (last_ms - near_ms) / f64::from(last - near);
+            last_ms + slope * (far - f64::from(*last)).max(0.0)
+        }
+        _ => 0.0,
+    };
+    let ms = match seek {
+        SeekSpec::Hpl {
+            division,
+            root_constant_ms,
+            root_factor_ms,
+            line_constant_ms,
+            line_factor_ms,
+            ..
+        } => {
+            let root = root_constant_ms + root_factor_ms * far.min((*division).into()).sqrt();
+            root.max(line_constant_ms + line_factor_ms * far)
+        }
+        SeekSpec::Table { read, write } => beyond(read).max(write.as_deref().map_or(0.0, beyond)),
+        _ => return Ok(()),
+    };
+    if ms > LONGEST_MS {
+        let bound = format!("such that no seek takes longer than {LONGEST_MS} ms");
+        return out(
+            "mechanics.seek",
+            format!("{ms} ms over {cylinders} cylinders"),
+            &bound,
+        );
+    }
+    Ok(())
 }
 
 fn table(key: &str, points: &[(u32, f64)]) -> Result<(), ProfileError> {

@@ -164,7 +164,7 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.cylinders = u32::MAX,
-            "geometry: cylinders is 4294967295, but must be in 1..=16777216",
+            "geometry: cylinders is 4294967295, but must be in 1..=4194304",
         ),
         (
             |s| s.zones[0].last_cylinder = 9,
@@ -270,14 +270,14 @@ fn impossible_trees_are_refused() {
         Err(itself.to_string())
     );
     let huge = BranchSpec {
-        repeat: 1 << 26,
+        repeat: 1 << 25,
         ..of
     };
     let square = BranchSpec {
         repeat: 2,
         ..BranchSpec::once(Child::Node(0))
     };
-    let many = "node 1: tracks is 134217728, but must be in 1..=67108864";
+    let many = "node 0: interleaved instances is 33554432, but must be in 1..=1024";
     assert_eq!(build(vec![vec![huge], vec![square]]), Err(many.to_string()));
     let mut deep = vec![vec![of]];
     deep.extend((0..100_000).map(|i| vec![BranchSpec::once(Child::Node(i))]));

@@ -8,6 +8,7 @@ mod drive;
 mod geometry_goldens;
 mod geometry_naive;
 mod geometry_properties;
+mod hostile;
 mod mechanics;
 mod profile_errors;
 mod profiles;

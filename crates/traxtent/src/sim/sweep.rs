@@ -4,6 +4,8 @@ use crate::failure::{Failure, Result};
 
 /// A sweep has no more points than this.
 const POINTS_MAX: usize = 10_000;
+/// A range's ends and step have no more digits behind the point than this.
+const DECIMALS_MAX: usize = 20;
 
 /// A key and the values it takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +57,9 @@ impl Setting {
             match range(part).map_err(|why| fail(&why))? {
                 Some(several) => values.extend(several),
                 None => values.push(part.trim().to_owned()),
+            }
+            if values.len() > POINTS_MAX {
+                return Err(fail(&format!("more than {POINTS_MAX} values")));
             }
         }
         if values.iter().any(String::is_empty) {
@@ -121,6 +126,11 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
         .map(|(_, digits)| digits.trim().len())
         .max()
         .unwrap_or(0);
+    if decimals > DECIMALS_MAX {
+        return Err(format!(
+            "{text}: more than {DECIMALS_MAX} digits behind the point"
+        ));
+    }
     let count = ((to - from) / step + 1e-9).floor();
     if count >= POINTS_MAX as f64 {
         return Err(format!("{text}: more than {POINTS_MAX} values"));
@@ -156,6 +166,15 @@ mod tests {
         ] {
             assert!(Setting::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    /// Are many ranges in one list refused, and more digits than can be written?
+    #[test]
+    fn lists_without_end() {
+        let many = format!("a={}", "0..9999:1,".repeat(1000));
+        assert!(Setting::parse(&many).is_err());
+        let long = format!("a=0..1:0.{}1", "0".repeat(70_000));
+        assert!(Setting::parse(&long).is_err());
     }
 
     /// Do several settings give all combinations?

@@ -159,8 +159,6 @@ impl Srt {
             flags,
             _origin,
         ] = body;
-        // The largest count of seconds fits the clock 200 times.
-        let arrival = u64::from(seconds) * PS_PER_S + u64::from(micros) * PS_PER_US;
         let seconds_max = (super::fields::TIME_MAX_PS / PS_PER_S) as u32;
         if seconds > seconds_max {
             return Err((
@@ -169,6 +167,7 @@ impl Srt {
                 format!("expected at most {seconds_max}"),
             ));
         }
+        let arrival = u64::from(seconds) * PS_PER_S + u64::from(micros) * PS_PER_US;
         if stop < start {
             return Err((
                 "end of service",
