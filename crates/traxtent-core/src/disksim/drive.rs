@@ -99,7 +99,12 @@ pub(super) fn model_profile(
     warnings: &mut Vec<String>,
 ) -> Result<Profile, ParamError> {
     let imported = disk_geometry(model, sources)?;
-    warnings.extend(imported.notes);
+    warnings.extend(
+        imported
+            .notes
+            .iter()
+            .map(|note| format!("{}: {note}", place(model))),
+    );
     let mechanics = mechanics(model.need("Mechanical Model")?.block()?, sources, warnings)?;
     let legal = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {
@@ -470,6 +475,10 @@ pub(super) fn scheduler(
             (
                 "Overlapping request scheme",
                 "overlapping requests are not joined in the queue",
+            ),
+            (
+                "Scheduling priority scheme",
+                "urgent requests do not go first",
             ),
             (
                 "Scheduling timeout scheme",
