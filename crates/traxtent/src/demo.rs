@@ -314,7 +314,7 @@ impl Report {
         self.head_time_table().write(&mut out)?;
         writeln!(
             out,
-            "\nBeside the paper (Track-Aligned Extents, FAST 2002), from the profile as it is:\n"
+            "\nBeside the paper (Track-Aligned Extents, FAST 2002), from the profile as it is (what of it is fitted, stands below):\n"
         )?;
         self.claim_table().write(&mut out)?;
         writeln!(out, "\n{}", self.score())?;
@@ -409,7 +409,7 @@ impl Report {
              unaligned efficiency that it states at A's size. {}</p>\n\
              <h2>Beside the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
              Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
-             are; none is bent towards a claim.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}<li>{}</li>\n</ul>\n\
+             are; those that were fitted to this paper are named below.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}<li>{}</li>\n</ul>\n\
              <h2>What to try next</h2>\n<dl>\n{next}</dl>\n</body>\n</html>\n",
             escape(&self.intro()),
             self.head_time_table().html(),

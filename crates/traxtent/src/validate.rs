@@ -49,7 +49,7 @@ struct Verdict {
     /// Root mean square distance of the distributions.
     rms_ms: f64,
     /// The same as DiskSim's `rms` computes it, from histograms.
-    rms_disksim_ms: f64,
+    rms_binned_ms: f64,
     /// The demerit over the measured mean.
     rms_share: f64,
     mean_ms: f64,
@@ -69,13 +69,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         };
         let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
         let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
-        let rms_disksim_ms = demerit_binned(&simulated, &measured).unwrap_or(0.0);
+        let rms_binned_ms = demerit_binned(&simulated, &measured).unwrap_or(0.0);
         let rms_ms = demerit(&mut simulated, &mut measured).unwrap_or(0.0);
         let verdict = Verdict {
             trace: pair.name,
             requests: simulated.len() as u64,
             rms_ms,
-            rms_disksim_ms,
+            rms_binned_ms,
             rms_share: rms_ms / measured_mean_ms,
             mean_ms,
             measured_mean_ms,

@@ -22,6 +22,16 @@ pub enum ProfileError {
         /// What may stand there.
         bound: String,
     },
+    /// A value of the wrong kind for its figure.
+    #[error("{key} = {value}: {problem}")]
+    Kind {
+        /// Dotted path of the figure.
+        key: String,
+        /// What stands there.
+        value: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A figure without an origin.
     #[error("{key}: no entry of [provenance] covers it")]
     Unfounded {

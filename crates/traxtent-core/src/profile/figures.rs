@@ -75,9 +75,13 @@ impl Profile {
                 .and_then(|mut t| t.remove("v"))
                 .unwrap_or_else(|| toml::Value::String(value.to_owned())),
         };
-        let changed: Profile = root
-            .try_into()
-            .map_err(|e: toml::de::Error| bad(&e.message().replace('\n', " ")))?;
+        let changed: Profile =
+            root.try_into()
+                .map_err(|e: toml::de::Error| ProfileError::Kind {
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                    problem: e.message().replace('\n', " "),
+                })?;
         changed.check()?;
         Ok(changed)
     }

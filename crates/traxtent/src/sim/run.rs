@@ -137,7 +137,8 @@ impl TracePlan {
         };
         let trace = Trace::open(path, self.format, options)?
             .placed(machine.system.clone())
-            .only(self.device);
+            .only(self.device)
+            .sole(machine.drives.len() == 1);
         let natural = ReplayPace::natural(trace.format());
         let pace = match (self.pace.unwrap_or(natural), self.speed) {
             (pace, None) => pace,

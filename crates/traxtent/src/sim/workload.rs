@@ -108,6 +108,8 @@ pub(crate) struct Trace {
     reader: TraceReader<Box<dyn BufRead + Send>>,
     system: Option<Arc<System>>,
     only: Option<u32>,
+    /// For a machine of one drive: the first device of the trace, once it is known, is that drive.
+    sole: Option<Option<u32>>,
     /// Records of devices that the system does not have.
     misplaced: u64,
 }
@@ -138,6 +140,7 @@ impl Trace {
             reader: TraceReader::new(format, bytes, options),
             system: None,
             only: None,
+            sole: None,
             misplaced: 0,
         })
     }
@@ -151,6 +154,12 @@ impl Trace {
     /// Leaves out all devices but one, which becomes device 0.
     pub(crate) fn only(mut self, device: Option<u32>) -> Trace {
         self.only = device;
+        self
+    }
+
+    /// Takes the first device of the trace, whatever its number, for the only drive there is.
+    pub(crate) fn sole(mut self, sole: bool) -> Trace {
+        self.sole = sole.then_some(None);
         self
     }
 
@@ -192,7 +201,16 @@ impl Iterator for Trace {
                         continue;
                     }
                 },
-                (None, None) => {}
+                (None, None) => {
+                    if let Some(first) = &mut self.sole {
+                        let first = *first.get_or_insert(record.device);
+                        record.device = if record.device == first {
+                            0
+                        } else {
+                            record.device.max(1)
+                        };
+                    }
+                }
             }
             return Some(Ok(record));
         }
