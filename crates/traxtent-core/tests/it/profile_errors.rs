@@ -182,7 +182,7 @@ fn refusals_name_key_value_and_bound() {
     ] {
         let message = base().with(key, value).unwrap_err().to_string();
         assert!(
-            message.starts_with(&format!("{key} = {value}: must be ")),
+            message.starts_with(&format!("{key} = {value}: ")),
             "{message}"
         );
         assert_eq!(message.lines().count(), 1, "{message}");
