@@ -182,6 +182,25 @@ fn parameter_files_that_grow() {
     }
 }
 
+/// Are thousands of slips refused that DiskSim's translation would meet in each of a million
+/// cylinders? They took minutes.
+#[test]
+fn slips_that_run_on_for_ever() {
+    let ascending: Vec<String> = (0..200_000).map(|i| (i * 2).to_string()).collect();
+    let unordered: Vec<String> = (0..9_999).rev().map(|i| (i * 2).to_string()).collect();
+    for slips in [ascending, unordered] {
+        let text = format!(
+            "dm_disk D {{ Number of data surfaces = 1, Number of cylinders = 1000000, Block count = 1,
+            Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = 4, Zones = [
+            dm_layout_g1_zone {{ First cylinder number = 0, Last cylinder number = 999999, Blocks per track = 2,
+            Number of spares = 1, slips = [ {} ] }} ] }} }}",
+            slips.join(",")
+        );
+        let error = load_system("f", text.as_bytes(), None, &|_| Ok(Vec::new())).unwrap_err();
+        assert!(error.problem.contains("too many to follow"), "{error}");
+    }
+}
+
 /// Is a record of HP's traces refused whose seconds exceed the clock? They were multiplied first.
 #[test]
 fn seconds_beyond_the_clock() {
