@@ -13,6 +13,10 @@ use super::g1::Band;
 
 /// A list that does not ascend takes quadratic time, so it may not be longer.
 const UNORDERED_MAX: usize = 10_000;
+/// Slips that run on over short cylinders are looked at in each of them; this often at most, and
+/// defects less often, as each look takes longer.
+const SLIP_LOOKS_MAX: u64 = 1 << 29;
+const DEFECT_LOOKS_MAX: u64 = 1 << 24;
 
 /// How a zone's LBNs are laid out.
 pub(super) struct Mapping {
@@ -89,8 +93,18 @@ impl Mapping {
                 band.slips.len()
             ));
         }
+        let cylinders_reached = band.slips.len() as u64 / region + 2;
+        if matches!(scheme, 4 | 6)
+            && band.defects.len() as u64 * cylinders_reached > DEFECT_LOOKS_MAX
+        {
+            return Err(format!(
+                "{} defects among {} slips, with {region} blocks a cylinder: too many to follow",
+                band.defects.len(),
+                band.slips.len()
+            ));
+        }
         map.slips = match scheme {
-            4 | 6 | 7 => map.running_on(&band.slips, ascending),
+            4 | 6 | 7 => map.running_on(&band.slips, ascending)?,
             _ => map.by_region(&band.slips, ascending),
         };
         // Slips among the spares count against the zone, too.
@@ -147,13 +161,14 @@ impl Mapping {
     ///
     /// DiskSim finds the cylinder an LBN would be in without slips, counts all slips of earlier
     /// cylinders, and then those that its distance from that cylinder's front reaches.
-    fn running_on(&self, slips: &[u64], ascending: bool) -> Vec<u64> {
+    fn running_on(&self, slips: &[u64], ascending: bool) -> Result<Vec<u64>, String> {
         let mut sorted = slips.to_vec();
         sorted.sort_unstable();
         if slips.is_empty() || (ascending && self.per_region == self.region) {
             sorted.retain(|&at| at < self.total);
-            return sorted;
+            return Ok(sorted);
         }
+        let mut looks = 0;
         let mut out = Vec::new();
         let (mut number, mut next) = (0, 0);
         while number * self.region < self.total {
@@ -179,6 +194,7 @@ impl Mapping {
                 sorted[earlier..near]
                     .iter()
                     .for_each(|&at| skips.add(at - front));
+                looks += (near - earlier) as u64;
             } else if earlier < near {
                 skips.base = 0;
                 for &at in slips.iter().filter(|&&at| at <= front + reach) {
@@ -188,6 +204,14 @@ impl Mapping {
                         skips.add(at - front)
                     }
                 }
+                looks += (slips.len() * (skips.list.len() + 1)) as u64;
+            }
+            if looks > SLIP_LOOKS_MAX {
+                return Err(format!(
+                    "{} slips, with {} blocks a cylinder: too many to follow",
+                    slips.len(),
+                    self.region
+                ));
             }
             // From LBNs counted without spares to positions.
             let mut place = |q: u64| {
@@ -208,7 +232,7 @@ impl Mapping {
             next = start + end;
             number += 1;
         }
-        out
+        Ok(out)
     }
 
     /// Where bad sectors turn the tracks behind them: from which track on, by how many sectors.
@@ -247,10 +271,11 @@ impl Mapping {
         if self.scheme == 0 {
             return Vec::new();
         }
+        let ends = self.ends(&band.defects);
         let mut out = BTreeMap::new();
         for &(from, to) in &band.defects {
             let to = match self.scheme {
-                3 => self.follow(from, &band.defects),
+                3 => ends[&from],
                 8 => from / self.region * self.region + to % self.region,
                 _ => to,
             };
@@ -263,11 +288,17 @@ impl Mapping {
         out.into_iter().collect()
     }
 
-    /// Scheme 3 goes on through the list from where it has come to.
-    fn follow(&self, from: u64, defects: &[(u64, u64)]) -> u64 {
-        defects
-            .iter()
-            .fold(from, |at, &(bad, to)| if at == bad { to } else { at })
+    /// Where each defect ends under scheme 3, which goes on through the list from where it has
+    /// come to: from the last entry to the first, the end of what lies behind is known.
+    fn ends(&self, defects: &[(u64, u64)]) -> BTreeMap<u64, u64> {
+        let mut ends = BTreeMap::new();
+        if self.scheme == 3 {
+            for &(bad, to) in defects.iter().rev() {
+                let end = ends.get(&to).copied().unwrap_or(to);
+                ends.insert(bad, end);
+            }
+        }
+        ends
     }
 
     /// The positions of the LBNs that DiskSim compares with an entry of its defect list.

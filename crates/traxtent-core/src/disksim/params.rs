@@ -15,7 +15,7 @@ use super::lexer::{Lexeme, Lexer, Token, join};
 /// How deep blocks and lists may nest.
 const DEPTH_MAX: usize = 64;
 /// How many names the ranges of a file, such as `disk0 .. disk17`, may stand for in all.
-const RANGE_MAX: u64 = 100_000;
+const RANGE_MAX: u64 = 10_000;
 
 /// Supplies the text of a file that another names; the path is relative to the first file's.
 pub type Sources<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;

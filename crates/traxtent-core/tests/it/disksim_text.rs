@@ -127,7 +127,7 @@ fn broken_text() {
         ),
         (
             "instantiate [ a0 .. a99999999 ] as B",
-            "dir/top:1: ranges stand for more than 100000 names",
+            "dir/top:1: ranges stand for more than 10000 names",
         ),
     ] {
         assert_eq!(parse(text).unwrap_err(), message);

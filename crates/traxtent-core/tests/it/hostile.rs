@@ -162,23 +162,42 @@ fn capacity_beyond_toml() {
 /// Are DiskSim's ranges, includes and instances bounded in all, not only one by one?
 #[test]
 fn parameter_files_that_grow() {
-    let ranges = "[ d0 .. d60000, e0 .. e60000 ]";
+    let ranges = "[ d0 .. d6000, e0 .. e6000 ]";
     let includes = "source empty\n".repeat(300);
     let disks = "dm_disk D { Number of data surfaces = 1, Number of cylinders = 1, Block count = 1,
         Layout Model = dm_layout_g1 { LBN-to-PBN mapping scheme = 0, Sparing scheme used = 0, Zones = [
         dm_layout_g1_zone { First cylinder number = 0, Last cylinder number = 0, Blocks per track = 1 } ] },
         Mechanical Model = dm_mech_g1 { Seek type = constant, Constant seek time = 1, Rotation speed (in rpms) = 5400 } }
-        instantiate [ d0 .. d60000 ] as D";
+        instantiate [ d0 .. d6000 ] as D";
     for (text, message) in [
         (
             format!("instantiate {ranges} as D"),
-            "more than 100000 names",
+            "more than 10000 names",
         ),
         (includes, "more than 256 files"),
         (disks.to_owned(), "more than 1000 disks"),
     ] {
         let error = load_system("f", text.as_bytes(), None, &|_| Ok(Vec::new())).unwrap_err();
         assert!(error.problem.contains(message), "{error}");
+    }
+}
+
+/// Are thousands of slips refused that DiskSim's translation would meet in each of a million
+/// cylinders? They took minutes.
+#[test]
+fn slips_that_run_on_for_ever() {
+    let ascending: Vec<String> = (0..200_000).map(|i| (i * 2).to_string()).collect();
+    let unordered: Vec<String> = (0..9_999).rev().map(|i| (i * 2).to_string()).collect();
+    for slips in [ascending, unordered] {
+        let text = format!(
+            "dm_disk D {{ Number of data surfaces = 1, Number of cylinders = 1000000, Block count = 1,
+            Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = 4, Zones = [
+            dm_layout_g1_zone {{ First cylinder number = 0, Last cylinder number = 999999, Blocks per track = 2,
+            Number of spares = 1, slips = [ {} ] }} ] }} }}",
+            slips.join(",")
+        );
+        let error = load_system("f", text.as_bytes(), None, &|_| Ok(Vec::new())).unwrap_err();
+        assert!(error.problem.contains("too many to follow"), "{error}");
     }
 }
 
