@@ -1,0 +1,69 @@
+//! Counting what a probe costs.
+
+use super::target::{Identity, Target, TargetError, Timing};
+use crate::geometry::Place;
+use crate::request::Request;
+use crate::units::{Lbn, SimTime};
+
+/// A target that counts what is asked of it.
+#[derive(Debug)]
+pub struct Counted<T> {
+    target: T,
+    counts: Counts,
+}
+
+/// How often a target has been asked, answered or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Timed requests.
+    pub requests: u64,
+    /// Translations, in both directions.
+    pub translations: u64,
+}
+
+impl<T: Target> Counted<T> {
+    /// Counts from zero.
+    pub fn new(target: T) -> Counted<T> {
+        Counted {
+            target,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The target behind it.
+    pub fn target_mut(&mut self) -> &mut T {
+        &mut self.target
+    }
+}
+
+impl<T: Target> Target for Counted<T> {
+    fn identity(&self) -> &Identity {
+        self.target.identity()
+    }
+    fn now(&self) -> SimTime {
+        self.target.now()
+    }
+    fn wait_until(&mut self, at: SimTime) {
+        self.target.wait_until(at);
+    }
+    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+        self.counts.requests += 1;
+        self.target.request(request)
+    }
+    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
+        self.counts.translations += 1;
+        self.target.translate(lbn)
+    }
+    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
+        self.counts.translations += 1;
+        self.target.translate_back(place)
+    }
+    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+        self.target.defects()
+    }
+}

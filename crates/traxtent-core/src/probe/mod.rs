@@ -1,0 +1,19 @@
+//! Finding a drive's structure from outside: requests in, answers out.
+//!
+//! A probe sees a [`Target`] and nothing else, never the profile or geometry of a model. Two kinds
+//! of questions find track boundaries: timed reads, and translations of an LBN to its place on the
+//! media (paper T, sections 4.1.1 and 4.1.2). [`Algorithm`] lists the ways to ask.
+//!
+//! An algorithm finds the tracks of a [`Region`] in ascending order and hands each to the caller
+//! as soon as it is sure of it, so that a probe can be stopped at any time and go on later from
+//! the last track it found.
+
+mod algorithm;
+mod count;
+mod target;
+
+pub use algorithm::{
+    Algorithm, Confirm, Extraction, Found, ProbeError, Region, Sink, Verify, extract,
+};
+pub use count::{Counted, Counts};
+pub use target::{Identity, Target, TargetError, Timing};
