@@ -35,6 +35,8 @@ pub struct DeviceServer {
     diagnostic: Option<Vec<u8>>,
     unreadable: Vec<Lbn>,
     unsupported: Vec<Op>,
+    /// Whether media or buffer have worked for the command that is executed.
+    worked: bool,
 }
 
 /// What the drive answers.
@@ -48,6 +50,8 @@ pub struct Answer {
     pub sense: Vec<u8>,
     /// When it ended.
     pub completed: SimTime,
+    /// Whether the drive's media or buffer worked for it.
+    pub worked: bool,
 }
 
 /// Data for the host.
@@ -154,6 +158,7 @@ impl DeviceServer {
             diagnostic: None,
             unreadable: Vec::new(),
             unsupported: Vec::new(),
+            worked: false,
         }
     }
 
@@ -177,6 +182,7 @@ impl DeviceServer {
     /// Executes a command that comes at `now`, no earlier than the last one ended, with the data
     /// that the host sends.
     pub fn execute(&mut self, now: SimTime, command: &[u8], sent: &[u8]) -> Answer {
+        self.worked = false;
         let outcome = Command::decode(command)
             .map_err(|error| undecoded(now, &error))
             .and_then(|command| self.serve(now, command, sent));
@@ -193,6 +199,7 @@ impl DeviceServer {
             data,
             sense: sense.map_or_else(Vec::new, |sense| sense.encode(self.sense_format())),
             completed: at,
+            worked: self.worked,
         }
     }
 
@@ -359,22 +366,20 @@ impl DeviceServer {
         }
         let served = self.drive.serve(now, request);
         let at = served.map_err(|_| bad_command(now, 0))?.completed;
-        let first = self.unreadable.partition_point(|lbn| *lbn < request.lbn);
-        match self.unreadable.get(first) {
-            Some(lbn) if *lbn < request.end() => {
-                let code = if request.op == Op::Write {
-                    AdditionalSense::WRITE_ERROR
-                } else {
-                    AdditionalSense::UNRECOVERED_READ_ERROR
-                };
-                let sense = Sense {
-                    information: Some(lbn.0),
-                    ..Sense::new(SenseKey::Medium, code)
-                };
-                Err(Failed { sense, at })
-            }
-            _ => Ok(at),
-        }
+        self.worked = true;
+        let Some(lbn) = request.first_of(&self.unreadable) else {
+            return Ok(at);
+        };
+        let code = if request.op == Op::Write {
+            AdditionalSense::WRITE_ERROR
+        } else {
+            AdditionalSense::UNRECOVERED_READ_ERROR
+        };
+        let sense = Sense {
+            information: Some(lbn.0),
+            ..Sense::new(SenseKey::Medium, code)
+        };
+        Err(Failed { sense, at })
     }
 
     fn diagnostic_pages(&self) -> Vec<u8> {
