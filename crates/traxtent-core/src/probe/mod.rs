@@ -10,10 +10,13 @@
 
 mod algorithm;
 mod count;
+mod method;
 mod target;
+mod turning;
 
 pub use algorithm::{
     Algorithm, Confirm, Extraction, Found, ProbeError, Region, Sink, Verify, extract,
 };
 pub use count::{Counted, Counts};
+pub use method::{Evidence, Method, Qualified, Rejected, qualify};
 pub use target::{Identity, Target, TargetError, Timing};

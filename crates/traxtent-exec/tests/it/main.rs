@@ -1,4 +1,5 @@
 //! Tests of the executors.
 
 mod host;
+mod method;
 mod validate;
