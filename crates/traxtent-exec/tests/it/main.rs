@@ -2,4 +2,5 @@
 
 mod host;
 mod method;
+mod scsi;
 mod validate;
