@@ -78,7 +78,9 @@ struct Kernel {
 
 impl Kernel {
     fn find() -> Option<Kernel> {
-        let root = testkit::workspace().join("target/guest");
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .parent()?
+            .join("guest");
         let entries = fs::read_dir(root.join("lib/modules")).ok()?;
         let mut releases: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         releases.sort();
