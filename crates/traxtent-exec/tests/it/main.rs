@@ -4,4 +4,5 @@ mod devices;
 mod guest;
 mod host;
 mod method;
+mod scsi;
 mod validate;
