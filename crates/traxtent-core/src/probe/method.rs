@@ -139,8 +139,10 @@ impl Qualified {
     }
 }
 
-/// Finds the best method that the drive allows. Caching stays switched off if that method needs
-/// it; [`Target::switch_caching`] switches it on again.
+/// Finds the best method that the drive allows.
+///
+/// Where that is not [`Method::Verify`], caching stays switched off as far as the drive obeys;
+/// [`Target::switch_caching`] switches it on again.
 ///
 /// # Errors
 /// [`ProbeError::NotRotating`] where all fail, with the reason of each;
