@@ -2,7 +2,7 @@
 //!
 //! [`open`] takes the best way to what a path names: SCSI commands by SG_IO ([`SgTransport`]) to a
 //! generic node or a disk, else direct reads ([`BlockTarget`]) from a block device or image file.
-//! Nothing here writes. [`in_use`] says who would mind if somebody did.
+//! Nothing here writes. [`in_use()`] says who would mind if somebody did.
 
 mod block;
 mod clock;

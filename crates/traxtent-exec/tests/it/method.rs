@@ -84,6 +84,26 @@ fn deceitful_drives_end_in_the_right_method() {
     }
 }
 
+/// Is read-ahead noticed on a drive that keeps nothing of what it has delivered, so that the same
+/// sector again looks perfect?
+#[test]
+fn read_ahead_alone_is_noticed() {
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.drop_delivered = true;
+    let mut target = drive(profile).with_faults(Faults {
+        verify: Obedience::Refuses,
+        fua: Obedience::Ignores,
+        cache_orders: Obedience::Ignores,
+        ..Faults::default()
+    });
+    let qualified = qualify(&mut target).unwrap();
+    assert_eq!(qualified.method, Method::ReadInterleaved);
+    for rejected in &qualified.rejected[1..] {
+        let early = "the sector after the one just served comes early in 24 of 24 cases";
+        assert_eq!(rejected.why, early, "{:?}", rejected.method);
+    }
+}
+
 /// Does noise ever lead away from the best method, or spoil the revolution?
 #[test]
 fn noise_does_not_mislead() {
