@@ -1,5 +1,7 @@
 //! Tests of the executors.
 
+mod devices;
+mod guest;
 mod host;
 mod method;
 mod scsi;
