@@ -5,6 +5,7 @@
 //! a claim that is missed stays in the list, with the reason as far as it is known.
 
 mod bench;
+pub mod blind;
 mod claim;
 pub mod curve;
 pub mod traxtents;

@@ -1,0 +1,143 @@
+//! A finished drive's tracks and defects side by side: for the list of its traps, and to leave out
+//! drives whose tracks no timing can tell.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use traxtent_core::geometry::{Geometry, Remedy, Track};
+use traxtent_core::units::Lbn;
+
+/// Every track, and what is wrong with it.
+pub(super) struct Survey {
+    pub(super) tracks: Vec<Track>,
+    /// Runs of bad slots by cylinder and surface, slipped ones only.
+    pub(super) slipped: BTreeMap<(u32, u16), Vec<Range<u32>>>,
+    /// LBNs kept elsewhere, ascending.
+    pub(super) moved: Vec<Lbn>,
+}
+
+impl Survey {
+    pub(super) fn of(geometry: &Geometry) -> Survey {
+        let mut slipped: BTreeMap<_, Vec<Range<u32>>> = BTreeMap::new();
+        let mut moved = Vec::new();
+        for defect in geometry.defects() {
+            let place = defect.place;
+            match defect.remedy {
+                Remedy::Remapped(lbn, _) => moved.push(lbn),
+                Remedy::Slipped => {
+                    let runs = slipped
+                        .entry((place.cylinder.0, place.surface.0))
+                        .or_default();
+                    let run = place.slot..place.slot + defect.slots;
+                    match runs.last_mut() {
+                        Some(last) if last.end == run.start => last.end = run.end,
+                        _ => runs.push(run),
+                    }
+                }
+            }
+        }
+        moved.sort_unstable();
+        Survey {
+            tracks: geometry.tracks().collect(),
+            slipped,
+            moved,
+        }
+    }
+
+    /// The runs of bad slots of a track.
+    pub(super) fn runs_of(&self, track: &Track) -> &[Range<u32>] {
+        let place = (track.cylinder.0, track.surface.0);
+        self.slipped.get(&place).map_or(&[], Vec::as_slice)
+    }
+
+    /// The LBNs of a track that are kept elsewhere.
+    fn moved_of(&self, track: &Track) -> &[Lbn] {
+        let from = self.moved.partition_point(|&lbn| lbn < track.first_lbn);
+        let to = self.moved.partition_point(|&lbn| lbn < track.end_lbn());
+        &self.moved[from..to]
+    }
+
+    /// The angles, in turns, over which a track's LBNs lie at home, in LBN order.
+    fn arcs(&self, geometry: &Geometry, track: &Track) -> Vec<Arc> {
+        let slots = f64::from(track.slots);
+        let arc = |slots_used: Range<u32>| Arc {
+            start: track.origin.as_turns() + f64::from(slots_used.start) / slots,
+            length: f64::from(slots_used.end - slots_used.start) / slots,
+        };
+        let moved = self.moved_of(track);
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        let mut lbn = track.first_lbn;
+        while lbn < track.end_lbn() {
+            // A moved LBN is a piece of its own; so is what lies between bad sectors, one by one.
+            if moved.binary_search(&lbn).is_ok() {
+                lbn.0 += 1;
+                continue;
+            }
+            let left = (track.end_lbn().0 - lbn.0) as u32;
+            let whole = geometry.piece(lbn, left);
+            let sectors = if whole.slots == whole.sectors {
+                whole.sectors
+            } else {
+                1
+            };
+            let slot = whole.first_slot;
+            match runs.last_mut() {
+                Some(last) if last.end == slot => last.end = slot + sectors,
+                _ => runs.push(slot..slot + sectors),
+            }
+            lbn.0 += u64::from(sectors);
+        }
+        runs.into_iter().map(arc).collect()
+    }
+
+    /// Whether timing tells every track from its neighbours, on a drive on which the shortest
+    /// change of track takes `switch` turns.
+    ///
+    /// Two sets of sectors on different tracks are told by a change that takes longer than from one
+    /// sector to another would on the same track. Where, in both directions, every sector of the
+    /// other set comes by later than a change takes, no order of requests shows a difference; that
+    /// takes long gaps on both sides, between tracks of a few sectors or within one.
+    pub(super) fn can_be_timed(&self, geometry: &Geometry, switch: f64) -> bool {
+        let arcs = |track: &Track| self.arcs(geometry, track);
+        let told = |left: &[Arc], right: &[Arc]| {
+            let way = |from: &[Arc], to: &[Arc]| {
+                let pairs = from
+                    .iter()
+                    .flat_map(|a| to.iter().map(move |b| a.gap_to(b)));
+                pairs.fold(1.0, f64::min)
+            };
+            way(left, right).min(way(right, left)) < 0.75 * switch
+        };
+        let inside = |track: &Track| {
+            let odd = !self.runs_of(track).is_empty() || !self.moved_of(track).is_empty();
+            !odd || {
+                let arcs = arcs(track);
+                (1..arcs.len()).all(|cut| told(&arcs[..cut], &arcs[cut..]))
+            }
+        };
+        let share = |track: &Track| f64::from(track.sectors) / f64::from(track.slots);
+        let beside = |pair: &[Track]| {
+            share(&pair[0]) + share(&pair[1]) > 1.0 || told(&arcs(&pair[0]), &arcs(&pair[1]))
+        };
+        self.tracks.iter().all(inside) && self.tracks.windows(2).all(beside)
+    }
+}
+
+/// A part of a circle, in turns.
+#[derive(Clone, Copy)]
+struct Arc {
+    start: f64,
+    length: f64,
+}
+
+impl Arc {
+    /// From the end of this arc to the beginning of another, or nothing where they overlap.
+    fn gap_to(&self, other: &Arc) -> f64 {
+        let ahead = (other.start - self.start).rem_euclid(1.0);
+        let behind = (self.start - other.start).rem_euclid(1.0);
+        if ahead < self.length || behind < other.length {
+            return 0.0;
+        }
+        ahead - self.length
+    }
+}

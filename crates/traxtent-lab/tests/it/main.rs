@@ -1,0 +1,3 @@
+//! Experiments and blind probes.
+
+mod random_drives;
