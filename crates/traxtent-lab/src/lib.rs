@@ -7,11 +7,14 @@
 mod bench;
 pub mod blind;
 mod claim;
+mod cpu;
 pub mod curve;
+pub mod probe_table;
 pub mod traxtents;
 
 pub use bench::{Bench, LabError, Measured};
 pub use claim::{Claim, Finding, Unit, Verdict, Within};
+pub use cpu::cpu_time;
 
 /// Measurements for one or several claims.
 #[derive(Clone, Copy, Debug)]

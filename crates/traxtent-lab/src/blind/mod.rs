@@ -8,10 +8,12 @@
 //! sides, that a head could have changed track in between looks like two tracks, and the other way
 //! round; such drives are not made.
 
+mod compare;
 mod defects;
 mod dice;
 mod firmware;
 mod layout;
+mod run;
 mod skews;
 mod survey;
 mod trap;
@@ -23,8 +25,10 @@ use traxtent_core::profile::Profile;
 use traxtent_core::request::Op;
 use traxtent_exec::{Faults, SimTarget};
 
+pub use compare::{AtMoved, Differences, compare};
 use dice::Dice;
 use layout::Size;
+pub use run::{Findings, Outcome, Trial, attempt, judge, probe, run};
 use skews::Skews;
 use survey::Survey;
 pub use trap::Trap;

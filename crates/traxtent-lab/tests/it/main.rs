@@ -1,3 +1,4 @@
 //! Experiments and blind probes.
 
+mod compare;
 mod random_drives;
