@@ -1,4 +1,5 @@
 //! Experiments and blind probes.
 
+mod blind;
 mod compare;
 mod random_drives;
