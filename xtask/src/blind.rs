@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// Also print the drives that are recovered exactly
     #[arg(long)]
     all: bool,
+    /// Probe nothing: print the tracks around this LBN of the first drive
+    #[arg(long)]
+    show: Option<u64>,
 }
 
 /// Fails unless every track of every drive is found, and nothing else.
@@ -45,6 +48,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     cargo.args(options.noise.then_some("--noise"));
     cargo.args(options.all.then_some("--all"));
+    if let Some(lbn) = options.show {
+        cargo.args(["--show", &lbn.to_string()]);
+    }
     shell::run(&mut cargo)?;
     Ok(ExitCode::SUCCESS)
 }

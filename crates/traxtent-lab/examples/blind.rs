@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use traxtent_core::probe::{Algorithm, Verify};
+use traxtent_core::units::Lbn;
 use traxtent_exec::Noise;
-use traxtent_lab::blind::{Outcome, Trap, Trial, run};
+use traxtent_lab::blind::{Outcome, Trap, Trial, random_drive, run};
 
 /// Probe random drives, and compare what is found with what they are.
 #[derive(Parser)]
@@ -34,6 +35,9 @@ struct Options {
     /// Also print the drives that are recovered exactly
     #[arg(long)]
     all: bool,
+    /// Probe nothing: print the tracks around this LBN of the first drive
+    #[arg(long)]
+    show: Option<u64>,
 }
 
 fn algorithm(name: &str) -> Result<Algorithm, String> {
@@ -52,6 +56,10 @@ fn verify(name: &str) -> Result<Verify, String> {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if let Some(lbn) = options.show {
+        print!("{}", random_drive(options.seed).around(Lbn(lbn)));
+        return ExitCode::SUCCESS;
+    }
     let mut exact = true;
     for &algorithm in &options.algorithms {
         let mut trial = Trial::new(algorithm, options.verify);

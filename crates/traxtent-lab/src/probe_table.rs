@@ -114,9 +114,16 @@ fn disksim_drive(file: &Path) -> Subject {
         let disk = system.disks.into_iter().next().ok_or("it has no disk")?;
         Ok(Box::new(disk.profile))
     };
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = |path: &Path| {
+        path.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    // A drive with a folder of its own is called by that.
+    let own = file.parent().filter(|folder| stem(folder) != "disksim");
     Subject {
-        name: format!("disksim:{stem}"),
+        name: format!("disksim:{}", stem(own.unwrap_or(file))),
         profile: load(),
     }
 }

@@ -122,7 +122,7 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<24} {:<14} {:>10} {:>10} {:>13} {:>12} {:>9.1} s  {}",
+            "{:<24} {:<14} {:>10} {:>10} {:>13} {:>12} {:>8.2} s  {}",
             self.drive,
             self.method,
             self.tracks,
@@ -227,7 +227,7 @@ impl Table {
                     row.reads
                 };
                 out += &format!(
-                    "| {} | {} | {count} | {} | {} | {:.1} s | {} | {} |\n",
+                    "| {} | {} | {count} | {} | {} | {:.2} s | {} | {} |\n",
                     row.drive,
                     row.tracks,
                     if row.result == "stopped" {

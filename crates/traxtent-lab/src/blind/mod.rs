@@ -23,6 +23,7 @@ use std::sync::Arc;
 use traxtent_core::geometry::{Geometry, GeometrySpec};
 use traxtent_core::profile::Profile;
 use traxtent_core::request::Op;
+use traxtent_core::units::Lbn;
 use traxtent_exec::{Faults, SimTarget};
 
 pub use compare::{AtMoved, Differences, compare};
@@ -67,6 +68,11 @@ impl RandomDrive {
             ..Faults::default()
         };
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry)).with_faults(faults)
+    }
+
+    /// The tracks around an LBN with their defects, a line each: to see what a probe met there.
+    pub fn around(&self, lbn: Lbn) -> String {
+        Survey::of(&self.geometry).around(lbn)
     }
 }
 

@@ -57,6 +57,32 @@ impl Survey {
         &self.moved[from..to]
     }
 
+    /// The tracks around an LBN with their defects, a line each.
+    pub(super) fn around(&self, lbn: Lbn) -> String {
+        let at = self.tracks.partition_point(|track| track.end_lbn() <= lbn);
+        let from = at.saturating_sub(3);
+        let some = self.tracks.iter().skip(from).take(7);
+        let line = |track: &Track| {
+            let mut line = format!(
+                "LBN {:>9} + {:<5} cylinder {:>5}, surface {:>2}, {:>4} slots from {:.4} turns",
+                track.first_lbn,
+                track.sectors,
+                track.cylinder,
+                track.surface,
+                track.slots,
+                track.origin.as_turns()
+            );
+            for run in self.runs_of(track) {
+                line += &format!(", slots {}..{} bad", run.start, run.end);
+            }
+            for lbn in self.moved_of(track) {
+                line += &format!(", LBN {lbn} elsewhere");
+            }
+            line + "\n"
+        };
+        some.map(line).collect()
+    }
+
     /// The angles, in turns, over which a track's LBNs lie at home, in LBN order.
     fn arcs(&self, geometry: &Geometry, track: &Track) -> Vec<Arc> {
         let slots = f64::from(track.slots);
