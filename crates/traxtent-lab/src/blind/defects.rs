@@ -141,7 +141,7 @@ fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
         }
         // All but a few sectors, which lie together.
         6 => {
-            let keep = dice.pick32(1..1 + (physical / 11).max(1));
+            let keep = dice.pick32(2..3 + physical / 11);
             let from = match dice.pick(0..3) {
                 0 => 0,
                 1 => physical - keep,
@@ -286,7 +286,7 @@ pub(super) fn remap(
             .iter()
             .all(|other| other.abs_diff(lbn) > 3 * u64::from(ratio));
         let whole = together(&geometry, lbn, ratio);
-        if free.is_empty() || track.sectors < 12 * ratio || !apart || !whole {
+        if free.is_empty() || track.sectors < track.slots / 2 || !apart || !whole {
             continue;
         }
         let near = |place: &Place| place.cylinder.0.abs_diff(track.cylinder.0);

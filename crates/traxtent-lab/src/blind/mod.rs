@@ -6,7 +6,7 @@
 //!
 //! Left out is what no timing can tell. A track of which two parts lie so far apart, on both
 //! sides, that a head could have changed track in between looks like two tracks, and the other way
-//! round; such drives are not made.
+//! round; and so does a track of a single sector look like a remapped one. Such drives are not made.
 
 mod compare;
 mod defects;
@@ -95,7 +95,7 @@ fn draw(seed: u64, salt: u64) -> Option<RandomDrive> {
     let geometry = Geometry::build(&spec).ok()?;
     let survey = Survey::of(&geometry);
     let small = (300..4_001).contains(&survey.tracks.len());
-    if !small || !survey.can_be_timed(&geometry, skews.least_switch_turns()) {
+    if !small || !survey.can_be_timed(&geometry, skews.times(), ratio) {
         return None;
     }
     let shift = spec.zones.first().map_or(0, |zone| zone.reserved_sectors) as u32 % ratio;

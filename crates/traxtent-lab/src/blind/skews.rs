@@ -5,6 +5,10 @@ use traxtent_core::mechanics::SeekCurve;
 use traxtent_core::profile::MechanicsSpec;
 
 use super::dice::Dice;
+use super::survey::Times;
+
+/// No random drive's command takes longer, with the transfer of a sector.
+const OVERHEAD_MOST_MS: f64 = 0.8;
 
 /// How the skews of a drive are made.
 #[derive(Clone, Debug)]
@@ -86,9 +90,13 @@ impl Skews {
         }
     }
 
-    /// What the shortest change to another track takes, in turns.
-    pub(super) fn least_switch_turns(&self) -> f64 {
-        self.head_switch_ms.min(self.seek_ms(1)) / self.revolution_ms
+    /// What decides whether timing tells two tracks from one.
+    pub(super) fn times(&self) -> Times {
+        let switch_ms = self.head_switch_ms.min(self.seek_ms(1));
+        Times {
+            switch: 0.75 * switch_ms / self.revolution_ms,
+            overhead: OVERHEAD_MOST_MS / self.revolution_ms,
+        }
     }
 
     fn skew(&self, ms: f64, margin: f64, slots: u32) -> Skew {

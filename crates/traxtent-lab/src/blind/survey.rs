@@ -116,23 +116,23 @@ impl Survey {
         runs.into_iter().map(arc).collect()
     }
 
-    /// Whether timing tells every track from its neighbours, on a drive on which the shortest
-    /// change of track takes `switch` turns.
+    /// Whether timing tells every track from its neighbours.
     ///
-    /// Two sets of sectors on different tracks are told by a change that takes longer than from one
-    /// sector to another would on the same track. Where, in both directions, every sector of the
-    /// other set comes by later than a change takes, no order of requests shows a difference; that
-    /// takes long gaps on both sides, between tracks of a few sectors or within one.
-    pub(super) fn can_be_timed(&self, geometry: &Geometry, switch: f64) -> bool {
+    /// Sectors of two tracks are told from those of one by a pair of which the second comes by too
+    /// early for a head that must change track first, though not for a command. Where no pair does,
+    /// in either direction, no order of requests shows a difference; that takes long gaps on both
+    /// sides, between tracks of a few sectors or within one. And a track of a single physical
+    /// sector (`ratio` LBNs) is like a remapped one.
+    pub(super) fn can_be_timed(&self, geometry: &Geometry, times: Times, ratio: u32) -> bool {
         let arcs = |track: &Track| self.arcs(geometry, track);
         let told = |left: &[Arc], right: &[Arc]| {
-            let way = |from: &[Arc], to: &[Arc]| {
-                let pairs = from
-                    .iter()
-                    .flat_map(|a| to.iter().map(move |b| a.gap_to(b)));
-                pairs.fold(1.0, f64::min)
+            let pairs = || left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
+            let (Some(last), Some(first)) = (left.last(), right.first()) else {
+                return false;
             };
-            way(left, right).min(way(right, left)) < 0.75 * switch
+            // One request over both, or two requests.
+            last.gap_to(first) < times.switch
+                || pairs().any(|(a, b)| a.overlaps(b) || a.tells(b, times) || b.tells(a, times))
         };
         let inside = |track: &Track| {
             let odd = !self.runs_of(track).is_empty() || !self.moved_of(track).is_empty();
@@ -145,7 +145,9 @@ impl Survey {
         let beside = |pair: &[Track]| {
             share(&pair[0]) + share(&pair[1]) > 1.0 || told(&arcs(&pair[0]), &arcs(&pair[1]))
         };
-        self.tracks.iter().all(inside) && self.tracks.windows(2).all(beside)
+        self.tracks.iter().all(|track| track.sectors > ratio)
+            && self.tracks.iter().all(inside)
+            && self.tracks.windows(2).all(beside)
     }
 }
 
@@ -156,14 +158,30 @@ struct Arc {
     length: f64,
 }
 
+/// What takes how many turns on a drive.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    /// The shortest change of track, less a margin.
+    pub(super) switch: f64,
+    /// The longest time from the end of a request to where the next can begin on the same track.
+    pub(super) overhead: f64,
+}
+
 impl Arc {
-    /// From the end of this arc to the beginning of another, or nothing where they overlap.
-    fn gap_to(&self, other: &Arc) -> f64 {
+    fn overlaps(&self, other: &Arc) -> bool {
         let ahead = (other.start - self.start).rem_euclid(1.0);
         let behind = (self.start - other.start).rem_euclid(1.0);
-        if ahead < self.length || behind < other.length {
-            return 0.0;
-        }
-        ahead - self.length
+        ahead < self.length || behind < other.length
+    }
+
+    /// From the end of this arc to the beginning of another that does not overlap it.
+    fn gap_to(&self, other: &Arc) -> f64 {
+        (other.start - self.start - self.length).rem_euclid(1.0)
+    }
+
+    /// Whether a request here, then one there, shows whether a change of track lies between.
+    fn tells(&self, other: &Arc, times: Times) -> bool {
+        let gap = self.gap_to(other);
+        gap < times.switch && gap + self.length + other.length > times.overhead
     }
 }
