@@ -78,8 +78,8 @@ impl Row {
             tracks: geometry.track_count(),
             reads: findings.counts.requests,
             translations: findings.counts.translations,
-            drive_time_s: findings.drive_time.as_ms() / 1000.0,
-            host_cpu_s: findings.host_time.as_secs_f64(),
+            drive_time_s: thousandths(findings.drive_time.as_ms() / 1000.0),
+            host_cpu_s: thousandths(findings.host_time.as_secs_f64()),
             result: result.to_owned(),
             missing: measured.differences.missing.len() as u64,
             additional: measured.differences.additional.len() as u64,
@@ -95,8 +95,10 @@ impl Row {
     fn outcome(&self) -> String {
         match self.result.as_str() {
             "wrong" => format!(
-                "**wrong**: {} missing, {} additional",
-                self.missing, self.additional
+                "**wrong**: {} missing, {} additional, {} found",
+                self.missing,
+                self.additional,
+                percent(1.0 - self.missing as f64 / (self.tracks - 1).max(1) as f64)
             ),
             "exact" => "exact".to_owned(),
             other => format!("{other}: {}", self.note),
@@ -252,10 +254,14 @@ impl Table {
 /// A share as a percentage that says 100 only where it is all.
 fn percent(share: f64) -> String {
     if share < 1.0 {
-        format!("{:.2} %", (share * 1e4).floor() / 100.0)
+        format!("{:.2} %", (share * 100.0).min(99.99))
     } else {
         "100 %".to_owned()
     }
+}
+
+fn thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
 }
 
 /// A time in the unit that reads best.

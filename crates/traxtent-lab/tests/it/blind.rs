@@ -4,7 +4,7 @@ use std::thread;
 
 use traxtent_core::probe::{Algorithm, Verify};
 use traxtent_exec::Noise;
-use traxtent_lab::blind::{Trial, run};
+use traxtent_lab::blind::{Outcome, Trial, probe, random_drive, run};
 
 /// Fails with the seed and the first mistakes of each drive that was not recovered exactly.
 fn all_exact(drives: u64, trial: &Trial) {
@@ -18,7 +18,7 @@ fn all_exact(drives: u64, trial: &Trial) {
         "{count} of {all} drives:\n{}",
         lines.join("\n")
     );
-    let tested = |outcome: &traxtent_lab::blind::Outcome| outcome.differences.boundaries > 200;
+    let tested = |outcome: &Outcome| outcome.differences.boundaries > 200;
     assert!(outcomes.iter().all(tested), "a drive has hardly any tracks");
 }
 
@@ -26,6 +26,18 @@ fn all_exact(drives: u64, trial: &Trial) {
 #[test]
 fn tree_is_exact() {
     all_exact(200, &Trial::new(Algorithm::Tree, Verify::None));
+}
+
+/// Is a probe whose drive leaves half-way told from one that is done?
+#[test]
+fn a_probe_that_ends_early_is_not_exact() {
+    let drive = random_drive(2);
+    let whole = probe(drive.target(), Algorithm::Tree, Verify::None, |_| ());
+    assert_eq!(whole.failure, None);
+    let half = drive.target_for(whole.counts.translations / 2);
+    let half = probe(half, Algorithm::Tree, Verify::None, |_| ());
+    assert!(half.failure.is_some_and(|why| why.contains("gone")));
+    assert!(half.bounds.len() < whole.bounds.len());
 }
 
 /// Does `angle --verify full`, by timing alone?

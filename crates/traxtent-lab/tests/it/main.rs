@@ -2,4 +2,5 @@
 
 mod blind;
 mod compare;
+mod probe_table;
 mod random_drives;
