@@ -140,6 +140,7 @@ impl Tree<'_, '_, '_> {
         if good == 0 {
             return Ok(false);
         }
+        if std::env::var("DBG").is_ok() { eprintln!("leap {good} of {whole} from {:?} to {:?}", plan[0], plan[good]); }
         for (track, next) in plan.iter().zip(&plan[1..]).take(good) {
             self.pattern.push(track.track);
             if track.sectors == 0 {
@@ -180,7 +181,7 @@ impl Tree<'_, '_, '_> {
             }
             plan.push(next);
             start = next.end();
-            if plan.len() > reach || start > end {
+            if plan.len() > reach && next.sectors > 0 || start > end {
                 break;
             }
         }
@@ -223,14 +224,9 @@ impl Tree<'_, '_, '_> {
         };
         let follows = plan[at..].iter().find(|track| track.sectors > 0);
         let needs_last = match follows {
-            Some(track) if start < self.ask.end => {
-                if !self.is_at(track)? {
-                    return Ok(false);
-                }
-                track.track.slots.first > 0
-            }
-            // Nothing of the plan tells what follows.
-            _ => true,
+            _ if start == self.ask.end => true,
+            Some(track) if self.is_at(track)? => track.track.slots.first > 0,
+            _ => return Ok(false),
         };
         if !needs_last {
             return Ok(true);
@@ -298,6 +294,7 @@ impl Tree<'_, '_, '_> {
             false => None,
         };
         self.learn(start, end, track, next);
+        if std::env::var("DBG").is_ok() { eprintln!("search {start} {at:?} planned {planned:?} exp {expected:?} -> {} {track:?} {}", end-start, self.pattern.dump()); }
         self.out.track(end, Confirm::Tested)
     }
 
@@ -349,13 +346,16 @@ impl Tree<'_, '_, '_> {
     /// as if it had been as expected, it is added as it should have been.
     fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<Home>) {
         let ahead: Vec<Expected> = self.pattern.ahead().take(RESUME_MAX).collect();
-        let here = track.and_then(|track| ahead.iter().position(|t| t.home == track.home));
+        // Tracks may have been left out, if the pattern goes on behind this one.
+        let here = track.and_then(|track| {
+            let fits = |at: usize| ahead.get(at).map(|t| t.home);
+            let here = ahead.iter().position(|t| t.home == track.home)?;
+            (here == 0 || fits(here + 1) == next).then_some(here)
+        });
         let Some(here) = here else {
-            let behind = ahead.iter().position(|t| Some(t.home) == next);
-            match (behind, track) {
-                (Some(behind), _) if behind > 0 => {
-                    ahead[..behind].iter().for_each(|t| self.pattern.push(*t));
-                }
+            // A track kept elsewhere is between its neighbours.
+            match (ahead.get(1), track) {
+                (Some(behind), _) if Some(behind.home) == next => self.pattern.push(ahead[0]),
                 (_, Some(track)) => self.pattern.push(track),
                 (_, None) => {}
             }
