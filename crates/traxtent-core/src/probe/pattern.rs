@@ -11,7 +11,7 @@ use super::ask::Home;
 use crate::units::{Cylinder, Surface};
 
 /// The slots of a track from the first in use to the last, bad ones included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slots {
     pub(super) first: u32,
     pub(super) count: u32,
@@ -117,8 +117,30 @@ impl Pattern {
     }
 
     pub(super) fn dump(&self) -> String {
-        let r = |r: &Runs<Step>| format!("{:?} {:?}", r.repetition(), r.runs.iter().rev().take(14).map(|(s, n)| (s.cylinders, s.surfaces, *n)).collect::<Vec<_>>());
-        format!("{} {:?} {:?}", r(&self.steps), self.slots.repetition(), self.slots.runs.iter().rev().take(14).map(|(s, n)| (s.first, s.count, *n)).collect::<Vec<_>>())
+        let r = |r: &Runs<Step>| {
+            format!(
+                "{:?} {:?}",
+                r.repetition(),
+                r.runs
+                    .iter()
+                    .rev()
+                    .take(14)
+                    .map(|(s, n)| (s.cylinders, s.surfaces, *n))
+                    .collect::<Vec<_>>()
+            )
+        };
+        format!(
+            "{} {:?} {:?}",
+            r(&self.steps),
+            self.slots.repetition(),
+            self.slots
+                .runs
+                .iter()
+                .rev()
+                .take(14)
+                .map(|(s, n)| (s.first, s.count, *n))
+                .collect::<Vec<_>>()
+        )
     }
 
     /// Adds the next track.
@@ -140,7 +162,7 @@ impl Pattern {
             && let Some(told) = self.by_surface.get(&surface)
         {
             let right = if *told == track.slots { 1 } else { -1 };
-            self.surface_tells = (self.surface_tells + right).clamp(-4, 4);
+            self.surface_tells = (self.surface_tells + right).clamp(-2, 6);
         }
         self.slots.push(track.slots, 1);
         self.by_surface.insert(surface, track.slots);
@@ -181,6 +203,9 @@ impl Pattern {
     }
 
     fn slots_ahead(&self) -> Option<impl Iterator<Item = Slots>> {
+        if self.surface_tells > 0 {
+            return None;
+        }
         let lag = self.slots.repetition()?;
         Some(one_by_one(self.slots.next(lag)))
     }

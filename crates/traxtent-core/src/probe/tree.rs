@@ -7,8 +7,9 @@
 //! predicted, and a local search ([`track_end`]) that track's end.
 //!
 //! **What can cancel, and what is asked for that reason.**
-//! - Another size of tracks on some surface, made up for by another: of every surface that a jump
-//!   touches, the last track is tested at both ends, since a new size stays.
+//! - Another size of tracks on some surface, made up for by another, or a short track somewhere
+//!   else than expected: of every surface and every size on it that a jump touches, the last track
+//!   is tested at both ends, since what changes in a layout stays so for a while.
 //! - A slipped sector costs its track an LBN, and a spare behind it gives one back. The defect
 //!   list tells which tracks have bad slots. What these cost is part of the prediction, and each
 //!   such track is tested at both ends. So all that remains between two tests is of one sign: LBNs
@@ -27,6 +28,8 @@
 //!
 //! Trusted without a test: that a defect list is complete, and that tracks do not change their
 //! size and back between two tests without a net effect.
+
+use std::collections::BTreeSet;
 
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
 use super::ask::{Ask, Home, Out, home};
@@ -140,7 +143,12 @@ impl Tree<'_, '_, '_> {
         if good == 0 {
             return Ok(false);
         }
-        if std::env::var("DBG").is_ok() { eprintln!("leap {good} of {whole} from {:?} to {:?}", plan[0], plan[good]); }
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "leap {good} of {whole} from {:?} to {:?}",
+                plan[0], plan[good]
+            );
+        }
         for (track, next) in plan.iter().zip(&plan[1..]).take(good) {
             self.pattern.push(track.track);
             if track.sectors == 0 {
@@ -253,9 +261,10 @@ impl Tree<'_, '_, '_> {
         let last = jump.len() - 1;
         let mut tests = vec![last, last + 1];
         if self.has_list {
-            let mut surfaces = std::collections::BTreeSet::new();
+            let mut kinds = BTreeSet::new();
             for (at, track) in jump.iter().enumerate().rev() {
-                let is_new = track.sectors > 0 && surfaces.insert(track.track.home.1);
+                let kind = (track.track.home.1, track.track.slots);
+                let is_new = track.sectors > 0 && kinds.insert(kind);
                 if is_new || track.hurt {
                     tests.extend([at, at + 1]);
                 }
@@ -294,7 +303,13 @@ impl Tree<'_, '_, '_> {
             false => None,
         };
         self.learn(start, end, track, next);
-        if std::env::var("DBG").is_ok() { eprintln!("search {start} {at:?} planned {planned:?} exp {expected:?} -> {} {track:?} {}", end-start, self.pattern.dump()); }
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "search {start} {at:?} planned {planned:?} exp {expected:?} -> {} {track:?} {}",
+                end - start,
+                self.pattern.dump()
+            );
+        }
         self.out.track(end, Confirm::Tested)
     }
 
@@ -367,7 +382,9 @@ impl Tree<'_, '_, '_> {
         if usual.slots == track.slots {
             self.learn_of_slips(track, end - start);
         }
-        let is_odd = usual.slots != track.slots && self.odd != Some(track.slots);
+        let is_known = self.odd == Some(track.slots)
+            || self.pattern.slots_of(track.home.1) == Some(track.slots);
+        let is_odd = usual.slots != track.slots && !is_known;
         self.pattern.push(if is_odd { usual } else { track });
         if usual.slots != track.slots {
             self.odd = Some(track.slots);
