@@ -6,7 +6,7 @@
 //! drive without defect lists, the size that the track was expected to have.
 
 use super::algorithm::ProbeError;
-use super::ask::{Ask, home};
+use super::ask::{Ask, are_neighbours, home};
 use crate::geometry::Place;
 
 /// How to look for the first LBN behind a track.
@@ -204,6 +204,9 @@ fn begins_elsewhere(
     if home(next) == home(anchor.place) {
         return Ok(true);
     }
+    if looks_like_a_track(anchor.place, next) {
+        return Ok(false);
+    }
     if ask.defects()?.is_some() {
         return Ok(ask.bad_before(next)? >= run);
     }
@@ -257,6 +260,9 @@ fn at_the_edge(
             break;
         };
         let breaks = home(after) != home(before) || after.slot < before.slot;
+        if breaks && last.is_some_and(|last| looks_like_a_track(next, last)) {
+            break;
+        }
         if breaks && goes_on(ask, after, outside + run)? {
             let theirs = ask.bad_before(after)?.min(run);
             if run > room + theirs {
@@ -273,6 +279,12 @@ fn at_the_edge(
         before = after;
     }
     Ok(outside)
+}
+
+/// Whether a run of LBNs from `first` on next to a track is itself one, however short, and not LBNs
+/// kept elsewhere.
+fn looks_like_a_track(first: Place, beside: Place) -> bool {
+    first.slot == 0 && are_neighbours(home(first), home(beside))
 }
 
 /// Whether the LBN behind one at `place` is on the same track.

@@ -14,6 +14,9 @@
 //!   list tells which tracks have bad slots. What these cost is part of the prediction, and each
 //!   such track is tested at both ends. So all that remains between two tests is of one sign: LBNs
 //!   that appear in spares.
+//! - A short track and one that nothing has announced, together as long as the track expected. Where
+//!   a tested boundary is between tracks that are not neighbours, the LBN before it is asked for,
+//!   too.
 //! - Spares at the front of a region take a slip from before the bad sector. A boundary at a track
 //!   whose first slots are not in use is tested by the LBN before it, too.
 //! - An LBN that is kept elsewhere moves no boundary. Where one stands at a tested boundary, the
@@ -32,7 +35,7 @@
 use std::collections::BTreeSet;
 
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
-use super::ask::{Ask, Home, Out, home};
+use super::ask::{Ask, Home, Out, are_neighbours, home};
 use super::pattern::{Expected, Pattern, Slots};
 use super::target::Target;
 use super::track_end::{Search, first_track, track_end};
@@ -233,7 +236,9 @@ impl Tree<'_, '_, '_> {
         let follows = plan[at..].iter().find(|track| track.sectors > 0);
         let needs_last = match follows {
             _ if start == self.ask.end => true,
-            Some(track) if self.is_at(track)? => track.track.slots.first > 0,
+            Some(track) if self.is_at(track)? => {
+                track.track.slots.first > 0 || !are_neighbours(before.track.home, track.track.home)
+            }
             _ => return Ok(false),
         };
         if !needs_last {
