@@ -116,33 +116,6 @@ impl Pattern {
         }
     }
 
-    pub(super) fn dump(&self) -> String {
-        let r = |r: &Runs<Step>| {
-            format!(
-                "{:?} {:?}",
-                r.repetition(),
-                r.runs
-                    .iter()
-                    .rev()
-                    .take(14)
-                    .map(|(s, n)| (s.cylinders, s.surfaces, *n))
-                    .collect::<Vec<_>>()
-            )
-        };
-        format!(
-            "{} {:?} {:?}",
-            r(&self.steps),
-            self.slots.repetition(),
-            self.slots
-                .runs
-                .iter()
-                .rev()
-                .take(14)
-                .map(|(s, n)| (s.first, s.count, *n))
-                .collect::<Vec<_>>()
-        )
-    }
-
     /// Adds the next track.
     pub(super) fn push(&mut self, track: Expected) {
         let (cylinder, surface) = track.home;

@@ -204,7 +204,12 @@ fn begins_elsewhere(
     if home(next) == home(anchor.place) {
         return Ok(true);
     }
-    if looks_like_a_track(anchor.place, next) {
+    let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
+    if [Some(next), before]
+        .into_iter()
+        .flatten()
+        .any(|beside| looks_like_a_track(anchor.place, beside))
+    {
         return Ok(false);
     }
     if ask.defects()?.is_some() {
@@ -254,13 +259,18 @@ fn at_the_edge(
     };
     for run in 1..=runs_max {
         if outside + run >= ask.end {
-            return Ok(ask.end);
+            let ours = run <= room && !last.is_some_and(|last| looks_like_a_track(next, last));
+            return Ok(if ours { ask.end } else { outside });
         }
         let Some(after) = ask.place(outside + run)? else {
             break;
         };
         let breaks = home(after) != home(before) || after.slot < before.slot;
-        if breaks && last.is_some_and(|last| looks_like_a_track(next, last)) {
+        // Bad slots right behind say that this track goes on elsewhere.
+        if breaks
+            && (last.is_some_and(|last| looks_like_a_track(next, last))
+                || ask.bad_after(before)? > 0)
+        {
             break;
         }
         if breaks && goes_on(ask, after, outside + run)? {
@@ -293,7 +303,7 @@ fn goes_on(ask: &mut Ask<'_>, place: Place, lbn: u64) -> Result<bool, ProbeError
         return Ok(true);
     }
     let after = ask.place(lbn + 1)?;
-    Ok(after.is_some_and(|after| home(after) == home(place)))
+    Ok(after.is_some_and(|after| home(after) == home(place)) || ask.bad_after(place)? > 0)
 }
 
 /// Where the first track of a region begins.

@@ -14,9 +14,9 @@
 //!   list tells which tracks have bad slots. What these cost is part of the prediction, and each
 //!   such track is tested at both ends. So all that remains between two tests is of one sign: LBNs
 //!   that appear in spares.
-//! - A short track and one that nothing has announced, together as long as the track expected. Where
-//!   a tested boundary is between tracks that are not neighbours, the LBN before it is asked for,
-//!   too.
+//! - A short track and one that nothing has announced, together as long as the track expected. The
+//!   LBN before the boundary is asked for, too, at the end of each jump and wherever a tested
+//!   boundary is between tracks that are not neighbours.
 //! - Spares at the front of a region take a slip from before the bad sector. A boundary at a track
 //!   whose first slots are not in use is tested by the LBN before it, too.
 //! - An LBN that is kept elsewhere moves no boundary. Where one stands at a tested boundary, the
@@ -129,7 +129,7 @@ impl Tree<'_, '_, '_> {
         let (mut good, mut bad) = (0, whole + 1);
         let mut next = whole;
         while good + 1 < bad {
-            if self.begins(&plan, next)? {
+            if self.begins(&plan, next, false)? {
                 good = next;
             } else {
                 bad = next;
@@ -145,12 +145,6 @@ impl Tree<'_, '_, '_> {
         }
         if good == 0 {
             return Ok(false);
-        }
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "leap {good} of {whole} from {:?} to {:?}",
-                plan[0], plan[good]
-            );
         }
         for (track, next) in plan.iter().zip(&plan[1..]).take(good) {
             self.pattern.push(track.track);
@@ -221,7 +215,8 @@ impl Tree<'_, '_, '_> {
     }
 
     /// Whether track `at` of a plan, or the next that has LBNs, begins where it should.
-    fn begins(&mut self, plan: &[Plan], at: usize) -> Result<bool, ProbeError> {
+    /// Where more than its first LBN is needed to tell, or if `strict`, the LBN before it is asked for.
+    fn begins(&mut self, plan: &[Plan], at: usize, strict: bool) -> Result<bool, ProbeError> {
         if at == 0 {
             return Ok(true);
         }
@@ -237,7 +232,8 @@ impl Tree<'_, '_, '_> {
         let needs_last = match follows {
             _ if start == self.ask.end => true,
             Some(track) if self.is_at(track)? => {
-                track.track.slots.first > 0 || !are_neighbours(before.track.home, track.track.home)
+                let neighbours = are_neighbours(before.track.home, track.track.home);
+                strict || track.track.slots.first > 0 || !neighbours
             }
             _ => return Ok(false),
         };
@@ -253,7 +249,7 @@ impl Tree<'_, '_, '_> {
     fn first_surprise(&mut self, plan: &[Plan], good: usize) -> Result<Option<usize>, ProbeError> {
         let mut held = 0;
         for at in self.tests(&plan[..good]) {
-            if !self.begins(plan, at)? {
+            if !self.begins(plan, at, at == good)? {
                 return Ok(Some(held));
             }
             held = at;
@@ -308,13 +304,6 @@ impl Tree<'_, '_, '_> {
             false => None,
         };
         self.learn(start, end, track, next);
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "search {start} {at:?} planned {planned:?} exp {expected:?} -> {} {track:?} {}",
-                end - start,
-                self.pattern.dump()
-            );
-        }
         self.out.track(end, Confirm::Tested)
     }
 
