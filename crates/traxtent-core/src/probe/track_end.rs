@@ -211,6 +211,10 @@ fn begins_elsewhere(
         if ask.bad_before(next)? < run {
             return Ok(false);
         }
+        // A track of one LBN is rarer than a single LBN kept elsewhere.
+        if run == 1 {
+            return Ok(true);
+        }
         let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
         for beside in [Some(next), before].into_iter().flatten() {
             if looks_like_a_track(ask, anchor.place, run, beside)? {
@@ -290,6 +294,7 @@ fn at_the_edge(
             break;
         }
         if breaks
+            && run > 1
             && let Some(last) = last
             && looks_like_a_track(ask, next, run, last)?
         {

@@ -32,7 +32,7 @@
 //! Trusted without a test: that a defect list is complete, and that tracks do not change their
 //! size and back between two tests without a net effect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
 use super::ask::{Ask, Home, Out, are_neighbours, home};
@@ -266,10 +266,16 @@ impl Tree<'_, '_, '_> {
         let mut tests = vec![last, last + 1];
         if self.has_list {
             let mut kinds = BTreeSet::new();
+            let mut most = BTreeMap::new();
+            for track in jump {
+                let most = most.entry(track.track.home.1).or_insert(0);
+                *most = track.track.slots.count.max(*most);
+            }
             for (at, track) in jump.iter().enumerate().rev() {
                 let kind = (track.track.home.1, track.track.slots);
                 let is_new = track.sectors > 0 && kinds.insert(kind);
-                if is_new || track.hurt {
+                let is_short = track.track.slots.count < most[&track.track.home.1];
+                if is_new || is_short || track.hurt {
                     tests.extend([at, at + 1]);
                 }
             }
