@@ -9,10 +9,17 @@
 //! the last track it found.
 
 mod algorithm;
+mod ask;
 mod count;
 mod method;
 mod target;
 mod turning;
+mod jump;
+mod pattern;
+mod target;
+mod track_end;
+mod tree;
+mod walk;
 
 pub use algorithm::{
     Algorithm, Confirm, Extraction, Found, ProbeError, Region, Sink, Verify, extract,

@@ -5,4 +5,7 @@ mod guest;
 mod host;
 mod method;
 mod scsi;
+mod drives;
+mod host;
+mod translate;
 mod validate;
