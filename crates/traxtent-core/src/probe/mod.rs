@@ -9,8 +9,14 @@
 //! the last track it found.
 
 mod algorithm;
+mod ask;
 mod count;
+mod jump;
+mod pattern;
 mod target;
+mod track_end;
+mod tree;
+mod walk;
 
 pub use algorithm::{
     Algorithm, Confirm, Extraction, Found, ProbeError, Region, Sink, Verify, extract,
