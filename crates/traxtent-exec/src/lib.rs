@@ -5,5 +5,5 @@
 pub mod sim_target;
 pub mod simulate;
 
-pub use sim_target::{Faults, Noise, SimTarget, TRANSLATION};
+pub use sim_target::{Faults, Noise, Obedience, SimTarget, TRANSLATION};
 pub use simulate::{Host, Outcome, SimulateError, simulate};

@@ -8,13 +8,16 @@ use std::sync::Arc;
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::{Geometry, Occupant, Place};
 use traxtent_core::probe::{Identity, Target, TargetError, Timing};
-use traxtent_core::profile::Profile;
+use traxtent_core::profile::{Profile, ReadAheadUntil};
 use traxtent_core::request::{Op, Request};
 use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
 use traxtent_core::workload::{Distribution, Rng};
 
 /// What a translation takes where the profile does not say (papers T and Q both come to about this).
 pub const TRANSLATION: Span = Span(2_000_000_000);
+
+/// What a request takes that the drive does not carry out.
+const UNDONE: Span = Span(100_000_000);
 
 /// A simulated drive that answers a probe.
 #[derive(Clone, Debug)]
@@ -27,6 +30,8 @@ pub struct SimTarget {
     noise: Option<(Noise, Rng)>,
     faults: Faults,
     requests: u64,
+    /// The profile as it was found, while caching is switched off.
+    caching: Option<Arc<Profile>>,
 }
 
 /// How unsteady a host's times are.
@@ -62,6 +67,25 @@ pub struct Faults {
     pub unsupported: Vec<Op>,
     /// The drive is gone after this many requests and translations.
     pub gone_after: Option<u64>,
+    /// What the drive does with VERIFY.
+    pub verify: Obedience,
+    /// What the drive does with force unit access.
+    pub fua: Obedience,
+    /// What the drive does with the order to switch its read cache and read-ahead off.
+    pub cache_orders: Obedience,
+}
+
+/// How a drive takes an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Obedience {
+    /// It obeys.
+    #[default]
+    Obeys,
+    /// It refuses.
+    Refuses,
+    /// It takes the order and ignores it, as paper Q's drives do with their caches (section 2.3)
+    /// and some bridges with VERIFY.
+    Ignores,
 }
 
 impl SimTarget {
@@ -86,6 +110,7 @@ impl SimTarget {
             noise: None,
             faults: Faults::default(),
             requests: 0,
+            caching: None,
         }
     }
 
@@ -118,7 +143,11 @@ impl SimTarget {
     }
 
     /// Lets the drive work for a request, and says when it was done.
-    fn serve(&mut self, request: Request) -> Result<SimTime, TargetError> {
+    fn serve(&mut self, mut request: Request) -> Result<SimTime, TargetError> {
+        if request.op == Op::Verify && self.faults.verify == Obedience::Ignores {
+            return Ok(self.now + UNDONE);
+        }
+        request.fua &= self.faults.fua == Obedience::Obeys;
         let refused = |error: &dyn ToString| TargetError::Refused(error.to_string());
         self.drive
             .submit(self.now, request)
@@ -180,6 +209,12 @@ impl Target for SimTarget {
         if self.faults.unsupported.contains(&request.op) {
             return Err(TargetError::Unsupported("this kind of request"));
         }
+        if request.op == Op::Verify && self.faults.verify == Obedience::Refuses {
+            return Err(TargetError::Unsupported("VERIFY"));
+        }
+        if request.fua && self.faults.fua == Obedience::Refuses {
+            return Err(TargetError::Unsupported("force unit access"));
+        }
         let sent = self.now;
         let served = self.serve(request)?;
         let seen = served.0.saturating_add_signed(self.lateness());
@@ -225,5 +260,31 @@ impl Target for SimTarget {
             })
         });
         Ok(each.collect())
+    }
+
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        self.count()?;
+        match self.faults.cache_orders {
+            Obedience::Refuses => return Err(TargetError::Unsupported("cache control")),
+            Obedience::Ignores => return Ok(()),
+            Obedience::Obeys => {}
+        }
+        let profile = if on {
+            match self.caching.take() {
+                Some(found) => found,
+                None => return Ok(()),
+            }
+        } else {
+            let found = Arc::clone(self.drive.profile());
+            let mut changed = Profile::clone(&found);
+            changed.cache.enabled = false;
+            changed.cache.read_ahead.until = ReadAheadUntil::None;
+            self.caching.get_or_insert(found);
+            Arc::new(changed)
+        };
+        // The order empties the cache. The spindle turns on, the arm returns to the outer edge.
+        let geometry = Arc::clone(self.drive.geometry());
+        self.drive = Drive::with_geometry(profile, geometry);
+        Ok(())
     }
 }

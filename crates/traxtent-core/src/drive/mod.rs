@@ -24,7 +24,7 @@ pub use schedule::{Candidate, Schedule};
 
 use crate::geometry::Geometry;
 use crate::mechanics::{Mechanics, Position};
-use crate::profile::{Preseek, Profile, ProfileError, Scheduler};
+use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 use bus::{Bus, Ramp};
@@ -108,6 +108,28 @@ pub enum RequestError {
     },
 }
 
+/// What a host may switch of a drive's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// Whether reads may come from the buffer.
+    pub read: bool,
+    /// Whether the drive may read ahead, as far as its profile does at all.
+    pub read_ahead: bool,
+    /// Whether a write is complete when the buffer has it.
+    pub write_back: bool,
+}
+
+impl Caching {
+    /// As the profile has it when nobody has switched anything.
+    pub fn of(profile: &Profile) -> Caching {
+        Caching {
+            read: profile.cache.enabled,
+            read_ahead: profile.cache.read_ahead.until != ReadAheadUntil::None,
+            write_back: profile.cache.write_back == WriteBack::Full,
+        }
+    }
+}
+
 /// A request on its way through the drive.
 #[derive(Clone, Copy, Debug)]
 struct Job {
@@ -185,6 +207,7 @@ pub struct Drive {
     mechanics: Mechanics,
     profile: Arc<Profile>,
     controller: Controller,
+    caching: Caching,
     cache: Cache,
     bus: Bus,
     schedule: Schedule,
@@ -228,6 +251,7 @@ impl Drive {
                     Mechanics::new(spec, geometry.cylinders())
                 }),
             controller: Controller::new(&profile),
+            caching: Caching::of(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
             schedule: Schedule::new(profile.queue.scheduler),
@@ -255,6 +279,36 @@ impl Drive {
     /// The drive's figures.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
+    }
+
+    /// What of the buffer is switched on.
+    pub fn caching(&self) -> Caching {
+        self.caching
+    }
+
+    /// Switches parts of the buffer on or off at `now`, which is no earlier than any time before.
+    ///
+    /// A read-ahead under way is stopped where read-ahead is switched off; what the buffer holds
+    /// is forgotten where reads may not come from it any more. Writes that it has taken stay, and
+    /// go to the media as before.
+    pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
+        self.run_until(now);
+        let before = std::mem::replace(&mut self.caching, caching);
+        if before.read_ahead && !caching.read_ahead {
+            match &mut self.arm {
+                Arm::ReadAhead(_) => {
+                    self.take_arm(now);
+                }
+                Arm::Access { then, .. } => {
+                    if let Some(run) = then.take() {
+                        self.cache.set_reading(run.segment, false);
+                    }
+                }
+                Arm::Idle => {}
+            }
+            self.cache.forget_read_ahead();
+        }
+        self.cache.set_enabled(caching.read);
     }
 
     /// Hands over a request at `now`, which is no earlier than any time before.
@@ -285,6 +339,22 @@ impl Drive {
             self.done.pop_front()
         } else {
             None
+        }
+    }
+
+    /// Submits a request at `now` to a drive that has no other, and lets it work until the request
+    /// is complete.
+    ///
+    /// # Errors
+    /// As of [`Drive::submit`].
+    pub fn serve(&mut self, now: SimTime, request: Request) -> Result<Completion, RequestError> {
+        let tag = self.submit(now, request)?;
+        loop {
+            let wake = self.next_wakeup().expect("a request is outstanding");
+            if let Some(completion) = self.poll(wake) {
+                assert_eq!(completion.tag, tag, "another request was outstanding");
+                return Ok(completion);
+            }
         }
     }
 

@@ -2,5 +2,6 @@
 
 mod drives;
 mod host;
+mod method;
 mod translate;
 mod validate;
