@@ -15,7 +15,6 @@ mod jump;
 mod method;
 mod pattern;
 mod target;
-mod target;
 mod track_end;
 mod tree;
 mod turning;
