@@ -1,11 +1,10 @@
-//! The host in front of a simulated drive: its clock, how unsteady it is, what goes wrong.
+//! The host in front of a simulated drive: its clock, and how unsteady it is.
 //!
-//! The host is ideal: it sends the next command at the instant it may. [`Noise`] makes its clock
-//! and its drive as unsteady as real ones, [`Faults`] makes the drive fail.
+//! It is ideal: it sends the next command at the instant it may. [`Noise`] makes its clock and its
+//! drive as unsteady as real ones.
 
 use traxtent_core::profile::Profile;
-use traxtent_core::request::Op;
-use traxtent_core::units::{Lbn, SimTime, Span};
+use traxtent_core::units::{SimTime, Span};
 use traxtent_core::workload::{Distribution, Rng};
 
 /// How unsteady a host's times are.
@@ -30,17 +29,6 @@ impl Noise {
         outlier_ms: (5.0, 50.0),
         extra_revolutions: 0.001,
     };
-}
-
-/// What goes wrong on a drive.
-#[derive(Clone, Debug, Default)]
-pub struct Faults {
-    /// LBNs that cannot be read, ascending.
-    pub unreadable: Vec<Lbn>,
-    /// The kinds of request that the drive does not know.
-    pub unsupported: Vec<Op>,
-    /// The drive is gone after this many requests and translations.
-    pub gone_after: Option<u64>,
 }
 
 /// A host on the virtual clock.

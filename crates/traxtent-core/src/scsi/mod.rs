@@ -6,6 +6,7 @@ mod capacity;
 mod cdb;
 mod defects;
 pub mod diagnostic;
+mod faults;
 pub mod inquiry;
 pub mod mode;
 mod modes;
@@ -24,8 +25,9 @@ pub use cdb::{
     ReadDefectData, Width,
 };
 pub use defects::DefectList;
+pub use faults::{Faults, Obedience};
 pub use sense::{AdditionalSense, FieldPointer, Sense, SenseFormat, SenseKey};
-pub use server::{Answer, DeviceServer, Payload};
+pub use server::{Answer, DeviceServer, Failed, Payload};
 pub use target::ScsiTarget;
 pub use transport::{Data, Reply, Status, Transport, TransportError};
 pub use wire::ScsiError;

@@ -333,6 +333,14 @@ impl<T: Transport> Target for ScsiTarget<T> {
         let grown = super::read_defects::read_list(&mut self.transport, false)?;
         Ok([primary, grown].concat())
     }
+
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        if on {
+            self.restore_caching()
+        } else {
+            self.suspend_caching().map(|_| ())
+        }
+    }
 }
 
 fn refuse<V>(why: String) -> Result<V, TargetError> {
