@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use traxtent_core::geometry::Geometry;
-use traxtent_core::probe::Identity;
+use traxtent_core::probe::{Identity, Target as _};
 use traxtent_core::trackmap::{MapFile, Method, TrackMap, TrackMapError};
 use traxtent_core::units::Sectors;
+use traxtent_exec::SimTarget;
 
 use crate::failure::{Failure, Result};
 use crate::input;
@@ -64,14 +66,9 @@ impl Subject {
 }
 
 fn of_model(drive: &NamedDrive) -> MapFile {
-    let identity = Identity {
-        vendor: String::new(),
-        product: drive.profile.name.clone(),
-        serial: String::new(),
-        capacity: drive.geometry.capacity(),
-        logical_bytes: drive.profile.sector.logical_bytes,
-        physical_bytes: drive.profile.sector.physical_bytes,
-    };
+    // As a probe of the model would find it.
+    let target = SimTarget::new(Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
+    let identity = target.identity().clone();
     MapFile::new(identity, Method::Model, TrackMap::of(&drive.geometry))
 }
 

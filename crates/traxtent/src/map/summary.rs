@@ -9,12 +9,26 @@ use super::Subject;
 
 /// Writes what there is to say of a map as a whole.
 pub(super) fn write(subject: &Subject, out: &mut impl Write) -> io::Result<()> {
-    let file = subject.file();
+    of_file(subject.name(), &subject.file(), out)?;
+    if let Some(geometry) = subject.geometry() {
+        writeln!(
+            out,
+            "{:>12}  {} cylinders, {} heads, {} zones",
+            "geometry",
+            geometry.cylinders(),
+            geometry.surfaces(),
+            geometry.zones().len()
+        )?;
+    }
+    Ok(())
+}
+
+/// The same for a map alone.
+pub(crate) fn of_file(name: &str, file: &MapFile, out: &mut impl Write) -> io::Result<()> {
     let (first, end) = (file.tracks.first(), file.tracks.end());
     writeln!(
         out,
-        "{}: {} tracks, LBNs {first} to {}{}",
-        subject.name(),
+        "{name}: {} tracks, LBNs {first} to {}{}",
         file.tracks.len(),
         end.0 - 1,
         if first.0 == 0 && end.0 == file.identity.capacity.0 {
@@ -24,22 +38,11 @@ pub(super) fn write(subject: &Subject, out: &mut impl Write) -> io::Result<()> {
         }
     )?;
     let mut line = |name: &str, text: String| writeln!(out, "{name:>12}  {text}");
-    if let Some(geometry) = subject.geometry() {
-        line(
-            "geometry",
-            format!(
-                "{} cylinders, {} heads, {} zones",
-                geometry.cylinders(),
-                geometry.surfaces(),
-                geometry.zones().len()
-            ),
-        )?;
-    }
-    line("drive", drive(&file))?;
-    line("sizes", sizes(&file))?;
-    line("known from", method(&file))?;
+    line("drive", drive(file))?;
+    line("sizes", sizes(file))?;
+    line("known from", method(file))?;
     if let Method::Probe(..) = file.method {
-        line("confidence", confidence(&file))?;
+        line("confidence", confidence(file))?;
     }
     if !file.complete {
         let text = "incomplete: the checkpoint of a probe that has not come to its end";
