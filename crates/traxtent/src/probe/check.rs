@@ -16,7 +16,7 @@ use traxtent_core::trackmap::{Cost, MapFile, MappedTrack, Method};
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 
-use super::meter::{Meter, Watched};
+use super::meter::Meter;
 use crate::failure::{Failure, Result};
 use crate::map::read_map;
 use crate::output;
@@ -47,16 +47,17 @@ struct Moved {
 }
 
 /// Tests a random sample of the boundaries of a map.
-pub(super) fn check(target: &mut dyn Target, path: &Path, seed: u64) -> Result<Report> {
+pub(super) fn check(
+    target: &mut dyn Target,
+    meter: &Meter,
+    path: &Path,
+    seed: u64,
+) -> Result<Report> {
     let file = read_map(path)?
         .ok_or_else(|| Failure::at(path.display(), "is neither a map file nor a list of tracks"))?;
     let identity = target.identity().clone();
     belongs(&file, &identity).map_err(|problem| Failure::at(path.display(), problem))?;
-    let meter = Meter::start(target)?;
-    let mut watched = Watched {
-        target: &mut *target,
-        meter: &meter,
-    };
+    let mut watched = meter.watch(&mut *target);
     let mut rng = Rng::new(seed);
     let translates = watched.translate(Lbn(0)).is_ok();
     let (how, asked) = if translates {

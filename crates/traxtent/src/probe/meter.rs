@@ -42,6 +42,14 @@ impl Meter {
         })
     }
 
+    /// The target, watched by this meter.
+    pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> Watched<'a> {
+        Watched {
+            target,
+            meter: self,
+        }
+    }
+
     /// Whether the user wants the search to end.
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -65,8 +73,8 @@ impl Meter {
 
 /// A target that a [`Meter`] watches.
 pub(super) struct Watched<'a> {
-    pub(super) target: &'a mut dyn Target,
-    pub(super) meter: &'a Meter,
+    target: &'a mut dyn Target,
+    meter: &'a Meter,
 }
 
 impl Watched<'_> {

@@ -19,6 +19,8 @@ use crate::output;
 use crate::parse;
 use crate::target::TARGET_HELP;
 use device::Subject;
+use meter::Meter;
+use search::Plan;
 
 /// Find where a drive's tracks lie, by asking the drive
 ///
@@ -65,23 +67,24 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut subject = Subject::open(&args.target, args.noise.then_some(args.seed))?;
+    let Subject { name, mut target } =
+        Subject::open(&args.target, args.noise.then_some(args.seed))?;
+    let meter = Meter::start(&*target)?;
     if let Some(map) = &args.check {
-        let report = check::check(&mut *subject.target, map, args.seed)?;
-        return report.print(args.json);
+        return check::check(&mut *target, &meter, map, args.seed)?.print(args.json);
     }
-    let (algorithm, why) = choose(args.algorithm, &mut *subject.target)?;
-    let plan = search::Plan::new(args, &subject, algorithm)?;
+    let (algorithm, why) = choose(args.algorithm, &mut meter.watch(&mut *target))?;
+    let plan = Plan::new(args, &name, target.identity(), algorithm)?;
     if !args.json {
-        note(format!("{} by {}, {why}", subject.name, algorithm.name()));
+        note(format!("{name} by {}, {why}", algorithm.name()));
     }
-    let done = search::run(plan, &mut *subject.target)?;
+    let done = search::run(plan, &mut *target, &meter)?;
     if let Some(path) = &args.map {
         output::write(path, done.file.to_text().as_bytes())?;
     }
-    // The map is safe; whoever has none has at least seen the summary.
+    // The map is safe; whoever wants none has what is printed.
     done.checkpoint.remove();
-    report::print(&subject.name, &done, why, args)
+    report::print(&name, &done, why, args)
 }
 
 /// The algorithm, and why it.

@@ -10,8 +10,7 @@ use traxtent_core::units::{Lbn, Span};
 
 use super::Args;
 use super::checkpoint::Checkpoint;
-use super::device::Subject;
-use super::meter::{Meter, Watched, cpu_seconds};
+use super::meter::{Meter, cpu_seconds};
 use crate::failure::{Failure, Result, warn};
 use crate::progress::Progress;
 
@@ -41,14 +40,18 @@ pub(super) struct Done {
 
 impl Plan {
     /// Puts the options together, and reads the checkpoint.
-    pub(super) fn new(args: &Args, subject: &Subject, algorithm: Algorithm) -> Result<Plan> {
-        let identity = subject.target.identity().clone();
+    pub(super) fn new(
+        args: &Args,
+        name: &str,
+        identity: &Identity,
+        algorithm: Algorithm,
+    ) -> Result<Plan> {
         let mut whole = Region::whole(identity.capacity);
         if let Some(region) = &args.region {
             if region.end > whole.end {
                 return Err(Failure::input(format!(
                     "--region {}..{}: {} ends at LBN {}",
-                    region.start, region.end, subject.name, whole.end
+                    region.start, region.end, name, whole.end
                 )));
             }
             whole = Region {
@@ -58,20 +61,20 @@ impl Plan {
             };
         }
         let method = Method::Probe(algorithm, args.verify);
-        let mut checkpoint = Checkpoint::new(args, &subject.name);
+        let mut checkpoint = Checkpoint::new(args, name);
         let (mut tracks, mut left, mut before) = (MapBuilder::default(), whole, None);
         if args.resume {
             let file = checkpoint.read()?;
             (tracks, left) = file
-                .resume(&identity, method, whole)
+                .resume(identity, method, whole)
                 .map_err(|mismatch| Failure::at(checkpoint.path().display(), mismatch))?;
             before = Some(file);
         } else {
             checkpoint.refuse_existing()?;
         }
         Ok(Plan {
-            name: subject.name.clone(),
-            identity,
+            name: name.to_owned(),
+            identity: identity.clone(),
             method,
             algorithm,
             whole,
@@ -123,8 +126,7 @@ impl Plan {
 }
 
 /// Searches to the end. What ends it early leaves a checkpoint.
-pub(super) fn run(mut plan: Plan, target: &mut dyn Target) -> Result<Done> {
-    let meter = Meter::start(target)?;
+pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Result<Done> {
     let Method::Probe(_, verify) = plan.method else {
         unreachable!("a plan is for a probe");
     };
@@ -133,7 +135,7 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target) -> Result<Done> {
     let result = {
         let progress = Progress::new("LBNs", Some(left.end.0 - left.first.0));
         let plan = &mut plan;
-        let mut sink = |found: Found| match take(plan, found, &meter) {
+        let mut sink = |found: Found| match take(plan, found, meter) {
             Ok(()) if meter.stopped() => ControlFlow::Break(()),
             Ok(()) => {
                 progress.add(u64::from(found.sectors));
@@ -144,10 +146,7 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target) -> Result<Done> {
                 ControlFlow::Break(())
             }
         };
-        let mut watched = Watched {
-            target: &mut *target,
-            meter: &meter,
-        };
+        let mut watched = meter.watch(&mut *target);
         if left.first < left.end {
             extract(algorithm, &mut watched, left, verify, &mut sink)
         } else {
@@ -169,7 +168,7 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target) -> Result<Done> {
                 cpu_s: cpu_seconds(),
             })
         }
-        Err(error) => Err(ended(plan, &meter, &error)),
+        Err(error) => Err(ended(plan, meter, &error)),
     }
 }
 
@@ -243,4 +242,101 @@ fn resume_with() -> String {
         words.push("--resume".to_owned());
     }
     format!("traxtent {}", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use clap::{Args as _, Command, FromArgMatches};
+    use traxtent_core::geometry::Geometry;
+    use traxtent_core::profile;
+    use traxtent_core::trackmap::TrackMap;
+    use traxtent_exec::{Faults, SimTarget};
+
+    use super::*;
+    use crate::map::read_map;
+
+    const DRIVE: &str = "hp-c2247";
+
+    fn geometry() -> Arc<Geometry> {
+        let profile = profile::builtin(DRIVE).unwrap();
+        Arc::new(Geometry::build(&profile.geometry).unwrap())
+    }
+
+    fn probe(checkpoint: &PathBuf, resume: bool, faults: Faults) -> Result<Done> {
+        let command = Args::augment_args(Command::new("probe"));
+        let checkpoint = checkpoint.to_str().unwrap();
+        let mut words = vec![
+            "probe",
+            DRIVE,
+            "--algorithm",
+            "walk",
+            "--checkpoint",
+            checkpoint,
+        ];
+        words.extend(resume.then_some("--resume"));
+        let args = Args::from_arg_matches(&command.get_matches_from(words)).unwrap();
+        let profile = Arc::new(profile::builtin(DRIVE).unwrap());
+        let mut target = SimTarget::new(profile, geometry()).with_faults(faults);
+        let meter = Meter::start(&target)?;
+        let plan = Plan::new(&args, DRIVE, target.identity(), Algorithm::Walk)?;
+        run(plan, &mut target, &meter)
+    }
+
+    /// Is what was found kept when the drive goes away, time and again, and is the map in the end
+    /// the one of a search without trouble, with what all parts have cost?
+    #[test]
+    fn a_drive_that_leaves() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        let gone = |after| Faults {
+            gone_after: Some(after),
+            ..Faults::default()
+        };
+        let Err(Failure::Io(line)) = probe(&path, false, gone(20_000)) else {
+            panic!("the drive has gone");
+        };
+        assert!(line.contains("the drive has gone"), "{line}");
+        assert!(line.contains("--resume"), "{line}");
+        let first = read_map(&path).unwrap().unwrap();
+        assert!(!first.complete && first.tracks.len() > 5000);
+        // All that it was asked, or all but a question of another kind.
+        assert!((19_990..=20_001).contains(&first.cost.translations));
+
+        let Err(Failure::Input(line)) = probe(&path, false, Faults::default()) else {
+            panic!("a checkpoint is not overwritten");
+        };
+        assert!(line.contains("a probe was stopped here"), "{line}");
+
+        let Err(Failure::Io(_)) = probe(&path, true, gone(10_000)) else {
+            panic!("the drive has gone again");
+        };
+        let second = read_map(&path).unwrap().unwrap();
+        assert!(second.tracks.len() > first.tracks.len());
+        assert!((29_980..=30_002).contains(&second.cost.translations));
+
+        let done = probe(&path, true, Faults::default()).unwrap();
+        assert!(done.file.complete && done.resumed);
+        assert_eq!(done.file.tracks, TrackMap::of(&geometry()));
+        assert!(done.file.cost.translations > 50_000);
+        assert!(done.file.cost.drive_time > second.cost.drive_time);
+    }
+
+    /// Is nothing written where nothing was found?
+    #[test]
+    fn nothing_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        let faults = Faults {
+            gone_after: Some(0),
+            ..Faults::default()
+        };
+        let Err(Failure::Io(line)) = probe(&path, false, faults) else {
+            panic!("the drive has gone");
+        };
+        assert!(line.contains("before the first track was found"), "{line}");
+        assert!(!path.exists());
+    }
 }
