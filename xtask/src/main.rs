@@ -3,6 +3,7 @@
 mod bench;
 mod dist;
 mod fuzz;
+mod guest;
 mod libtest;
 mod machine;
 mod packages;

@@ -1,8 +1,10 @@
 //! Executors: what runs the pure core on a clock.
 //!
 //! [`simulate()`] runs it on the virtual clock, as fast as the machine allows. [`SimTarget`] lets a
-//! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes.
+//! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes;
+//! [`device`] lets it ask real ones.
 
+pub mod device;
 mod sim_host;
 pub mod sim_target;
 pub mod sim_transport;

@@ -107,6 +107,22 @@ impl<T: Transport> ScsiTarget<T> {
         })
     }
 
+    /// Sends another caching page. [`ScsiTarget::restore_caching`], or dropping the target, undoes
+    /// it.
+    ///
+    /// # Errors
+    /// Where the drive has no such page, refuses this one, or does not answer.
+    pub fn change_caching(&mut self, page: &[u8]) -> Result<(), TargetError> {
+        let (width, before) = self
+            .sense(CACHING_PAGE, PageValues::Current)
+            .map_err(|failure| failure.of(WHAT))?;
+        self.suspended.get_or_insert(Suspended {
+            width,
+            page: before,
+        });
+        self.select(width, page).map_err(|failure| failure.of(WHAT))
+    }
+
     /// Restores the caching page as it was, byte for byte; does nothing if it is as it was.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod profile_errors;
 mod profiles;
 mod random;
 mod reference;
+mod scsi;
 mod shared;
 mod statistics;
 mod synthio;

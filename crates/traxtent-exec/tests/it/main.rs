@@ -1,7 +1,12 @@
 //! Tests of the executors.
 
+mod devices;
 mod drives;
+mod guest;
+mod host;
 mod host;
 mod method;
+mod method;
+mod scsi;
 mod translate;
 mod validate;

@@ -246,7 +246,7 @@ fn resume_with() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::Path;
     use std::sync::Arc;
 
     use clap::{Args as _, Command, FromArgMatches};
@@ -265,7 +265,7 @@ mod tests {
         Arc::new(Geometry::build(&profile.geometry).unwrap())
     }
 
-    fn probe(checkpoint: &PathBuf, resume: bool, faults: Faults) -> Result<Done> {
+    fn probe(checkpoint: &Path, resume: bool, faults: Faults) -> Result<Done> {
         let command = Args::augment_args(Command::new("probe"));
         let checkpoint = checkpoint.to_str().unwrap();
         let mut words = vec![
