@@ -4,8 +4,6 @@ mod devices;
 mod drives;
 mod guest;
 mod host;
-mod host;
-mod method;
 mod method;
 mod scsi;
 mod translate;

@@ -1,14 +1,13 @@
 //! What is probed: a simulated drive, or a device.
 
-use std::fs;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use traxtent_core::probe::Target;
+use traxtent_exec::device::Device;
 use traxtent_exec::{Noise, SimTarget};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, note};
 use crate::target::{self, Machine};
 
 /// A drive that answers, and what it is called.
@@ -21,7 +20,7 @@ impl Subject {
     /// Opens a target; the seed is that of the noise on its clock.
     pub(super) fn open(text: &str, noise: Option<u64>) -> Result<Subject> {
         if let target::Target::File(path) = target::Target::parse(text)?
-            && is_device(&path)?
+            && is_device(&path)
         {
             if noise.is_some() {
                 return Err(Failure::input(format!(
@@ -30,7 +29,7 @@ impl Subject {
             }
             return Ok(Subject {
                 name: text.to_owned(),
-                target: open_device(&path)?,
+                target: Box::new(open_device(&path)?),
             });
         }
         let drive = Machine::load(text)?.only_drive()?;
@@ -51,21 +50,19 @@ impl Subject {
     }
 }
 
-/// Whether a path is a device node.
-fn is_device(path: &Path) -> Result<bool> {
-    match fs::metadata(path) {
-        Ok(meta) => {
-            let kind = meta.file_type();
-            Ok(kind.is_block_device() || kind.is_char_device())
-        }
-        Err(error) if path.starts_with("/dev") => Err(Failure::file(path, &error)),
-        Err(_) => Ok(false),
-    }
+/// Whether a path is a device or an image of one: what is there and is no profile.
+fn is_device(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.starts_with("/dev") || path.exists() && !path.is_dir() && !name.contains(".toml")
 }
 
-fn open_device(path: &Path) -> Result<Box<dyn Target>> {
-    Err(Failure::Io(format!(
-        "{}: this build probes no devices",
-        path.display()
-    )))
+fn open_device(path: &Path) -> Result<Device> {
+    let opened =
+        traxtent_exec::device::open(path).map_err(|error| Failure::Io(error.to_string()))?;
+    if let Device::Block(block) = &opened
+        && let Some(says) = block.note()
+    {
+        note(says);
+    }
+    Ok(opened)
 }

@@ -2,16 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use traxtent_core::geometry::Place;
 use traxtent_core::probe::{Counts, Identity, Target, TargetError, Timing};
 use traxtent_core::request::Request;
 use traxtent_core::trackmap::Cost;
 use traxtent_core::units::{Lbn, SimTime};
+use traxtent_exec::device::Interrupt;
 
 use crate::failure::{Failure, Result};
 
@@ -21,18 +19,13 @@ pub(super) struct Meter {
     now: Cell<SimTime>,
     counts: Cell<Counts>,
     unreadable: RefCell<BTreeSet<Lbn>>,
-    stop: Arc<AtomicBool>,
+    stop: Interrupt,
 }
 
 impl Meter {
-    /// Begins to count, and to listen for Ctrl-C; a second one ends the program at once.
+    /// Begins to count, and to listen for Ctrl-C.
     pub(super) fn start(target: &dyn Target) -> Result<Meter> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            let now = signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone());
-            now.and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-                .map_err(|error| Failure::Io(format!("signals: {error}")))?;
-        }
+        let stop = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
         Ok(Meter {
             began: target.now(),
             now: Cell::new(target.now()),
@@ -52,7 +45,7 @@ impl Meter {
 
     /// Whether the user wants the search to end.
     pub(super) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.raised()
     }
 
     /// What has been asked so far.

@@ -28,7 +28,7 @@ use search::Plan;
 /// a checkpoint, from which --resume goes on.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    #[arg(help = format!("{TARGET_HELP}, or a device (/dev/sg1, /dev/sdb)"))]
+    #[arg(help = format!("{TARGET_HELP}, a device (/dev/sg1, /dev/sdb), or an image file"))]
     target: String,
     /// How to look for tracks [default: tree if the drive translates addresses, else angle]
     #[arg(long, value_name = "NAME", value_parser = algorithms())]

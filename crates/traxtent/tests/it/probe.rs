@@ -209,7 +209,17 @@ fn checks_an_old_map() {
 fn refusals() {
     for (arguments, status, says) in [
         (&["instant"][..], 1, "instant: not a rotating disk"),
-        (&["/dev/no-such-disk"], 3, "/dev/no-such-disk: No such file"),
+        (
+            &["/dev/no-such-disk"],
+            3,
+            "/dev/no-such-disk: there is no such device or file",
+        ),
+        (&["/dev/null"], 3, "/dev/null: "),
+        (
+            &["/dev/null", "--noise"],
+            2,
+            "--noise: /dev/null is no simulated drive",
+        ),
         (
             &["atlas10k", "--resume"],
             3,
