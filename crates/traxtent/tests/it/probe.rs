@@ -90,7 +90,7 @@ fn interrupted_and_resumed() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
         .args([
             "probe",
-            "generic-20tb",
+            "toshiba-x300",
             "--algorithm",
             "walk",
             "--map",
@@ -104,7 +104,7 @@ fn interrupted_and_resumed() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // It says what it does when it listens for signals.
     let first = lines.next().unwrap().unwrap();
-    assert!(first.contains("generic-20tb by walk, as asked"), "{first}");
+    assert!(first.contains("toshiba-x300 by walk, as asked"), "{first}");
     std::thread::sleep(Duration::from_millis(200));
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -112,8 +112,8 @@ fn interrupted_and_resumed() {
     assert!(kill.expect("kill runs").success());
     let says = lines.next().unwrap().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3), "{says}");
-    assert!(says.contains("generic-20tb: stopped at LBN "), "{says}");
-    let resume = "to go on: traxtent probe generic-20tb --algorithm walk --map a.map --resume";
+    assert!(says.contains("toshiba-x300: stopped at LBN "), "{says}");
+    let resume = "to go on: traxtent probe toshiba-x300 --algorithm walk --map a.map --resume";
     assert!(says.ends_with(resume), "{says}");
     assert!(!folder.path().join("a.map").exists());
 
@@ -125,14 +125,14 @@ fn interrupted_and_resumed() {
     for (arguments, says) in [
         (
             &["atlas10k2", "--algorithm", "walk", "--resume"][..],
-            "a.map.checkpoint: is of another drive: its product is generic-20tb",
+            "a.map.checkpoint: is of another drive: its product is toshiba-x300",
         ),
         (
-            &["generic-20tb", "--algorithm", "jump", "--resume"],
-            "a.map.checkpoint: is of a search of LBNs 0 to 39063650304 by walk sample",
+            &["toshiba-x300", "--algorithm", "jump", "--resume"],
+            "a.map.checkpoint: is of a search of LBNs 0 to 9767541168 by walk sample",
         ),
         (
-            &["generic-20tb"],
+            &["toshiba-x300"],
             "a.map.checkpoint: a probe was stopped here: --resume",
         ),
     ] {
@@ -144,7 +144,7 @@ fn interrupted_and_resumed() {
     let words: Vec<&str> = says.split("traxtent ").last().unwrap().split(' ').collect();
     let answer = run(&words);
     assert_eq!(answer.status, 0, "{}", answer.err);
-    assert_eq!(run(&["map", "a.map", "--diff", "generic-20tb"]).status, 0);
+    assert_eq!(run(&["map", "a.map", "--diff", "toshiba-x300"]).status, 0);
     assert!(!folder.path().join("a.map.checkpoint").exists());
 }
 
