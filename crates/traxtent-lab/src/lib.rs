@@ -5,12 +5,16 @@
 //! a claim that is missed stays in the list, with the reason as far as it is known.
 
 mod bench;
+pub mod blind;
 mod claim;
+mod cpu;
 pub mod curve;
+pub mod probe_table;
 pub mod traxtents;
 
 pub use bench::{Bench, LabError, Measured};
 pub use claim::{Claim, Finding, Unit, Verdict, Within};
+pub use cpu::cpu_time;
 
 /// Measurements for one or several claims.
 #[derive(Clone, Copy, Debug)]
