@@ -46,6 +46,8 @@ pub const TARGETS: &[Target] = &[
     target("scsi-mode", targets::scsi::mode),
     target("scsi-device", targets::scsi::device),
     target("scsi-host", targets::scsi::host),
+    target("map-file", targets::trackmap::file),
+    target("track-list", targets::trackmap::csv),
     target("arguments", targets::arguments),
 ];
 

@@ -12,6 +12,7 @@ mod map;
 mod output;
 mod parse;
 mod plot;
+mod probe;
 mod progress;
 mod sim;
 mod table;
@@ -39,6 +40,7 @@ enum Verb {
     Demo(demo::Args),
     Drives(drives::Args),
     Map(map::Args),
+    Probe(probe::Args),
     Sim(sim::Args),
     Validate(validate::Args),
     /// Print a shell's completions
@@ -69,6 +71,7 @@ pub fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
         Verb::Map(args) => map::run(args),
+        Verb::Probe(args) => probe::run(args),
         Verb::Sim(args) => sim::run(args),
         Verb::Validate(args) => validate::run(args),
         Verb::Completions { shell } => completions(*shell),

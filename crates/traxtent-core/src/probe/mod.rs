@@ -11,14 +11,13 @@
 mod algorithm;
 mod ask;
 mod count;
-mod method;
-mod target;
-mod turning;
 mod jump;
+mod method;
 mod pattern;
 mod target;
 mod track_end;
 mod tree;
+mod turning;
 mod walk;
 
 pub use algorithm::{

@@ -19,5 +19,6 @@ mod shared;
 mod statistics;
 mod synthio;
 mod traces;
+mod trackmap;
 mod workload_generator;
 mod workload_grammar;

@@ -1,11 +1,10 @@
 //! Tests of the executors.
 
 mod devices;
+mod drives;
 mod guest;
 mod host;
 mod method;
 mod scsi;
-mod drives;
-mod host;
 mod translate;
 mod validate;

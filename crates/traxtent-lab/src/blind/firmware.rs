@@ -3,8 +3,8 @@
 use traxtent_core::geometry::GeometrySpec;
 use traxtent_core::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OverheadSpec,
-    Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, SectorSpec,
-    SeekSpec, Standing, WriteBack,
+    Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, ScsiSpec,
+    SectorSpec, SeekSpec, Standing, WriteBack,
 };
 
 use super::dice::Dice;
@@ -132,6 +132,7 @@ pub(super) fn profile(
                 Preseek::BeforeCompletion,
             ]),
         },
+        scsi: ScsiSpec::default(),
         cache: cache(dice),
         bus: BusSpec {
             read_sector_ms,

@@ -6,6 +6,7 @@ mod demo;
 mod drives;
 mod map;
 mod plot;
+mod probe;
 mod sim;
 mod sweep;
 mod validate;
