@@ -12,6 +12,7 @@
 mod breakdown;
 mod bus;
 mod cache;
+mod caching;
 mod controller;
 mod physical;
 mod readahead;
@@ -20,6 +21,7 @@ mod serve;
 mod sweep;
 
 pub use breakdown::Breakdown;
+pub use caching::Caching;
 pub use schedule::{Candidate, Schedule};
 
 use crate::geometry::Geometry;
@@ -27,6 +29,7 @@ use crate::mechanics::{Mechanics, Position};
 use crate::profile::{Preseek, Profile, ProfileError, Scheduler};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
+use crate::workload::Rng;
 use bus::{Bus, Ramp};
 use cache::{Cache, ReadPlace, State, WritePlace};
 use controller::Controller;
@@ -183,7 +186,10 @@ struct PendingFlush {
 pub struct Drive {
     geometry: Arc<Geometry>,
     mechanics: Mechanics,
+    /// The figures that are in force.
     profile: Arc<Profile>,
+    /// The figures before the host ordered anything.
+    made: Arc<Profile>,
     controller: Controller,
     cache: Cache,
     bus: Bus,
@@ -199,6 +205,8 @@ pub struct Drive {
     last_was_read: bool,
     /// When and where the last write left the media.
     last_write: (SimTime, Lbn),
+    /// Draws which reads keep the sectors that passed before.
+    keeping: Rng,
     legs: Vec<Leg>,
     ramps: Vec<Ramp>,
 }
@@ -240,9 +248,11 @@ impl Drive {
             next_tag: 0,
             last_was_read: false,
             last_write: (SimTime::ZERO, Lbn(u64::MAX)),
+            keeping: Rng::new(0),
             legs: Vec::new(),
             ramps: Vec::new(),
             geometry,
+            made: Arc::clone(&profile),
             profile,
         }
     }
@@ -252,9 +262,10 @@ impl Drive {
         &self.geometry
     }
 
-    /// The drive's figures.
+    /// The drive's figures, whatever its host has ordered since.
+    #[expect(clippy::misnamed_getters, reason = "orders are no figures")]
     pub fn profile(&self) -> &Arc<Profile> {
-        &self.profile
+        &self.made
     }
 
     /// Hands over a request at `now`, which is no earlier than any time before.

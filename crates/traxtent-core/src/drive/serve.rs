@@ -269,7 +269,7 @@ impl Drive {
 
         // Buffer: what is kept, and what is read ahead.
         let then = fill.segment.and_then(|segment| {
-            if self.profile.access.read_on_arrival && !fill.hit {
+            if !fill.hit && self.keeps_what_passed() {
                 let start = self.first_on_arrival(&legs[0]);
                 self.cache.extend_front(segment, start);
             }
@@ -345,6 +345,15 @@ impl Drive {
         };
         self.bus.reserve(begin, sent);
         sent
+    }
+
+    /// Whether sectors that passed before the wanted ones are kept this time.
+    fn keeps_what_passed(&mut self) -> bool {
+        let access = &self.profile.access;
+        // Nothing is drawn where all or none are kept.
+        access.read_on_arrival
+            && (access.read_on_arrival_share >= 1.0
+                || self.keeping.chance(access.read_on_arrival_share))
     }
 
     /// The first sector that a drive which reads on arrival has buffered when it comes to the wanted ones.
