@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use traxtent_core::drive::Drive;
+use traxtent_core::drive::{Caching, Drive};
 use traxtent_core::geometry::{Geometry, Occupant, Place};
 use traxtent_core::probe::{Identity, Target, TargetError, Timing};
 use traxtent_core::profile::Profile;
@@ -105,6 +105,11 @@ impl SimTarget {
     pub fn with_faults(mut self, faults: Faults) -> SimTarget {
         self.faults = faults;
         self
+    }
+
+    /// Orders the drive's buffer to work so from now on.
+    pub fn set_caching(&mut self, caching: Caching) {
+        self.drive.set_caching(caching);
     }
 
     fn count(&mut self) -> Result<(), TargetError> {

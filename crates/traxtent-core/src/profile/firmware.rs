@@ -184,7 +184,7 @@ pub struct ReadAhead {
     pub stop_on_write_hit: bool,
     /// Whether the drive goes on reading ahead, and serves reads from its buffer, when its host
     /// orders both off (RCD = 1, DPTL = 0 of the caching mode page; paper Q, section 2.3).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub ignores_host: bool,
 }
 
@@ -219,7 +219,6 @@ pub struct AccessSpec {
     /// The share of reads whose sectors passed before are kept, where `read_on_arrival` keeps any.
     /// Which reads these are is drawn from a generator that every drive seeds alike: paper Q
     /// (section 2.3, Fig. 4) finds one half on a drive, and nothing that it depends on.
-    #[serde(skip_serializing_if = "is_one")]
     pub read_on_arrival_share: f64,
 }
 
@@ -304,20 +303,4 @@ pub struct ExtraDisconnect {
 
 fn yes() -> bool {
     true
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_one(value: &f64) -> bool {
-    *value == 1.0
 }
