@@ -109,7 +109,7 @@ impl SimTarget {
 
     /// Orders the drive's buffer to work so from now on.
     pub fn set_caching(&mut self, caching: Caching) {
-        self.drive.set_caching(caching);
+        self.drive.set_caching(self.now, caching);
     }
 
     fn count(&mut self) -> Result<(), TargetError> {

@@ -35,8 +35,11 @@ pub struct Experiment {
     /// Measures a number for each claim, in the unit of the claim.
     pub measure: fn(&Bench) -> Result<Vec<f64>, LabError>,
     /// Its picture, if it has one.
-    pub figure: Option<fn(&Bench) -> Result<Figure, LabError>>,
+    pub figure: Option<Draw>,
 }
+
+/// Measures what a picture shows.
+pub type Draw = fn(&Bench) -> Result<Figure, LabError>;
 
 impl Experiment {
     /// Does the experiment.

@@ -73,13 +73,7 @@ impl Search {
 
 /// The boundary from which nothing but moved LBNs separates `lbn`, or `lbn` itself.
 fn beyond_moved(geometry: &Geometry, lbn: Lbn, truth: &BTreeSet<Lbn>) -> Lbn {
-    let moved = |lbn: u64| {
-        let (Some(place), Some(track)) = (geometry.locate(Lbn(lbn)), geometry.track_of(Lbn(lbn)))
-        else {
-            return false;
-        };
-        (place.cylinder, place.surface) != (track.cylinder, track.surface)
-    };
+    let moved = |lbn: u64| geometry.is_moved(Lbn(lbn));
     let mut up = lbn;
     while !truth.contains(&up) && moved(up.0) {
         up.0 += 1;

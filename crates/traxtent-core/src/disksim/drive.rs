@@ -6,7 +6,7 @@ use super::seek::parse_seeks;
 use crate::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, ExtraDisconnect, FORMAT, MechanicsSpec,
     OverheadSpec, Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler,
-    SectorSpec, SeekSpec, Standing, WriteBack,
+    ScsiSpec, SectorSpec, SeekSpec, Standing, WriteBack,
 };
 
 /// Longest duration that a parameter may state, in milliseconds.
@@ -120,6 +120,7 @@ pub(super) fn model_profile(
         model: model.name.clone().unwrap_or_else(|| name.to_owned()),
         year: None,
         notes: String::new(),
+        scsi: ScsiSpec::default(),
         sector: SectorSpec::default(),
         mechanics: Some(mechanics),
         overheads: OverheadSpec::default(),

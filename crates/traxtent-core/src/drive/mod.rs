@@ -12,7 +12,6 @@
 mod breakdown;
 mod bus;
 mod cache;
-mod caching;
 mod controller;
 mod physical;
 mod readahead;
@@ -21,12 +20,11 @@ mod serve;
 mod sweep;
 
 pub use breakdown::Breakdown;
-pub use caching::Caching;
 pub use schedule::{Candidate, Schedule};
 
 use crate::geometry::Geometry;
 use crate::mechanics::{Mechanics, Position};
-use crate::profile::{Preseek, Profile, ProfileError, Scheduler};
+use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 use crate::workload::Rng;
@@ -111,6 +109,35 @@ pub enum RequestError {
     },
 }
 
+/// What a host may switch of a drive's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// Whether reads may come from the buffer.
+    pub read: bool,
+    /// Whether the drive may read ahead, as far as its profile does at all.
+    pub read_ahead: bool,
+    /// Whether a write is complete when the buffer has it.
+    pub write_back: bool,
+}
+
+impl Caching {
+    /// Every read comes from the media, every write goes there, and nothing else is done.
+    pub const OFF: Caching = Caching {
+        read: false,
+        read_ahead: false,
+        write_back: false,
+    };
+
+    /// As the profile has it when nobody has switched anything.
+    pub fn of(profile: &Profile) -> Caching {
+        Caching {
+            read: profile.cache.enabled,
+            read_ahead: profile.cache.read_ahead.until != ReadAheadUntil::None,
+            write_back: profile.cache.write_back == WriteBack::Full,
+        }
+    }
+}
+
 /// A request on its way through the drive.
 #[derive(Clone, Copy, Debug)]
 struct Job {
@@ -186,11 +213,12 @@ struct PendingFlush {
 pub struct Drive {
     geometry: Arc<Geometry>,
     mechanics: Mechanics,
-    /// The figures that are in force.
     profile: Arc<Profile>,
-    /// The figures before the host ordered anything.
-    made: Arc<Profile>,
     controller: Controller,
+    /// What the host has ordered of the buffer.
+    caching: Caching,
+    /// What of it the drive does.
+    in_force: Caching,
     cache: Cache,
     bus: Bus,
     schedule: Schedule,
@@ -236,6 +264,8 @@ impl Drive {
                     Mechanics::new(spec, geometry.cylinders())
                 }),
             controller: Controller::new(&profile),
+            caching: Caching::of(&profile),
+            in_force: Caching::of(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
             schedule: Schedule::new(profile.queue.scheduler),
@@ -252,7 +282,6 @@ impl Drive {
             legs: Vec::new(),
             ramps: Vec::new(),
             geometry,
-            made: Arc::clone(&profile),
             profile,
         }
     }
@@ -262,10 +291,49 @@ impl Drive {
         &self.geometry
     }
 
-    /// The drive's figures, whatever its host has ordered since.
-    #[expect(clippy::misnamed_getters, reason = "orders are no figures")]
+    /// The drive's figures.
     pub fn profile(&self) -> &Arc<Profile> {
-        &self.made
+        &self.profile
+    }
+
+    /// What of the buffer is switched on, as the host has ordered; a drive need not obey.
+    pub fn caching(&self) -> Caching {
+        self.caching
+    }
+
+    /// Switches parts of the buffer on or off at `now`, which is no earlier than any time before.
+    ///
+    /// A read-ahead under way is stopped where read-ahead is switched off; what the buffer holds
+    /// is forgotten where reads may not come from it any more. Writes that it has taken stay, and
+    /// go to the media as before. A drive that reads ahead whatever its host orders
+    /// (`cache.read_ahead.ignores_host`) obeys as to writes only.
+    pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
+        self.run_until(now);
+        self.caching = caching;
+        let caching = if self.profile.cache.read_ahead.ignores_host {
+            Caching {
+                write_back: caching.write_back,
+                ..self.in_force
+            }
+        } else {
+            caching
+        };
+        let before = std::mem::replace(&mut self.in_force, caching);
+        if before.read_ahead && !caching.read_ahead {
+            match &mut self.arm {
+                Arm::ReadAhead(_) => {
+                    self.take_arm(now);
+                }
+                Arm::Access { then, .. } => {
+                    if let Some(run) = then.take() {
+                        self.cache.set_reading(run.segment, false);
+                    }
+                }
+                Arm::Idle => {}
+            }
+            self.cache.forget_read_ahead();
+        }
+        self.cache.set_enabled(caching.read);
     }
 
     /// Hands over a request at `now`, which is no earlier than any time before.
@@ -296,6 +364,22 @@ impl Drive {
             self.done.pop_front()
         } else {
             None
+        }
+    }
+
+    /// Submits a request at `now` to a drive that has no other, and lets it work until the request
+    /// is complete.
+    ///
+    /// # Errors
+    /// As of [`Drive::submit`].
+    pub fn serve(&mut self, now: SimTime, request: Request) -> Result<Completion, RequestError> {
+        let tag = self.submit(now, request)?;
+        loop {
+            let wake = self.next_wakeup().expect("a request is outstanding");
+            if let Some(completion) = self.poll(wake) {
+                assert_eq!(completion.tag, tag, "another request was outstanding");
+                return Ok(completion);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::readahead::ReadAheadRun;
 use super::sweep::{Access, Inflow, Leg, sweep};
 use super::{Accepted, Arm, Breakdown, Completion, Drive, Job, PendingFlush, Served, Tag};
 use crate::mechanics::Position;
-use crate::profile::{ReadAheadUntil, WriteBack};
+use crate::profile::ReadAheadUntil;
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 
@@ -375,6 +375,7 @@ impl Drive {
         let capacity = self.geometry.capacity().0;
         let end = request.end();
         let limit = match ahead.until {
+            _ if !self.in_force.read_ahead => end,
             ReadAheadUntil::None => end,
             ReadAheadUntil::AdaptiveTrackEnd => match self.geometry.track_of(end) {
                 None => end,
@@ -412,7 +413,7 @@ impl Drive {
     ) {
         let after_read = self.last_was_read;
         let c = &self.controller;
-        let overhead = if self.profile.cache.write_back == WriteBack::None {
+        let overhead = if !self.in_force.write_back {
             c.write_miss
         } else {
             c.write_hit
@@ -484,9 +485,8 @@ impl Drive {
         let edges = self.held_edges(lbn, job.end());
         let segment = self.cache.accept(place, lbn, job.end());
         self.cache.hold(segment, full);
-        let in_buffer = !fua
-            && self.profile.cache.write_back == WriteBack::Full
-            && sectors <= self.profile.cache.segment_sectors;
+        let in_buffer =
+            !fua && self.in_force.write_back && sectors <= self.profile.cache.segment_sectors;
         if in_buffer {
             let before = self.until_served(job, at);
             let breakdown = Breakdown {
@@ -602,7 +602,7 @@ impl Drive {
         legs: &[Leg],
     ) -> SimTime {
         let c = &self.controller;
-        let through = job.request.fua || self.profile.cache.write_back == WriteBack::None;
+        let through = job.request.fua || !self.in_force.write_back;
         let (disconnect, reselect) = match (&c.extra, accepted.extra) {
             _ if c.never_disconnect || !through => (Span::ZERO, Span::ZERO),
             (Some(x), true) => (x.second_disconnect, c.first_reselect),

@@ -48,6 +48,20 @@ impl Profile {
             bound: bound.to_owned(),
         };
         let mut root = toml::Value::try_from(self).expect("a profile serializes");
+        if key.starts_with("scsi.")
+            && let Some(table) = root.as_table_mut()
+            && !table.contains_key("scsi")
+        {
+            // A table that a profile may leave out, and the origin of what is set in it.
+            let scsi = toml::Value::try_from(&self.scsi).expect("a table serializes");
+            table.insert("scsi".to_owned(), scsi);
+            if let Some(toml::Value::Table(origins)) = table.get_mut("provenance")
+                && self.provenance.of("scsi").is_none()
+            {
+                let origin = "assumed: set by hand".to_owned();
+                origins.insert("scsi".to_owned(), toml::Value::String(origin));
+            }
+        }
         let mut place = &mut root;
         for part in key.split('.') {
             place = match place {

@@ -27,7 +27,7 @@ fn serve_under(profile: &Profile, orders: &[Caching], requests: &[Request]) -> V
     let mut drive = Drive::new(profile).unwrap();
     orders
         .iter()
-        .for_each(|&caching| drive.set_caching(caching));
+        .for_each(|&caching| drive.set_caching(SimTime::ZERO, caching));
     let mut done = Vec::new();
     for (i, &request) in requests.iter().enumerate() {
         let now = SimTime::from_ms(25.0 * i as f64);
@@ -35,7 +35,9 @@ fn serve_under(profile: &Profile, orders: &[Caching], requests: &[Request]) -> V
         drive.submit(now, request).unwrap();
     }
     drain(&mut drive, None, &mut done);
-    assert_eq!(**drive.profile(), *profile, "orders change no figure");
+    if let Some(&last) = orders.last() {
+        assert_eq!(drive.caching(), last, "a drive says what it was told");
+    }
     done
 }
 
