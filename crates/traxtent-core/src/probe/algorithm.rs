@@ -2,7 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use super::jump::jump;
 use super::target::{Target, TargetError};
+use super::track_end::Search;
+use super::walk::walk;
 use crate::units::{Lbn, Sectors};
 
 /// A way to find track boundaries.
@@ -158,13 +161,12 @@ pub fn extract(
     verify: Verify,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let _ = (target, region, verify, sink);
+    let _ = verify;
     match algorithm {
-        Algorithm::Scan
-        | Algorithm::Angle
-        | Algorithm::Walk
-        | Algorithm::Jump
-        | Algorithm::Dixtrac
-        | Algorithm::Tree => Err(TargetError::Unsupported(algorithm.name()).into()),
+        Algorithm::Walk => walk(target, region, Search::Binary, sink),
+        Algorithm::Jump => jump(target, region, sink),
+        Algorithm::Scan | Algorithm::Angle | Algorithm::Dixtrac | Algorithm::Tree => {
+            Err(TargetError::Unsupported(algorithm.name()).into())
+        }
     }
 }

@@ -9,8 +9,12 @@
 //! the last track it found.
 
 mod algorithm;
+mod ask;
 mod count;
+mod jump;
 mod target;
+mod track_end;
+mod walk;
 
 pub use algorithm::{
     Algorithm, Confirm, Extraction, Found, ProbeError, Region, Sink, Verify, extract,

@@ -1,4 +1,6 @@
 //! Tests of the executors.
 
+mod drives;
 mod host;
+mod translate;
 mod validate;
