@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::jump::jump;
 use super::target::{Target, TargetError};
 use super::track_end::Search;
+use super::tree::tree;
 use super::walk::walk;
 use crate::units::{Lbn, Sectors};
 
@@ -165,7 +166,8 @@ pub fn extract(
     match algorithm {
         Algorithm::Walk => walk(target, region, Search::Binary, sink),
         Algorithm::Jump => jump(target, region, sink),
-        Algorithm::Scan | Algorithm::Angle | Algorithm::Dixtrac | Algorithm::Tree => {
+        Algorithm::Tree => tree(target, region, sink),
+        Algorithm::Scan | Algorithm::Angle | Algorithm::Dixtrac => {
             Err(TargetError::Unsupported(algorithm.name()).into())
         }
     }

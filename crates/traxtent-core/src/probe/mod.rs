@@ -12,8 +12,10 @@ mod algorithm;
 mod ask;
 mod count;
 mod jump;
+mod pattern;
 mod target;
 mod track_end;
+mod tree;
 mod walk;
 
 pub use algorithm::{

@@ -23,6 +23,9 @@ pub(super) enum Search {
 /// A run of no more LBNs may be one that is kept elsewhere.
 const MOVED_RUN_MAX: u64 = 256;
 
+/// Of a run that is kept elsewhere, no more LBNs are sought on either side of a boundary.
+const EDGE_MAX: u64 = 8;
+
 /// An LBN known to lie on its track, and where.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
@@ -236,12 +239,16 @@ fn at_the_edge(
         return Ok(outside);
     }
     let room = match last {
-        Some(last) if has_list => ask.bad_after(last)?.min(8),
+        Some(last) if has_list => ask.bad_after(last)?.min(EDGE_MAX),
         _ => u64::from(expected.is_some_and(|size| outside - start < size)),
     };
     let mut before = next;
     // Some of the next track's first LBNs may be kept right behind them.
-    let runs_max = if has_list && room > 0 { 2 * room } else { room };
+    let runs_max = if has_list && room > 0 {
+        room + EDGE_MAX
+    } else {
+        room
+    };
     for run in 1..=runs_max {
         if outside + run >= ask.end {
             return Ok(ask.end);
@@ -249,7 +256,8 @@ fn at_the_edge(
         let Some(after) = ask.place(outside + run)? else {
             break;
         };
-        if home(after) != home(before) || after.slot < before.slot {
+        let breaks = home(after) != home(before) || after.slot < before.slot;
+        if breaks && goes_on(ask, after, outside + run)? {
             let theirs = ask.bad_before(after)?.min(run);
             if run > room + theirs {
                 break;
@@ -265,6 +273,15 @@ fn at_the_edge(
         before = after;
     }
     Ok(outside)
+}
+
+/// Whether the LBN behind one at `place` is on the same track.
+fn goes_on(ask: &mut Ask<'_>, place: Place, lbn: u64) -> Result<bool, ProbeError> {
+    if lbn + 1 >= ask.end {
+        return Ok(true);
+    }
+    let after = ask.place(lbn + 1)?;
+    Ok(after.is_some_and(|after| home(after) == home(place)))
 }
 
 /// Where the first track of a region begins.
