@@ -36,7 +36,7 @@ fn crosses(offset: i64) -> bool {
 
 /// The boundaries between two tracks of the top surface with the size of the outermost one, as a probe finds them.
 fn boundaries(bench: &Bench) -> Result<Vec<Lbn>, LabError> {
-    let (_, [sectors, _]) = NUMBERINGS[0];
+    let (_, sizes) = NUMBERINGS[0];
     let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
     let zone = tracks
         .iter()
@@ -46,7 +46,7 @@ fn boundaries(bench: &Bench) -> Result<Vec<Lbn>, LabError> {
     let mut before_on_top = false;
     for track in zone {
         let surface = target.translate(track.first_lbn)?.surface.0;
-        let on_top = surface == 0 && track.sectors == sectors;
+        let on_top = surface == 0 && track.sectors == sizes[0];
         if on_top && before_on_top {
             boundaries.push(track.first_lbn);
         }

@@ -19,16 +19,16 @@ use crate::figure::{Figure, Panel, Series, Style};
 const MOST: u32 = 2048;
 
 /// How often each size is read.
-const PASSES: u32 = 8;
+const PASSES: u32 = 32;
 
 /// The host is back with its next read within so many milliseconds, at random: no two passes are alike.
 const PAUSE_MS: f64 = 0.1;
 
 /// A cliff is where the mean bandwidth of so many sizes lies a good deal below that of as many before.
-const WINDOW: usize = 64;
+const WINDOW: usize = 128;
 
 /// A good deal: a track switch costs a quarter of a revolution, or a whole one.
-const FALL: f64 = 0.2;
+const FALL: f64 = 0.1;
 
 /// Sectors of the reads at cliffs.
 const PROOF_SECTORS: u32 = 512;
@@ -139,6 +139,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
         let track = bench.geometry.track_of(**lbn);
         track.is_some_and(|track| track.first_lbn == **lbn)
     };
+    let ends = [(0.0, &from_0), (256.0, &from_256)].map(|(from, cliffs)| from + nth(cliffs, 0));
     let at_cliffs = mean_read_ms(&bench, u64::from(PROOF_SECTORS), &mut rng)?;
     let elsewhere = mean_read_ms(&bench, 1, &mut rng)?;
     Ok(vec![
@@ -146,9 +147,22 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
         nth(&from_256, 0) - nth(&from_0, 0),
         nth(&from_any, 0) - nth(&from_0, 0),
         nth(&from_256, 1) - nth(&from_0, 1),
+        ends.into_iter()
+            .filter(|&end| ends_track(&bench, end))
+            .count() as f64,
         found.iter().filter(begins_track).count() as f64,
         at_cliffs / elsewhere - 1.0,
     ])
+}
+
+/// Whether a track ends within 5 % of a first cliff's size of a sector.
+fn ends_track(bench: &Bench, sector: f64) -> bool {
+    let ends = bench
+        .geometry
+        .tracks()
+        .map(|track| track.end_lbn().0 as f64);
+    ends.take(8)
+        .any(|end| (end - sector).abs() <= 0.05 * f64::from(PROOF_SECTORS))
 }
 
 const STARTS: [(Start, &str); 3] = [

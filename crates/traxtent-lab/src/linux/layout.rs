@@ -44,38 +44,58 @@ fn by_the_paper(n: u32) -> Lies {
     (cell * WIDTH + within, surface as u16)
 }
 
-/// The places of the first so many tracks, by translation of their first LBNs.
-fn translated(bench: &Bench, count: usize) -> Result<Vec<(u64, Lies)>, LabError> {
-    let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
-    let mut target = bench.target();
-    let mut places = Vec::new();
-    for track in tracks.iter().take(count) {
-        let place = target.translate(track.first_lbn)?;
-        places.push((track.first_lbn.0, (place.cylinder.0, place.surface.0)));
-    }
-    Ok(places)
+/// A track found, with the place of its first LBN by translation.
+struct Translated {
+    first_lbn: u64,
+    sectors: u32,
+    lies: Lies,
 }
 
-/// Q3: every track of the drive.
+/// The first so many tracks of the drive.
+fn translated(bench: &Bench, count: usize) -> Result<Vec<Translated>, LabError> {
+    let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
+    let mut target = bench.target();
+    let mut found = Vec::new();
+    for track in tracks.iter().take(count) {
+        let place = target.translate(track.first_lbn)?;
+        found.push(Translated {
+            first_lbn: track.first_lbn.0,
+            sectors: track.sectors,
+            lies: (place.cylinder.0, place.surface.0),
+        });
+    }
+    Ok(found)
+}
+
+/// Q3: the tracks of the first zone, which has one size a surface, and all.
 pub(super) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let places = translated(&bench.with_drive(MAIN_DRIVE)?, usize::MAX)?;
-    let astray = (0..)
-        .zip(&places)
-        .filter(|(n, (_, lies))| by_the_paper(*n) != *lies);
-    Ok(vec![astray.count() as f64])
+    let tracks = translated(&bench.with_drive(MAIN_DRIVE)?, usize::MAX)?;
+    let (_, sizes) = NUMBERINGS[0];
+    let astray: Vec<bool> = (0..)
+        .zip(&tracks)
+        .map(|(n, track)| by_the_paper(n) != track.lies)
+        .collect();
+    let zone = tracks
+        .iter()
+        .position(|track| !sizes.contains(&track.sectors));
+    let count = |tracks: &[bool]| tracks.iter().filter(|astray| **astray).count() as f64;
+    Ok(vec![
+        count(&astray[..zone.unwrap_or(astray.len())]),
+        count(&astray),
+    ])
 }
 
 /// Track number against LBN.
 pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
-    let places = translated(&bench.with_drive(MAIN_DRIVE)?, SHOWN)?;
+    let tracks = translated(&bench.with_drive(MAIN_DRIVE)?, SHOWN)?;
     let series = ["top surface", "bottom surface"].into_iter().zip(0..);
     let series = series.map(|(name, surface)| {
-        let on = places.iter().filter(|(_, lies)| lies.1 == surface);
+        let on = tracks.iter().filter(|track| track.lies.1 == surface);
         Series {
             name: name.to_owned(),
             style: Style::Dots,
             points: on
-                .map(|&(lbn, (cylinder, _))| (lbn as f64 / 1000.0, f64::from(cylinder)))
+                .map(|track| (track.first_lbn as f64 / 1000.0, f64::from(track.lies.0)))
                 .collect(),
         }
     });

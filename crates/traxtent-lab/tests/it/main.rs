@@ -1,0 +1,4 @@
+//! Tests of the experiments.
+
+mod extraction;
+mod linux;
