@@ -25,6 +25,18 @@ pub static EXPERIMENTS: [&[Experiment]; 3] = [
     &linux::EXPERIMENTS,
 ];
 
+/// The papers, by the letter that their claims begin with.
+pub static PAPERS: [(char, &str); 2] = [
+    (
+        'T',
+        "Schindler, Griffin, Lumb, Ganger, Track-Aligned Extents, FAST 2002",
+    ),
+    (
+        'Q',
+        "Qian, Meyers, Wang, A Linux Implementation Validation of Track-Aligned Extents and Track-Aligned RAIDs",
+    ),
+];
+
 /// Measurements for one or several claims.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
