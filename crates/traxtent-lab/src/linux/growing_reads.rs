@@ -30,6 +30,9 @@ const WINDOW: usize = 128;
 /// A good deal: a track switch costs a quarter of a revolution, or a whole one.
 const FALL: f64 = 0.1;
 
+/// So many sizes make a point of the picture.
+const SIZES_A_POINT: usize = 16;
+
 /// Sectors of the reads at cliffs.
 const PROOF_SECTORS: u32 = 512;
 
@@ -179,6 +182,15 @@ fn starts(bench: &Bench, rng: &mut Rng) -> Result<[Vec<f64>; 3], LabError> {
     Ok(scans)
 }
 
+/// Means of a few sizes each.
+fn points(scan: &[f64]) -> Vec<(f64, f64)> {
+    let point = |(index, sizes): (usize, &[f64])| {
+        let middle = (index * SIZES_A_POINT) as f64 + (sizes.len() as f64 + 1.0) / 2.0;
+        (middle, sizes.iter().sum::<f64>() / sizes.len() as f64)
+    };
+    scan.chunks(SIZES_A_POINT).enumerate().map(point).collect()
+}
+
 /// Bandwidth against size on the drive that ignores orders, and on the same drive if it obeyed.
 pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let deaf = bench.with_drive(MAIN_DRIVE)?;
@@ -191,7 +203,7 @@ pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
             .map(|(scan, (_, name))| Series {
                 name: name.to_owned(),
                 style: Style::Line,
-                points: (1..).map(f64::from).zip(scan).collect(),
+                points: points(&scan),
             });
         Ok(Panel {
             title: title.to_owned(),

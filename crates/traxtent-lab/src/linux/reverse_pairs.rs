@@ -16,7 +16,10 @@ const PAIRS: u32 = 10_000;
 /// Steps of a distribution in the picture.
 const STEPS: usize = 400;
 
-/// What is served sooner has not waited for the media: no drive turns by two sectors and into a revolution so fast.
+/// Where the picture ends.
+const SHOWN_MS: f64 = 7.0;
+
+/// What is served sooner has not waited for the media: the fastest drive takes 4 ms a revolution.
 const AT_ONCE_MS: f64 = 1.0;
 
 /// The paper's waits of 3 to 6 ms, each end 5 % wider.
@@ -72,7 +75,11 @@ pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
         series.push(Series {
             name: name.to_owned(),
             style: Style::Line,
-            points: std::iter::once((0.0, 0.0)).chain(steps).collect(),
+            points: [(0.0, 0.0)]
+                .into_iter()
+                .chain(steps)
+                .chain([(SHOWN_MS, 1.0)])
+                .collect(),
         });
     }
     let panel = Panel {
