@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use traxtent_lab::traxtents::MAIN_DRIVE;
-use traxtent_lab::{Bench, EXPERIMENTS, Experiment, Figure, PAPERS, Verdict};
+use traxtent_lab::{Bench, EXPERIMENTS, Experiment, Figure, Finding, PAPERS, Verdict};
 
 use crate::claims::{Findings, each};
 use crate::failure::{Failure, Result};
@@ -45,8 +45,11 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Run all experiments and print a report as Markdown
+    /// Run experiments and print a report as Markdown
     Report {
+        /// Claims or groups of claims; all, if none is named
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
         #[command(flatten)]
         how: How,
     },
@@ -67,10 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::List { json } => list(*json),
         Verb::Run { ids, how, json } => {
-            let experiments = chosen(ids)?;
-            let mut outcome = Outcome::of(&experiments, how)?;
-            let findings = &mut outcome.findings.0;
-            findings.retain(|finding| ids.iter().any(|id| finding.claim.is_called(id)));
+            let outcome = Outcome::of(ids, how)?;
             if *json {
                 output::json(&outcome.json())?;
             } else {
@@ -78,9 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
             outcome.verdict()
         }
-        Verb::Report { how } => {
-            let experiments: Vec<&Experiment> = all().collect();
-            let outcome = Outcome::of(&experiments, how)?;
+        Verb::Report { ids, how } => {
+            let outcome = Outcome::of(ids, how)?;
             outcome.report()?;
             outcome.verdict()
         }
@@ -91,8 +90,11 @@ fn all() -> impl Iterator<Item = &'static Experiment> {
     EXPERIMENTS.iter().copied().flatten()
 }
 
-/// The experiments with claims of these names.
+/// The experiments with claims of these names; all, if there are none.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>> {
+    if ids.is_empty() {
+        return Ok(all().collect());
+    }
     let has = |experiment: &Experiment, id: &String| {
         let mut claims = experiment.claims.iter();
         claims.any(|claim| claim.is_called(id))
@@ -168,11 +170,19 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn of(experiments: &[&Experiment], how: &How) -> Result<Outcome> {
+    /// Does what is asked for, and forgets the other claims of the same experiments.
+    fn of(ids: &[String], how: &How) -> Result<Outcome> {
+        let experiments = chosen(ids)?;
         let bench = Bench::new(MAIN_DRIVE, how.seed).map_err(Failure::input)?;
-        let findings = Findings::measure(&bench, experiments)?;
+        let mut findings = Findings::measure(&bench, &experiments)?;
+        let asked_for = |id: &String, finding: &Finding| finding.claim.is_called(id);
+        if !ids.is_empty() {
+            findings
+                .0
+                .retain(|finding| ids.iter().any(|id| asked_for(id, finding)));
+        }
         let pictures = match &how.pictures {
-            Some(folder) => draw(&bench, experiments, folder)?,
+            Some(folder) => draw(&bench, &experiments, folder)?,
             None => Vec::new(),
         };
         Ok(Outcome { findings, pictures })
@@ -204,13 +214,17 @@ impl Outcome {
     fn report(&self) -> Result<()> {
         let mut out = output::stdout();
         for (letter, paper) in PAPERS {
+            let of_paper = |finding: &&Finding| finding.claim.id.starts_with(letter);
+            let findings: Vec<&Finding> = self.findings.0.iter().filter(of_paper).collect();
+            if findings.is_empty() {
+                continue;
+            }
             writeln!(out, "## {letter}: {paper}\n")?;
             writeln!(
                 out,
                 "| claim | | published | measured | within | verdict | command |\n|---|---|---|---|---|---|---|"
             )?;
-            let findings = self.findings.0.iter();
-            for finding in findings.filter(|finding| finding.claim.id.starts_with(letter)) {
+            for finding in findings {
                 let claim = finding.claim;
                 writeln!(
                     out,
