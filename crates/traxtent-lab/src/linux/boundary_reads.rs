@@ -24,7 +24,7 @@ const REACH: i64 = 256;
 const ROUNDS: u32 = 8;
 
 /// Points in the picture.
-const SHOWN: usize = 3000;
+const SHOWN: usize = 2000;
 
 /// A read: the offset of its first sector from a boundary, and its time in milliseconds.
 type Point = (i64, f64);

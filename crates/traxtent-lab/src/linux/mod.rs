@@ -36,12 +36,14 @@ const SECOND_CLIFF: &str = "a request larger than a buffer segment comes from th
     end of the track";
 const ZONES: &str = "the model begins the pattern anew in each zone, and four zones have an odd number of turns; the \
     paper shows the first zone alone";
-const JUMP: &str = "the paper's steps search sector by sector wherever the size of tracks changes, which a surface \
-    turn does every 32 tracks; 7 minutes are two translations a track and next to no searches";
-const ACROSS: &str = "the reads within a track take as much less as these lack, but for 0.16 ms of the excess that \
-    the paper cannot explain: its host and RAID controller are not in the profile";
+const JUMP: &str = "the paper's steps search sector by sector wherever the size of tracks changes, and where the \
+    serpentine changes surfaces that is every 64 tracks; 7 minutes are two translations a track and next to no searches";
+const ANGLE: &str = "timing needs about a read a track where the size of tracks changes every 64, and a read takes most \
+    of a revolution";
+const ACROSS: &str = "the paper's reads take 0.4 ms longer within tracks too (its host and RAID controller are not in \
+    the profile), and crossing a boundary costs them 0.16 ms beyond the skew, which it cannot explain either";
 
-/// Every experiment on single drives, in the order of the claims.
+/// Every experiment on what single drives are like, in the order of the claims.
 pub const EXPERIMENTS: [Experiment; 6] = [
     Experiment {
         title: "Fig. 1: growing reads on a drive that ignores orders to its buffer",
@@ -106,7 +108,7 @@ pub const EXPERIMENTS: [Experiment; 6] = [
         figure: Some(growing_reads::figure),
     },
     Experiment {
-        title: "mapping a 73 GB drive",
+        title: "the map of a 73 GB drive, by the paper's steps and by ours",
         claims: &[
             Claim::new(
                 "Q2a",
@@ -139,7 +141,8 @@ pub const EXPERIMENTS: [Experiment; 6] = [
                 7.0,
                 Unit::Minutes,
                 Within::AtMost(7.0),
-            ),
+            )
+            .if_missed(ANGLE),
             Claim::new(
                 "Q2e",
                 "the slower of these over jump",
@@ -186,14 +189,14 @@ pub const EXPERIMENTS: [Experiment; 6] = [
         claims: &[
             Claim::new(
                 "Q4a",
-                "numberings found in six drives",
+                "different numberings found",
                 4.0,
                 Unit::Count,
                 Within::Exactly,
             ),
             Claim::new(
                 "Q4b",
-                "of them, other than in Table 2",
+                "of them not in Table 2",
                 0.0,
                 Unit::Count,
                 Within::Exactly,
