@@ -5,16 +5,20 @@
 //! a claim that is missed stays in the list, with the reason as far as it is known.
 
 mod bench;
+pub mod blind;
 mod claim;
+mod cpu;
 pub mod curve;
 pub mod extraction;
 mod figure;
 pub mod linux;
+pub mod probe_table;
 mod search;
 pub mod traxtents;
 
 pub use bench::{Bench, LabError, Measured};
 pub use claim::{Claim, Finding, Unit, Verdict, Within};
+pub use cpu::cpu_time;
 pub use figure::{Figure, Panel, Series, Style};
 pub use search::Search;
 

@@ -1,17 +1,19 @@
 //! A search for track boundaries: what it finds, what it costs, and where it errs.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use traxtent_core::geometry::Geometry;
 use traxtent_core::probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
-use traxtent_core::units::{Lbn, Span};
+use traxtent_core::units::Span;
 
 use crate::bench::{Bench, LabError};
+use crate::blind::{AtMoved, compare};
 
 /// A whole drive searched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
+    /// How.
+    pub algorithm: Algorithm,
     /// The tracks found, ascending.
     pub tracks: Vec<Found>,
     /// What was asked of the drive.
@@ -39,6 +41,7 @@ impl Search {
             ControlFlow::Continue(())
         })?;
         Ok(Search {
+            algorithm,
             tracks,
             counts: target.counts(),
             drive_time: target.now().since(began),
@@ -56,34 +59,9 @@ impl Search {
     }
 
     /// Boundaries of the drive that were not found, and those found that it does not have.
-    ///
-    /// Where LBNs at a boundary are kept elsewhere, timing cannot tell to which side they belong, and the
-    /// boundary counts as found on either side of them.
     pub fn wrong_boundaries(&self, geometry: &Geometry) -> u64 {
-        let truth: BTreeSet<Lbn> = geometry.tracks().map(|track| track.first_lbn).collect();
-        let mut missing = truth.clone();
-        let mut wrong = 0;
-        for track in &self.tracks {
-            let lbn = beyond_moved(geometry, track.first_lbn, &truth);
-            wrong += u64::from(!missing.remove(&lbn));
-        }
-        wrong + missing.len() as u64
+        let bounds = self.tracks.iter().map(|track| track.first_lbn);
+        let differences = compare(bounds, geometry, AtMoved::of(self.algorithm));
+        (differences.missing.len() + differences.additional.len()) as u64
     }
-}
-
-/// The boundary from which nothing but moved LBNs separates `lbn`, or `lbn` itself.
-fn beyond_moved(geometry: &Geometry, lbn: Lbn, truth: &BTreeSet<Lbn>) -> Lbn {
-    let moved = |lbn: u64| geometry.is_moved(Lbn(lbn));
-    let mut up = lbn;
-    while !truth.contains(&up) && moved(up.0) {
-        up.0 += 1;
-    }
-    let mut down = lbn;
-    while !truth.contains(&down) && down.0 > 0 && moved(down.0 - 1) {
-        down.0 -= 1;
-    }
-    [up, down]
-        .into_iter()
-        .find(|lbn| truth.contains(lbn))
-        .unwrap_or(lbn)
 }

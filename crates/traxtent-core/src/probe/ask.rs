@@ -16,6 +16,11 @@ pub(super) fn home(place: Place) -> Home {
     (place.cylinder, place.surface)
 }
 
+/// Whether no track is between two.
+pub(super) fn are_neighbours(one: Home, other: Home) -> bool {
+    one.0.0.abs_diff(other.0.0) + u32::from(one.1.0.abs_diff(other.1.0)) == 1
+}
+
 /// Answers are forgotten in pieces of this many.
 const REMEMBERED_MAX: usize = 1 << 12;
 

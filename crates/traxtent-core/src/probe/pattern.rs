@@ -11,7 +11,7 @@ use super::ask::Home;
 use crate::units::{Cylinder, Surface};
 
 /// The slots of a track from the first in use to the last, bad ones included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slots {
     pub(super) first: u32,
     pub(super) count: u32,
@@ -135,7 +135,7 @@ impl Pattern {
             && let Some(told) = self.by_surface.get(&surface)
         {
             let right = if *told == track.slots { 1 } else { -1 };
-            self.surface_tells = (self.surface_tells + right).clamp(-4, 4);
+            self.surface_tells = (self.surface_tells + right).clamp(-2, 6);
         }
         self.slots.push(track.slots, 1);
         self.by_surface.insert(surface, track.slots);
@@ -176,6 +176,9 @@ impl Pattern {
     }
 
     fn slots_ahead(&self) -> Option<impl Iterator<Item = Slots>> {
+        if self.surface_tells > 0 {
+            return None;
+        }
         let lag = self.slots.repetition()?;
         Some(one_by_one(self.slots.next(lag)))
     }

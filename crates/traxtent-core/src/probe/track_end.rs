@@ -6,7 +6,7 @@
 //! drive without defect lists, the size that the track was expected to have.
 
 use super::algorithm::ProbeError;
-use super::ask::{Ask, home};
+use super::ask::{Ask, are_neighbours, home};
 use crate::geometry::Place;
 
 /// How to look for the first LBN behind a track.
@@ -204,6 +204,14 @@ fn begins_elsewhere(
     if home(next) == home(anchor.place) {
         return Ok(true);
     }
+    let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
+    if [Some(next), before]
+        .into_iter()
+        .flatten()
+        .any(|beside| looks_like_a_track(anchor.place, beside))
+    {
+        return Ok(false);
+    }
     if ask.defects()?.is_some() {
         return Ok(ask.bad_before(next)? >= run);
     }
@@ -251,12 +259,20 @@ fn at_the_edge(
     };
     for run in 1..=runs_max {
         if outside + run >= ask.end {
-            return Ok(ask.end);
+            let ours = run <= room && !last.is_some_and(|last| looks_like_a_track(next, last));
+            return Ok(if ours { ask.end } else { outside });
         }
         let Some(after) = ask.place(outside + run)? else {
             break;
         };
         let breaks = home(after) != home(before) || after.slot < before.slot;
+        // Bad slots right behind say that this track goes on elsewhere.
+        if breaks
+            && (last.is_some_and(|last| looks_like_a_track(next, last))
+                || ask.bad_after(before)? > 0)
+        {
+            break;
+        }
         if breaks && goes_on(ask, after, outside + run)? {
             let theirs = ask.bad_before(after)?.min(run);
             if run > room + theirs {
@@ -275,13 +291,19 @@ fn at_the_edge(
     Ok(outside)
 }
 
+/// Whether a run of LBNs from `first` on next to a track is itself one, however short, and not LBNs
+/// kept elsewhere.
+fn looks_like_a_track(first: Place, beside: Place) -> bool {
+    first.slot == 0 && are_neighbours(home(first), home(beside))
+}
+
 /// Whether the LBN behind one at `place` is on the same track.
 fn goes_on(ask: &mut Ask<'_>, place: Place, lbn: u64) -> Result<bool, ProbeError> {
     if lbn + 1 >= ask.end {
         return Ok(true);
     }
     let after = ask.place(lbn + 1)?;
-    Ok(after.is_some_and(|after| home(after) == home(place)))
+    Ok(after.is_some_and(|after| home(after) == home(place)) || ask.bad_after(place)? > 0)
 }
 
 /// Where the first track of a region begins.

@@ -7,12 +7,16 @@
 //! predicted, and a local search ([`track_end`]) that track's end.
 //!
 //! **What can cancel, and what is asked for that reason.**
-//! - Another size of tracks on some surface, made up for by another: of every surface that a jump
-//!   touches, the last track is tested at both ends, since a new size stays.
+//! - Another size of tracks on some surface, made up for by another, or a short track somewhere
+//!   else than expected: of every surface and every size on it that a jump touches, the last track
+//!   is tested at both ends, since what changes in a layout stays so for a while.
 //! - A slipped sector costs its track an LBN, and a spare behind it gives one back. The defect
 //!   list tells which tracks have bad slots. What these cost is part of the prediction, and each
 //!   such track is tested at both ends. So all that remains between two tests is of one sign: LBNs
 //!   that appear in spares.
+//! - A short track and one that nothing has announced, together as long as the track expected. The
+//!   LBN before the boundary is asked for, too, at the end of each jump and wherever a tested
+//!   boundary is between tracks that are not neighbours.
 //! - Spares at the front of a region take a slip from before the bad sector. A boundary at a track
 //!   whose first slots are not in use is tested by the LBN before it, too.
 //! - An LBN that is kept elsewhere moves no boundary. Where one stands at a tested boundary, the
@@ -28,8 +32,10 @@
 //! Trusted without a test: that a defect list is complete, and that tracks do not change their
 //! size and back between two tests without a net effect.
 
+use std::collections::BTreeSet;
+
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
-use super::ask::{Ask, Home, Out, home};
+use super::ask::{Ask, Home, Out, are_neighbours, home};
 use super::pattern::{Expected, Pattern, Slots};
 use super::target::Target;
 use super::track_end::{Search, first_track, track_end};
@@ -123,7 +129,7 @@ impl Tree<'_, '_, '_> {
         let (mut good, mut bad) = (0, whole + 1);
         let mut next = whole;
         while good + 1 < bad {
-            if self.begins(&plan, next)? {
+            if self.begins(&plan, next, false)? {
                 good = next;
             } else {
                 bad = next;
@@ -180,7 +186,7 @@ impl Tree<'_, '_, '_> {
             }
             plan.push(next);
             start = next.end();
-            if plan.len() > reach || start > end {
+            if plan.len() > reach && next.sectors > 0 || start > end {
                 break;
             }
         }
@@ -209,7 +215,8 @@ impl Tree<'_, '_, '_> {
     }
 
     /// Whether track `at` of a plan, or the next that has LBNs, begins where it should.
-    fn begins(&mut self, plan: &[Plan], at: usize) -> Result<bool, ProbeError> {
+    /// Where more than its first LBN is needed to tell, or if `strict`, the LBN before it is asked for.
+    fn begins(&mut self, plan: &[Plan], at: usize, strict: bool) -> Result<bool, ProbeError> {
         if at == 0 {
             return Ok(true);
         }
@@ -223,14 +230,12 @@ impl Tree<'_, '_, '_> {
         };
         let follows = plan[at..].iter().find(|track| track.sectors > 0);
         let needs_last = match follows {
-            Some(track) if start < self.ask.end => {
-                if !self.is_at(track)? {
-                    return Ok(false);
-                }
-                track.track.slots.first > 0
+            _ if start == self.ask.end => true,
+            Some(track) if self.is_at(track)? => {
+                let neighbours = are_neighbours(before.track.home, track.track.home);
+                strict || track.track.slots.first > 0 || !neighbours
             }
-            // Nothing of the plan tells what follows.
-            _ => true,
+            _ => return Ok(false),
         };
         if !needs_last {
             return Ok(true);
@@ -244,7 +249,7 @@ impl Tree<'_, '_, '_> {
     fn first_surprise(&mut self, plan: &[Plan], good: usize) -> Result<Option<usize>, ProbeError> {
         let mut held = 0;
         for at in self.tests(&plan[..good]) {
-            if !self.begins(plan, at)? {
+            if !self.begins(plan, at, at == good)? {
                 return Ok(Some(held));
             }
             held = at;
@@ -257,9 +262,10 @@ impl Tree<'_, '_, '_> {
         let last = jump.len() - 1;
         let mut tests = vec![last, last + 1];
         if self.has_list {
-            let mut surfaces = std::collections::BTreeSet::new();
+            let mut kinds = BTreeSet::new();
             for (at, track) in jump.iter().enumerate().rev() {
-                let is_new = track.sectors > 0 && surfaces.insert(track.track.home.1);
+                let kind = (track.track.home.1, track.track.slots);
+                let is_new = track.sectors > 0 && kinds.insert(kind);
                 if is_new || track.hurt {
                     tests.extend([at, at + 1]);
                 }
@@ -349,13 +355,16 @@ impl Tree<'_, '_, '_> {
     /// as if it had been as expected, it is added as it should have been.
     fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<Home>) {
         let ahead: Vec<Expected> = self.pattern.ahead().take(RESUME_MAX).collect();
-        let here = track.and_then(|track| ahead.iter().position(|t| t.home == track.home));
+        // Tracks may have been left out, if the pattern goes on behind this one.
+        let here = track.and_then(|track| {
+            let fits = |at: usize| ahead.get(at).map(|t| t.home);
+            let here = ahead.iter().position(|t| t.home == track.home)?;
+            (here == 0 || fits(here + 1) == next).then_some(here)
+        });
         let Some(here) = here else {
-            let behind = ahead.iter().position(|t| Some(t.home) == next);
-            match (behind, track) {
-                (Some(behind), _) if behind > 0 => {
-                    ahead[..behind].iter().for_each(|t| self.pattern.push(*t));
-                }
+            // A track kept elsewhere is between its neighbours.
+            match (ahead.get(1), track) {
+                (Some(behind), _) if Some(behind.home) == next => self.pattern.push(ahead[0]),
                 (_, Some(track)) => self.pattern.push(track),
                 (_, None) => {}
             }
@@ -367,7 +376,9 @@ impl Tree<'_, '_, '_> {
         if usual.slots == track.slots {
             self.learn_of_slips(track, end - start);
         }
-        let is_odd = usual.slots != track.slots && self.odd != Some(track.slots);
+        let is_known = self.odd == Some(track.slots)
+            || self.pattern.slots_of(track.home.1) == Some(track.slots);
+        let is_odd = usual.slots != track.slots && !is_known;
         self.pattern.push(if is_odd { usual } else { track });
         if usual.slots != track.slots {
             self.odd = Some(track.slots);

@@ -1,4 +1,8 @@
-//! Tests of the experiments.
+//! Experiments and blind probes.
 
+mod blind;
+mod compare;
 mod extraction;
 mod linux;
+mod probe_table;
+mod random_drives;
