@@ -37,7 +37,7 @@ const SECOND_CLIFF: &str = "a request larger than a buffer segment comes from th
 const ZONES: &str = "the model begins the pattern anew in each zone, and four zones have an odd number of turns; the \
     paper shows the first zone alone";
 const JUMP: &str = "the paper's steps search sector by sector wherever the size of tracks changes, and where the \
-    serpentine changes surfaces that is every 64 tracks; 7 minutes are two translations a track and next to no searches";
+    serpentine changes surfaces that is every 64 tracks; 7 minutes are two translations a track at 1.3 ms, and no searches";
 const ANGLE: &str = "timing needs about a read a track where the size of tracks changes every 64, and a read takes most \
     of a revolution";
 const ACROSS: &str = "the paper's reads take 0.4 ms longer within tracks too (its host and RAID controller are not in \
