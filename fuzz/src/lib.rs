@@ -36,6 +36,8 @@ pub const TARGETS: &[Target] = &[
     target("trace-detect", targets::workload::trace_detect),
     target("workload", targets::workload::line),
     target("workload-toml", targets::workload::table),
+    target("map-file", targets::trackmap::file),
+    target("track-list", targets::trackmap::csv),
     target("arguments", targets::arguments),
 ];
 

@@ -4,6 +4,7 @@ mod bench;
 mod blind;
 mod dist;
 mod fuzz;
+mod guest;
 mod libtest;
 mod machine;
 mod packages;

@@ -14,6 +14,7 @@ mod map;
 mod output;
 mod parse;
 mod plot;
+mod probe;
 mod progress;
 mod sim;
 mod table;
@@ -42,6 +43,7 @@ enum Verb {
     Drives(drives::Args),
     Lab(lab::Args),
     Map(map::Args),
+    Probe(probe::Args),
     Sim(sim::Args),
     Validate(validate::Args),
     /// Print a shell's completions
@@ -73,6 +75,7 @@ pub fn main() -> ExitCode {
         Verb::Drives(args) => drives::run(args),
         Verb::Lab(args) => lab::run(args),
         Verb::Map(args) => map::run(args),
+        Verb::Probe(args) => probe::run(args),
         Verb::Sim(args) => sim::run(args),
         Verb::Validate(args) => validate::run(args),
         Verb::Completions { shell } => completions(*shell),

@@ -51,6 +51,11 @@ impl Algorithm {
         }
     }
 
+    /// The one of that name.
+    pub fn by_name(name: &str) -> Option<Algorithm> {
+        Algorithm::ALL.into_iter().find(|one| one.name() == name)
+    }
+
     /// Whether it asks for translations; else it times reads.
     pub fn translates(self) -> bool {
         !matches!(self, Algorithm::Scan | Algorithm::Angle)
@@ -67,6 +72,20 @@ pub enum Verify {
     Sample,
     /// Every boundary.
     Full,
+}
+
+impl Verify {
+    /// All of them.
+    pub const ALL: [Verify; 3] = [Verify::None, Verify::Sample, Verify::Full];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verify::None => "none",
+            Verify::Sample => "sample",
+            Verify::Full => "full",
+        }
+    }
 }
 
 /// The part of a drive to probe. Half-open.
@@ -101,6 +120,20 @@ pub enum Confirm {
     Sampled,
     /// It has itself been tested on both sides.
     Tested,
+}
+
+impl Confirm {
+    /// All of them, the least sure first.
+    pub const ALL: [Confirm; 3] = [Confirm::Predicted, Confirm::Sampled, Confirm::Tested];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confirm::Predicted => "predicted",
+            Confirm::Sampled => "sampled",
+            Confirm::Tested => "tested",
+        }
+    }
 }
 
 /// A track that has been found.

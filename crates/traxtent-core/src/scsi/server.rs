@@ -12,6 +12,7 @@ use super::defects::DefectList;
 use super::diagnostic::{
     SUPPORTED_DIAGNOSTICS, TRANSLATE_ADDRESS, TranslateRequest, Translation, encode_supported,
 };
+use super::faults::{Faults, Obedience};
 use super::inquiry::{
     BLOCK_LIMITS_PAGE, BlockLimits, CHARACTERISTICS_PAGE, Characteristics, Designator,
     IDENTIFICATION_PAGE, Inquiry, Rotation, SERIAL_PAGE, SUPPORTED_PAGES, VitalPage,
@@ -20,7 +21,7 @@ use super::modes::Modes;
 use super::sense::{AdditionalSense, FieldPointer, Sense, SenseFormat, SenseKey};
 use super::transport::Status;
 use super::wire::ScsiError;
-use crate::drive::Drive;
+use crate::drive::{Caching, Drive, RequestError};
 use crate::geometry::{Geometry, Occupant, Place, Remedy};
 use crate::profile::Profile;
 use crate::request::{Op, Request};
@@ -33,8 +34,9 @@ pub struct DeviceServer {
     modes: Modes,
     /// What RECEIVE DIAGNOSTIC RESULTS answers next.
     diagnostic: Option<Vec<u8>>,
-    unreadable: Vec<Lbn>,
-    unsupported: Vec<Op>,
+    faults: Faults,
+    /// Whether media or buffer have worked for the command that is executed.
+    worked: bool,
 }
 
 /// What the drive answers.
@@ -48,6 +50,8 @@ pub struct Answer {
     pub sense: Vec<u8>,
     /// When it ended.
     pub completed: SimTime,
+    /// Whether the drive's media or buffer worked for it.
+    pub worked: bool,
 }
 
 /// Data for the host.
@@ -93,9 +97,12 @@ struct Done {
 }
 
 /// Why a command failed, and when.
-struct Failed {
-    sense: Sense,
-    at: SimTime,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Why.
+    pub sense: Sense,
+    /// When it ended.
+    pub at: SimTime,
 }
 
 impl Done {
@@ -112,6 +119,9 @@ impl Done {
         }
     }
 }
+
+/// What a request takes that the drive only pretends to carry out.
+const UNDONE: Span = Span(100_000_000);
 
 type Outcome = Result<Done, Failed>;
 
@@ -152,20 +162,14 @@ impl DeviceServer {
             modes: Modes::new(&drive),
             drive,
             diagnostic: None,
-            unreadable: Vec::new(),
-            unsupported: Vec::new(),
+            faults: Faults::default(),
+            worked: false,
         }
     }
 
-    /// The same drive with LBNs, ascending, that its media give no more.
-    pub fn with_unreadable(mut self, unreadable: Vec<Lbn>) -> DeviceServer {
-        self.unreadable = unreadable;
-        self
-    }
-
-    /// The same drive, but it does not know these kinds of request.
-    pub fn with_unsupported(mut self, unsupported: Vec<Op>) -> DeviceServer {
-        self.unsupported = unsupported;
+    /// The same drive, but it fails and disobeys. That it leaves is the matter of its transport.
+    pub fn with_faults(mut self, faults: Faults) -> DeviceServer {
+        self.faults = faults;
         self
     }
 
@@ -177,6 +181,7 @@ impl DeviceServer {
     /// Executes a command that comes at `now`, no earlier than the last one ended, with the data
     /// that the host sends.
     pub fn execute(&mut self, now: SimTime, command: &[u8], sent: &[u8]) -> Answer {
+        self.worked = false;
         let outcome = Command::decode(command)
             .map_err(|error| undecoded(now, &error))
             .and_then(|command| self.serve(now, command, sent));
@@ -193,6 +198,7 @@ impl DeviceServer {
             data,
             sense: sense.map_or_else(Vec::new, |sense| sense.encode(self.sense_format())),
             completed: at,
+            worked: self.worked,
         }
     }
 
@@ -290,13 +296,16 @@ impl DeviceServer {
                 if !page_format {
                     return Err(bad_command(now, 1));
                 }
+                if self.faults.cache_orders == Obedience::Refuses {
+                    return Err(bad_data(now, 0));
+                }
                 self.modes.select(&self.drive, width, data, save).map_err(
                     |problem| match problem.byte {
                         Some(byte) => bad_data(now, byte),
                         None => too_short(now),
                     },
                 )?;
-                self.drive.set_caching(now, self.modes.caching(0));
+                self.set_caching(now, self.modes.caching(0));
                 Ok(Done::nothing(now))
             }
         }
@@ -334,10 +343,7 @@ impl DeviceServer {
             fua: blocks.fua,
         };
         if op == Op::Read {
-            let caching = self.modes.caching(blocks.sectors);
-            if caching != self.drive.caching() {
-                self.drive.set_caching(now, caching);
-            }
+            self.set_caching(now, self.modes.caching(blocks.sectors));
         }
         let at = self.request(now, request)?;
         let data = if op == Op::Read {
@@ -352,28 +358,74 @@ impl DeviceServer {
         })
     }
 
-    /// Lets the drive work for a request; returns when it was done.
-    fn request(&mut self, now: SimTime, request: Request) -> Result<SimTime, Failed> {
-        if self.unsupported.contains(&request.op) {
+    /// Lets the drive work for a request that comes at `now`; returns when it was done.
+    ///
+    /// # Errors
+    /// What the drive cannot or will not do.
+    pub fn request(&mut self, now: SimTime, mut request: Request) -> Result<SimTime, Failed> {
+        let faults = &self.faults;
+        let verify = request.op == Op::Verify;
+        if faults.unsupported.contains(&request.op)
+            || (verify && faults.verify == Obedience::Refuses)
+        {
             return Err(illegal(now, AdditionalSense::INVALID_OPERATION, None));
         }
-        let served = self.drive.serve(now, request);
-        let at = served.map_err(|_| bad_command(now, 0))?.completed;
-        let first = self.unreadable.partition_point(|lbn| *lbn < request.lbn);
-        match self.unreadable.get(first) {
-            Some(lbn) if *lbn < request.end() => {
-                let code = if request.op == Op::Write {
-                    AdditionalSense::WRITE_ERROR
-                } else {
-                    AdditionalSense::UNRECOVERED_READ_ERROR
-                };
-                let sense = Sense {
-                    information: Some(lbn.0),
-                    ..Sense::new(SenseKey::Medium, code)
-                };
-                Err(Failed { sense, at })
-            }
-            _ => Ok(at),
+        if request.fua && faults.fua == Obedience::Refuses {
+            return Err(bad_command(now, 1));
+        }
+        request.fua &= faults.fua == Obedience::Obeys;
+        let at = if verify && faults.verify == Obedience::Ignores {
+            now + UNDONE
+        } else {
+            let served = self
+                .drive
+                .serve(now, request)
+                .map_err(|error| match error {
+                    RequestError::BeyondEnd { .. } => {
+                        illegal(now, AdditionalSense::LBN_OUT_OF_RANGE, None)
+                    }
+                    _ => illegal(now, AdditionalSense::INVALID_FIELD_IN_COMMAND, None),
+                })?;
+            served.completed
+        };
+        self.worked = true;
+        let Some(lbn) = request.first_of(&self.faults.unreadable) else {
+            return Ok(at);
+        };
+        let code = if request.op == Op::Write {
+            AdditionalSense::WRITE_ERROR
+        } else {
+            AdditionalSense::UNRECOVERED_READ_ERROR
+        };
+        let sense = Sense {
+            information: Some(lbn.0),
+            ..Sense::new(SenseKey::Medium, code)
+        };
+        Err(Failed { sense, at })
+    }
+
+    /// Switches read caching and read-ahead off, or back to as the profile has them.
+    ///
+    /// # Errors
+    /// If the drive takes no such orders.
+    pub fn switch_caching(&mut self, now: SimTime, on: bool) -> Result<(), Failed> {
+        if self.faults.cache_orders == Obedience::Refuses {
+            return Err(bad_data(now, 0));
+        }
+        let found = Caching::of(self.drive.profile());
+        let off = Caching {
+            read: false,
+            read_ahead: false,
+            ..found
+        };
+        self.set_caching(now, if on { found } else { off });
+        Ok(())
+    }
+
+    /// Switches the drive's caching at `now`, if it obeys, past the mode pages.
+    pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
+        if self.faults.cache_orders == Obedience::Obeys && caching != self.drive.caching() {
+            self.drive.set_caching(now, caching);
         }
     }
 

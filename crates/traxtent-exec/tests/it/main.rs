@@ -1,6 +1,10 @@
 //! Tests of the executors.
 
+mod devices;
 mod drives;
+mod guest;
 mod host;
+mod method;
+mod scsi;
 mod translate;
 mod validate;

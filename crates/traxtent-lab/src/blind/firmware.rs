@@ -110,7 +110,6 @@ pub(super) fn profile(
     let media_ms = 60_000.0 / mechanics.rpm / f64::from(most_slots);
     let read_sector_ms = media_ms * dice.between(0.1, 0.9);
     Profile {
-        scsi: ScsiSpec::default(),
         format: FORMAT,
         name,
         model: "a random drive".to_owned(),
@@ -134,6 +133,7 @@ pub(super) fn profile(
                 Preseek::BeforeCompletion,
             ]),
         },
+        scsi: ScsiSpec::default(),
         cache: cache(dice),
         bus: BusSpec {
             read_sector_ms,

@@ -56,6 +56,7 @@ fn explains_itself() {
         "drives",
         "lab",
         "map",
+        "probe",
         "sim",
         "validate",
         "completions",

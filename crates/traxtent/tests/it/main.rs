@@ -7,6 +7,7 @@ mod drives;
 mod lab;
 mod map;
 mod plot;
+mod probe;
 mod sim;
 mod sweep;
 mod validate;
