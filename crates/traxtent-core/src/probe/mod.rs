@@ -9,6 +9,7 @@
 //! the last track it found.
 
 mod algorithm;
+pub mod character;
 mod count;
 mod target;
 

@@ -1,4 +1,5 @@
 //! Tests of the executors.
 
+mod character;
 mod host;
 mod validate;

@@ -1,0 +1,53 @@
+//! The rest of a drive, found through a simulated one.
+
+use std::sync::Arc;
+
+use traxtent_core::geometry::Geometry;
+use traxtent_core::probe::character::{Fit, Options, fit};
+use traxtent_core::profile::{Profile, builtin};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_exec::{Noise, SimTarget};
+
+fn drive(name: &str) -> (Arc<Profile>, Arc<Geometry>) {
+    let profile = builtin(name).unwrap();
+    let geometry = Geometry::build(&profile.geometry).unwrap();
+    (Arc::new(profile), Arc::new(geometry))
+}
+
+fn fitted(name: &str, noise: bool, options: Options) -> Fit {
+    let (profile, geometry) = drive(name);
+    let map = TrackMap::of(&geometry);
+    let mut target = SimTarget::new(profile, geometry);
+    if noise {
+        target = target.with_noise(Noise::TYPICAL, 11);
+    }
+    fit(&mut target, &map, options, &mut |_| ()).unwrap()
+}
+
+#[test]
+fn look() {
+    for name in std::env::var("DRIVES").unwrap_or("atlas10k2".to_owned()).split(',') {
+        for noise in [false, true] {
+            let begun = std::time::Instant::now();
+            let fit = fitted(name, noise, Options::default());
+            let c = &fit.character;
+            println!("{name} noise {noise}: {:?} {:?} requests {} translations {} drive {:.1} s host {:?}", c.layout_order(), c.zero_latency(), c.requests, c.translations, c.drive_ms / 1e3, begun.elapsed());
+            for f in c.figures() { println!("  {}: {f}", f.name); }
+            for r in &fit.residuals {
+                println!("  {:12} {:5} source {:8.4} twin {:8.4}  mean {:+.3} %  demerit {:.3} %", r.workload, r.requests, r.source_ms, r.twin_ms, 100.0*r.mean_error(), 100.0*r.relative_demerit());
+            }
+        }
+    }
+}
+
+#[test]
+fn dump() {
+    let (profile, geometry) = drive("atlas10k2");
+    let map = TrackMap::of(&geometry);
+    let mut target = SimTarget::new(profile, geometry);
+    let c = traxtent_core::probe::character::characterize(&mut target, &map, Options::default(), &mut |_| ()).unwrap();
+    let p = c.to_profile();
+    let t = p.geometry.tree.unwrap();
+    println!("{:?}", t.tracks);
+    for (i, n) in t.nodes.iter().enumerate() { println!("node {i}"); for b in n { println!("   {b:?}"); } }
+}
