@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use traxtent_core::geometry::Geometry;
-use traxtent_core::probe::character::{Fit, Options, fit};
+use traxtent_core::probe::character::{Fit, Options, characterize, residuals};
 use traxtent_core::profile::{Profile, builtin};
 use traxtent_core::trackmap::TrackMap;
 use traxtent_exec::{Noise, SimTarget};
@@ -18,10 +18,14 @@ fn fitted(name: &str, noise: bool, options: Options) -> Fit {
     let (profile, geometry) = drive(name);
     let map = TrackMap::of(&geometry);
     let mut target = SimTarget::new(profile, geometry);
+    let mut clean = target.clone();
     if noise {
         target = target.with_noise(Noise::TYPICAL, 11);
     }
-    fit(&mut target, &map, options, &mut |_| ()).unwrap()
+    let character = characterize(&mut target, &map, options, &mut |_| ()).unwrap();
+    let profile = character.to_profile();
+    let residuals = residuals(&mut clean, &profile, options, &mut |_| ()).unwrap();
+    Fit { character, profile, residuals }
 }
 
 #[test]
@@ -40,14 +44,3 @@ fn look() {
     }
 }
 
-#[test]
-fn dump() {
-    let (profile, geometry) = drive("atlas10k2");
-    let map = TrackMap::of(&geometry);
-    let mut target = SimTarget::new(profile, geometry);
-    let c = traxtent_core::probe::character::characterize(&mut target, &map, Options::default(), &mut |_| ()).unwrap();
-    let p = c.to_profile();
-    let t = p.geometry.tree.unwrap();
-    println!("{:?}", t.tracks);
-    for (i, n) in t.nodes.iter().enumerate() { println!("node {i}"); for b in n { println!("   {b:?}"); } }
-}

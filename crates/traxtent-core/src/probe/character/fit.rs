@@ -64,14 +64,29 @@ pub fn fit(
 ) -> Result<Fit, ProbeError> {
     let character = characterize(target, map, options, progress)?;
     let profile = character.to_profile();
-    let twin = Drive::new(&profile).map_err(|error| ProbeError::Baffled {
+    let residuals = residuals(target, &profile, options, progress)?;
+    Ok(Fit { character, profile, residuals })
+}
+
+/// Compares a drive with a twin of it.
+///
+/// # Errors
+/// Where the drive does not answer, or the twin's profile is none.
+pub fn residuals(
+    target: &mut dyn Target,
+    twin: &Profile,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Residual>, ProbeError> {
+    let twin = Drive::new(twin).map_err(|error| ProbeError::Baffled {
         lbn: Lbn(0),
         problem: format!("the twin's profile: {error}"),
     })?;
+    let end = Lbn(target.identity().capacity.0.min(twin.geometry().capacity().0));
     let mut residuals = Vec::new();
     for (number, &workload) in WORKLOADS.iter().enumerate() {
         progress(Progress { stage: "fit", done: number as f64 / WORKLOADS.len() as f64, requests: 0 });
-        let requests = requests(workload, map.end(), options);
+        let requests = requests(workload, end, options);
         let mut source: Vec<f64> = Vec::new();
         for &request in &requests {
             source.push(target.request(request)?.response().as_ms());
@@ -79,7 +94,7 @@ pub fn fit(
         let mut simulated = run(twin.clone(), &requests);
         residuals.push(compare(workload, &mut source, &mut simulated));
     }
-    Ok(Fit { character, profile, residuals })
+    Ok(residuals)
 }
 
 fn compare(workload: &'static str, source: &mut [f64], twin: &mut [f64]) -> Residual {

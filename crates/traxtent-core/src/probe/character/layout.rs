@@ -252,7 +252,7 @@ fn holds<E>(
         let next = (good + jump).min(most - 1).min(doubts.peek().copied().unwrap_or(most));
         if right(next, good)? {
             good = next;
-            jump *= 2;
+            jump = (2 * jump).min(most);
         } else {
             break next;
         }

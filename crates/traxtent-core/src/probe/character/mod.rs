@@ -14,6 +14,7 @@
 
 mod angles;
 mod buffer;
+mod crossing;
 mod figure;
 mod fit;
 mod layout;
@@ -27,7 +28,7 @@ mod writes;
 use std::collections::BTreeMap;
 
 pub use figure::Figure;
-pub use fit::{Fit, Residual, fit};
+pub use fit::{Fit, Residual, fit, residuals};
 pub use order::{LayoutOrder, Surety};
 
 use angles::Angles;
@@ -103,6 +104,14 @@ const PROFILE_PATHS: &[&str] = &[
     "mechanics.head_switch_ms",
     "mechanics.seek",
     "overheads.read_miss_after_read_ms",
+    "overheads.read_hit_after_read_ms",
+    "bus.read_sector_ms",
+    "bus.delivery",
+    "cache.segments",
+    "cache.segment_sectors",
+    "cache.read_ahead",
+    "cache.read_watermark",
+    "access.read_on_arrival",
     "access.zero_latency_read",
 ];
 
@@ -205,9 +214,20 @@ pub fn characterize(
         ));
     }
     stage!("seeks");
-    let seek = seek::curve(&mut watch, &known, overhead.value, zero_latency, &mut |done| {
+    let mut seek = seek::curve(&mut watch, &known, overhead.value, zero_latency, &mut |done| {
         progress(Progress { stage: "seeks", done, requests: 0 });
     })?;
+
+    stage!("crossings");
+    let crossings = crossing::crossings(&mut watch, &known)?;
+    let (switch_most, step_most) = crossing::bounds(&crossings);
+    if let Some((1, step)) = seek.first_mut() {
+        step.value = step.value.min(step_most);
+    }
+
+    stage!("bus and cache");
+    let buffer =
+        buffer::buffer(&mut watch, &known, overhead.value, zero_latency, &mut figures, &mut notes)?;
 
     watch.read_reference()?;
     let revolution = watch.revolution();
@@ -233,10 +253,10 @@ pub fn characterize(
         order,
         revolution,
         overhead: overhead.value.max(0.0),
-        head_switch: head_switch.map_or(0.0, |h| h.value.max(0.0)),
+        head_switch: head_switch.map_or(0.0, |h| h.value.max(0.0)).min(switch_most),
         seek,
         zero_latency,
-        buffer: Buffer::unknown(),
+        buffer,
         writes: Writes::default(),
         notes,
         requests,
