@@ -44,3 +44,40 @@ fn look() {
     }
 }
 
+
+#[test]
+fn bias() {
+    for name in ["hp-c3323a", "atlas10k2"] {
+        let (profile, geometry) = drive(name);
+        let map = TrackMap::of(&geometry);
+        for seed in 0..12 {
+            let mut target = SimTarget::new(profile.clone(), geometry.clone()).with_noise(Noise::TYPICAL, 100 + seed);
+            let c = characterize(&mut target, &map, Options { seed, ..Options::default() }, &mut |_| ()).unwrap();
+            for f in c.figures() { if f.name.contains("read_miss") || f.name.contains("switch") || f.name.contains("read_hit") || f.name.contains("rpm") { print!("{} {:.5} {:.5} {:.5}  ", &f.name[10..], f.value, f.low, f.high); } }
+            println!();
+        }
+    }
+}
+
+#[test]
+fn trace() {
+    let name = std::env::var("TRACE").unwrap_or("hp-c3323a".to_owned());
+    let (profile, geometry) = drive(&name);
+    let map = TrackMap::of(&geometry);
+    let mut target = SimTarget::new(profile.clone(), geometry.clone());
+    let c = characterize(&mut target, &map, Options::default(), &mut |_| ()).unwrap();
+    let twin = c.to_profile();
+    println!("{:?}\n{:?}", profile.cache, twin.cache);
+    println!("{:?}\n{:?}", profile.bus, twin.bus);
+    use traxtent_core::probe::Target;
+    use traxtent_core::request::Request;
+    use traxtent_core::units::Lbn;
+    let mut a = SimTarget::new(profile, geometry);
+    let g = Geometry::build(&twin.geometry).unwrap();
+    let mut b = SimTarget::new(Arc::new(twin), Arc::new(g));
+    for k in 0..30u64 {
+        let r = Request::read(Lbn(300_000 + 128 * k), 128);
+        let (x, y) = (a.request(r).unwrap().response().as_ms(), b.request(r).unwrap().response().as_ms());
+        println!("{k} {x:.4} {y:.4} {:.4}", y - x);
+    }
+}

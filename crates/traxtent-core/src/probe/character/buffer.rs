@@ -80,7 +80,7 @@ pub(super) fn buffer(
     notes: &mut Vec<String>,
 ) -> Result<Buffer, ProbeError> {
     let mut found = Buffer::unknown();
-    let mut ask = Inquiry { watch, known, overhead, hit_ms: 0.0, timings: 0 };
+    let mut ask = Inquiry { watch, known, overhead, hit_ms: 0.0, timings: 0, used: Vec::new() };
     let Some((hit, sector)) = ask.hits()? else {
         notes.push("The same sectors again come from the media: reads leave nothing in a cache.".to_owned());
         ask.misses(&mut found, zero_latency, figures)?;
@@ -112,7 +112,9 @@ pub(super) fn buffer(
         "of reads",
         "reads of a sector that passed before the one read first: the share served from the buffer",
     )});
-    let size = ask.segment_size()?;
+    ask.read_ahead(&mut found.cache, figures)?;
+    let ahead = found.cache.read_ahead.max_sectors;
+    let size = ask.segment_size(if found.hold.during_read { Some(ahead) } else { None })?;
     found.cache.segment_sectors = size.value as u32;
     figures.push(Figure::around(
         "cache.segment_sectors",
@@ -129,7 +131,6 @@ pub(super) fn buffer(
         "segments",
         "the most reads in different places after which the first is in the buffer still",
     ));
-    ask.read_ahead(&mut found.cache, figures)?;
     Ok(found)
 }
 
@@ -140,6 +141,8 @@ struct Inquiry<'a, 'b> {
     /// The time of a hit of one sector.
     hit_ms: f64,
     timings: u64,
+    /// Where something may be left in the buffer.
+    used: Vec<u64>,
 }
 
 impl Inquiry<'_, '_> {
@@ -148,6 +151,21 @@ impl Inquiry<'_, '_> {
         let count = self.known.tracks.len() as u64;
         let spare = count / 16;
         self.known.tracks[self.watch.rng.below((count - spare).max(1)) as usize]
+    }
+
+    /// Another track of the same place in the pattern of the same part of the drive.
+    fn another(&mut self, track: MappedTrack) -> MappedTrack {
+        let patch = self.known.angles.patch(track.index);
+        let period = self.known.layout.stretches[patch.stretch].period();
+        let (phase, times) = ((track.index - patch.first) % period, patch.tracks / period);
+        for _ in 0..32 {
+            let k = self.watch.rng.below(times.max(1) as u64) as usize;
+            let other = self.known.tracks[(patch.first + k * period + phase).min(self.known.tracks.len() - 1)];
+            if other.sectors == track.sectors {
+                return other;
+            }
+        }
+        track
     }
 
     /// The angle at which a sector begins.
@@ -348,8 +366,10 @@ impl Inquiry<'_, '_> {
         Ok(Estimate { value: share, half_width: 1.0 / (samples.len() as f64).sqrt(), samples: 12 })
     }
 
-    /// The size of a segment, in sectors.
-    fn segment_size(&mut self) -> Result<Estimate, ProbeError> {
+    /// The size of a segment, in sectors. A drive whose bus works after the media reads on meanwhile:
+    /// of one that reads `ahead`, this is waited for and counted.
+    fn segment_size(&mut self, ahead: Option<u32>) -> Result<Estimate, ProbeError> {
+        let before = self.timings;
         let size = self.largest(16, u64::from(REQUEST_MAX), &mut |ask, sectors| {
             // The read ends with a track, so that reading on has to wait for the skew.
             let track = loop {
@@ -362,12 +382,18 @@ impl Inquiry<'_, '_> {
             ask.watch.refresh()?;
             ask.watch.read(lbn, sectors as u32)?;
             ask.timings += 1;
+            if let Some(ahead) = ahead {
+                let turns = 3.0 + 1.6 * (f64::from(ahead) / track.sectors.0 as f64);
+                ask.watch.pause(turns * ask.watch.period);
+                return ask.is_hit(lbn);
+            }
             let answer = ask.watch.read(lbn, 1)?;
             // Of a miss the head is at a random angle; the seek and half a revolution speak against it.
             Ok(answer.response() < ask.hit_ms + 0.08 * ask.watch.period)
         })?;
-        let size = size.unwrap_or(1);
-        Ok(Estimate { value: size as f64, half_width: 0.02 * size as f64, samples: self.timings })
+        let size = size.unwrap_or(1) + u64::from(ahead.unwrap_or(0));
+        let half_width = 0.02 * size as f64;
+        Ok(Estimate { value: size as f64, half_width, samples: self.timings - before })
     }
 
     /// How many segments.
@@ -386,21 +412,41 @@ impl Inquiry<'_, '_> {
         Ok(Estimate { value: count.unwrap_or(1) as f64, half_width: 0.0, samples })
     }
 
-    /// How many sectors behind `lbn` are in the buffer some time after `read` of them was read.
-    fn extent(&mut self, lbn: Lbn, read: u32) -> Result<u64, ProbeError> {
-        let end = lbn.0 + u64::from(read);
-        let most = AHEAD_MAX.min(self.known.map.end().0 - end - 1);
-        let around = self.known.map.track_of(lbn).expect("it is on the drive").sectors.0;
-        let extent = self.largest(1, most, &mut |ask, ahead| {
-            ask.watch.refresh()?;
-            // Elsewhere first, so that nothing of an earlier trial is left: the oldest segment goes.
+    /// A track like the given one, and the LBN so far behind its first, where no earlier trial has been:
+    /// what that asked for may be in the buffer.
+    fn fresh(&mut self, like: MappedTrack, behind: i64, end: u64) -> (MappedTrack, Lbn) {
+        let near = 4 * like.sectors.0;
+        let mut found = (like, Lbn(end - 1));
+        for _ in 0..200 {
+            let track = self.another(like);
+            let last = track.first_lbn.0.saturating_add_signed(behind);
+            let places = [track.first_lbn.0, last];
+            let new = |place: &u64| !self.used.iter().any(|used| used.abs_diff(*place) < near);
+            if last < end {
+                found = (track, Lbn(last));
+                if places.iter().all(new) {
+                    self.used.extend(places);
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// How many sectors behind a read are in the buffer some time later: of `read` sectors that begin
+    /// `into` sectors after the beginning of a track like this one, or as many before it.
+    fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
+        self.used.clear();
+        let end = self.known.map.end().0;
+        let extent = self.largest(1, AHEAD_MAX.min(end / 16), &mut |ask, ahead| {
+            let (track, last) = ask.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
+            let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
             ask.timings += 1;
-            let far = ask.track().first_lbn;
-            ask.watch.read(far, 1)?;
+            ask.watch.refresh()?;
             ask.watch.read(lbn, read)?;
-            let turns = 3.0 + 1.6 * (ahead as f64 / around as f64);
+            let turns = 3.0 + 1.6 * (ahead as f64 / track.sectors.0 as f64);
             ask.watch.pause(turns * ask.watch.period);
-            ask.is_hit(Lbn(end + ahead - 1))
+            ask.is_hit(last)
         })?;
         Ok(extent.unwrap_or(0))
     }
@@ -410,10 +456,11 @@ impl Inquiry<'_, '_> {
         let before = self.timings;
         let mut extents = Vec::new();
         for part in [0.1, 0.5, 0.9] {
-            let MappedTrack { index, first_lbn, sectors } = self.track();
-            let lbn = first_lbn + Sectors((sectors.0 as f64 * part) as u64);
-            let extent = self.extent(lbn, 1)?;
-            let past = lbn.0 + 1 + extent;
+            let track = self.track();
+            let MappedTrack { index, first_lbn, sectors } = track;
+            let into = (sectors.0 as f64 * part) as u64;
+            let extent = self.extent(track, into as i64, 1)?;
+            let past = first_lbn.0 + into + 1 + extent;
             let cylinder = self.known.layout.spot(index).cylinder;
             let last = (index..self.known.tracks.len())
                 .take_while(|&track| self.known.layout.spot(track).cylinder == cylinder)
@@ -429,9 +476,9 @@ impl Inquiry<'_, '_> {
             what = "reads of what follows a read, later: none is in the buffer";
         } else if extents.iter().all(|extent| extent.1) {
             // To the end of the track. After a read that came over from another track, further?
-            let MappedTrack { index, first_lbn, .. } = self.track();
-            let extent = self.extent(Lbn(first_lbn.0.max(1) - 1), 2)?;
-            let further = extent > self.known.tracks[index].sectors.0;
+            let track = self.track();
+            let extent = self.extent(track, -1, 2)?;
+            let further = extent > track.sectors.0;
             ahead.until =
                 if further { ReadAheadUntil::AdaptiveTrackEnd } else { ReadAheadUntil::TrackEnd };
             what = "reads of what follows a read, later: all to the end of its track is in the buffer";

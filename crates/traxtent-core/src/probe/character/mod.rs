@@ -204,7 +204,7 @@ pub fn characterize(
     ));
 
     stage!("head switch");
-    let head_switch = seek::head_switch(&mut watch, &known, overhead.value)?;
+    let head_switch = seek::head_switch(&mut watch, &known, overhead)?;
     if let Some(head_switch) = head_switch {
         figures.push(Figure::around(
             "mechanics.head_switch_ms",

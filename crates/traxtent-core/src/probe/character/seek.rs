@@ -57,41 +57,51 @@ impl Known<'_> {
 
 /// The time of a read beside any movement, rotation and transfer: what the controller takes.
 pub(super) fn overhead(watch: &mut Stopwatch<'_>, known: &Known<'_>) -> Result<Estimate, ProbeError> {
-    let mut samples = Vec::new();
+    let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    for _ in 0..5 {
+    for _ in 0..7 {
         let Some((track, _)) = known.pair(watch, 0, 0) else { continue };
         let lbn = known.middle(track);
         let least = reach(watch, Journey { from: lbn, to: lbn, low: 0.0, high: 2.0, within: 0.004 })?;
         timings += least.samples;
+        widths.push(least.half_width);
         samples.push(least.value - known.sector_ms(track, watch.period));
     }
-    Ok(Estimate { samples: timings, ..spread(&samples) })
+    Ok(Estimate { samples: timings, ..spread(&samples, &widths) })
 }
 
 /// The time to change heads in a cylinder; none on drives of one surface.
 pub(super) fn head_switch(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
-    overhead: f64,
+    overhead: Estimate,
 ) -> Result<Option<Estimate>, ProbeError> {
-    let mut samples = Vec::new();
+    let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    for turn in 0..6 {
+    for turn in 0..7 {
         let step = 1 + turn % (i32::from(known.layout.surfaces) - 1).max(1);
         let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else { continue };
-        let low = overhead + samples.first().map_or(0.0, |s: &f64| s - 0.06);
-        let high = overhead + samples.first().map_or(3.0, |s: &f64| s + 0.06);
+        let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - 0.06);
+        let high = overhead.value + samples.first().map_or(3.0, |s: &f64| s + 0.06);
         let (from, lbn) = (known.middle(from), known.middle(to));
         let least = reach(watch, Journey { from, to: lbn, low, high, within: 0.006 })?;
         timings += least.samples;
-        samples.push(least.value - known.sector_ms(to, watch.period) - overhead);
+        widths.push(least.half_width);
+        samples.push(least.value - known.sector_ms(to, watch.period) - overhead.value);
     }
-    Ok((!samples.is_empty()).then(|| Estimate { samples: timings, ..spread(&samples) }))
+    Ok((!samples.is_empty()).then(|| {
+        let switch = Estimate { samples: timings, ..spread(&samples, &widths) };
+        switch.minus(Estimate { samples: 0, value: 0.0, ..overhead })
+    }))
 }
 
-fn spread(samples: &[f64]) -> Estimate {
-    if samples.is_empty() { Estimate::default() } else { Estimate::of(samples).at_least(0.004) }
+/// The mean of a few searches, no surer than the angles that each of them rests on.
+fn spread(samples: &[f64], widths: &[f64]) -> Estimate {
+    if samples.is_empty() {
+        return Estimate::default();
+    }
+    let squares: f64 = widths.iter().map(|width| width * width).sum();
+    Estimate::of(samples).at_least(squares.sqrt() / widths.len() as f64)
 }
 
 /// Whether reads begin where the head arrives: how many revolutions a read of a whole track takes
