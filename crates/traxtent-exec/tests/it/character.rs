@@ -37,6 +37,7 @@ fn look() {
             let c = &fit.character;
             println!("{name} noise {noise}: {:?} {:?} requests {} translations {} drive {:.1} s host {:?}", c.layout_order(), c.zero_latency(), c.requests, c.translations, c.drive_ms / 1e3, begun.elapsed());
             for f in c.figures() { println!("  {}: {f}", f.name); }
+            println!("{:?}", c.notes());
             for r in &fit.residuals {
                 println!("  {:12} {:5} source {:8.4} twin {:8.4}  mean {:+.3} %  demerit {:.3} %", r.workload, r.requests, r.source_ms, r.twin_ms, 100.0*r.mean_error(), 100.0*r.relative_demerit());
             }
@@ -65,6 +66,7 @@ fn trace() {
     let (profile, geometry) = drive(&name);
     let map = TrackMap::of(&geometry);
     let mut target = SimTarget::new(profile.clone(), geometry.clone());
+    if std::env::var("NOISE").is_ok() { target = target.with_noise(Noise::TYPICAL, 11); }
     let c = characterize(&mut target, &map, Options::default(), &mut |_| ()).unwrap();
     let twin = c.to_profile();
     println!("{:?}\n{:?}", profile.cache, twin.cache);
@@ -75,8 +77,8 @@ fn trace() {
     let mut a = SimTarget::new(profile, geometry);
     let g = Geometry::build(&twin.geometry).unwrap();
     let mut b = SimTarget::new(Arc::new(twin), Arc::new(g));
-    for k in 0..30u64 {
-        let r = Request::read(Lbn(300_000 + 128 * k), 128);
+    for k in 0..60u64 {
+        let r = Request::read(Lbn(std::env::var("LBN").map_or(300_000, |l| l.parse().unwrap()) + 128 * k), 128);
         let (x, y) = (a.request(r).unwrap().response().as_ms(), b.request(r).unwrap().response().as_ms());
         println!("{k} {x:.4} {y:.4} {:.4}", y - x);
     }

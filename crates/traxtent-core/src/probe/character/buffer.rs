@@ -23,6 +23,8 @@ const SEGMENTS_MAX: u32 = 256;
 pub(super) struct Buffer {
     pub(super) hit_ms: f64,
     pub(super) connect_ms: f64,
+    /// The part of the overheads that comes after the media and the bus are done.
+    pub(super) completion_ms: f64,
     pub(super) sector_ms: f64,
     pub(super) delivery: Delivery,
     pub(super) hold: BusHold,
@@ -36,6 +38,7 @@ impl Buffer {
         Buffer {
             hit_ms: 0.0,
             connect_ms: 0.0,
+            completion_ms: 0.0,
             sector_ms: 0.0,
             delivery: Delivery::InOrder,
             hold: BusHold::default(),
@@ -263,7 +266,7 @@ impl Inquiry<'_, '_> {
         let mut times = [0.0; 2];
         for (way, time) in times.iter_mut().enumerate() {
             let mut samples = Vec::new();
-            for _ in 0..7 {
+            for _ in 0..15 {
                 self.watch.refresh()?;
                 self.watch.media(lbn, 1)?;
                 let lead = self.overhead + early * self.watch.period;
@@ -308,7 +311,7 @@ impl Inquiry<'_, '_> {
             found.hold.during_read = true;
         }
         let connect = one - bus;
-        found.connect_ms = if connect > 0.02 { connect } else { 0.0 };
+        found.connect_ms = if connect > 0.04 { connect } else { 0.0 };
         figures.push(Figure {
             name: "cache.read_watermark".to_owned(),
             value: slope,
@@ -317,7 +320,7 @@ impl Inquiry<'_, '_> {
             unit: "ms a sector",
             how: "reads less verifications of the same sectors: near 0 if the bus works along with the media, \
                   near a sector's time on the bus if it waits for all of them",
-            samples: 28,
+            samples: 60,
         });
         if zero_latency && bus > 0.0 {
             // The head lands in the middle: half of the track is read before its first sector.
@@ -342,7 +345,7 @@ impl Inquiry<'_, '_> {
                 unit: "of the transfer",
                 how: "reads of a track from its middle less verifications: what of the transfer follows the \
                       media: half in order, all of it in order when complete, nothing out of order",
-                samples: 14,
+                samples: 30,
             });
         }
         Ok(())

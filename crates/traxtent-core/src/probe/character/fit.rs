@@ -86,7 +86,7 @@ pub fn residuals(
     let mut residuals = Vec::new();
     for (number, &workload) in WORKLOADS.iter().enumerate() {
         progress(Progress { stage: "fit", done: number as f64 / WORKLOADS.len() as f64, requests: 0 });
-        let requests = requests(workload, end, options);
+        let requests = requests(workload, REQUESTS, end, options.seed ^ 0x5eed_0f17, options.destructive);
         let mut source: Vec<f64> = Vec::new();
         for &request in &requests {
             source.push(target.request(request)?.response().as_ms());
@@ -131,11 +131,12 @@ const WORKLOADS: [&str; 3] = ["random", "sequential", "mixed"];
 /// Requests of each.
 const REQUESTS: usize = 2_000;
 
-fn requests(workload: &str, end: Lbn, options: Options) -> Vec<Request> {
-    let mut rng = Rng::new(options.seed ^ 0x5eed_0f17);
+/// The requests of a workload.
+pub(super) fn requests(workload: &str, count: usize, end: Lbn, seed: u64, writes: bool) -> Vec<Request> {
+    let mut rng = Rng::new(seed);
     let mut next = 0;
     let mut left = 0;
-    (0..REQUESTS)
+    (0..count)
         .map(|_| {
             let sectors = 1 << rng.below(8);
             let sequential = match workload {
@@ -151,7 +152,7 @@ fn requests(workload: &str, end: Lbn, options: Options) -> Vec<Request> {
             left -= 1;
             let lbn = Lbn(next);
             next += u64::from(sectors);
-            let write = options.destructive && rng.chance(0.3);
+            let write = writes && rng.chance(0.3);
             if write { Request::write(lbn, sectors) } else { Request::read(lbn, sectors) }
         })
         .collect()

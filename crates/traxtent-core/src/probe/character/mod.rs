@@ -17,6 +17,7 @@ mod buffer;
 mod crossing;
 mod figure;
 mod fit;
+mod habits;
 mod layout;
 mod order;
 mod reach;
@@ -240,10 +241,9 @@ pub fn characterize(
         how: "one sector read again over the whole probe",
         samples: revolution.samples,
     });
-    let (requests, translations) = (watch.requests, watch.translations);
     notes.push(format!("Media were read by {}.", watch.method()));
-    Ok(Character {
-        drive_ms: target.now().saturating_since(began).as_ms(),
+    let mut character = Character {
+        drive_ms: 0.0,
         physical_bytes: identity.physical_bytes,
         identity,
         figures,
@@ -259,9 +259,14 @@ pub fn characterize(
         buffer,
         writes: Writes::default(),
         notes,
-        requests,
-        translations,
-    })
+        requests: 0,
+        translations: watch.translations,
+    };
+    stage!("habits");
+    habits::habits(&mut watch, &mut character, map.end())?;
+    character.requests = watch.requests;
+    character.drive_ms = watch.now() - began.as_ms();
+    Ok(character)
 }
 
 /// The layout as the drive tells it.

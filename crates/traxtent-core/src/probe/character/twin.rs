@@ -23,8 +23,10 @@ impl Character {
         let read: Vec<(u32, f64)> =
             self.seek.iter().map(|(distance, time)| (*distance, time.value)).collect();
         let read = if read.is_empty() { vec![(1, self.head_switch)] } else { read };
-        let o = self.overhead;
         let b = &self.buffer;
+        // What comes last has been measured along with what comes first.
+        let o = (self.overhead - b.completion_ms).max(0.0);
+        let hit = (b.hit_ms - b.completion_ms).max(0.0);
         Profile {
             format: FORMAT,
             name: if name.is_empty() { "probed".to_owned() } else { name },
@@ -43,8 +45,8 @@ impl Character {
                 seek: SeekSpec::Table { read, write: None },
             }),
             overheads: OverheadSpec {
-                read_hit_after_read_ms: b.hit_ms,
-                read_hit_after_write_ms: b.hit_ms,
+                read_hit_after_read_ms: hit,
+                read_hit_after_write_ms: hit,
                 read_miss_after_read_ms: o,
                 read_miss_after_write_ms: self.writes.read_after_write_ms.unwrap_or(o),
                 write_hit_after_read_ms: self.writes.hit_after_read_ms.unwrap_or(b.hit_ms),
@@ -52,6 +54,7 @@ impl Character {
                 write_miss_after_read_ms: self.writes.miss_after_read_ms.unwrap_or(o),
                 write_miss_after_write_ms: self.writes.miss_after_write_ms.unwrap_or(o),
                 first_reselect_ms: b.connect_ms,
+                read_completion_ms: b.completion_ms,
                 ..OverheadSpec::default()
             },
             access: AccessSpec {
