@@ -33,7 +33,7 @@ fn look() {
     for name in std::env::var("DRIVES").unwrap_or("atlas10k2".to_owned()).split(',') {
         for noise in [false, true] {
             let begun = std::time::Instant::now();
-            let fit = fitted(name, noise, Options::default());
+            let fit = fitted(name, noise, Options { destructive: std::env::var("WRITE").is_ok(), ..Options::default() });
             let c = &fit.character;
             println!("{name} noise {noise}: {:?} {:?} requests {} translations {} drive {:.1} s host {:?}", c.layout_order(), c.zero_latency(), c.requests, c.translations, c.drive_ms / 1e3, begun.elapsed());
             for f in c.figures() { println!("  {}: {f}", f.name); }

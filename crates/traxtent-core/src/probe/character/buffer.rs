@@ -117,7 +117,9 @@ pub(super) fn buffer(
     )});
     ask.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
-    let size = ask.segment_size(if found.hold.during_read { Some(ahead) } else { None })?;
+    let ahead = if found.hold.during_read { Some(ahead) } else { None };
+    let when_complete = found.delivery == Delivery::InOrderWhenComplete;
+    let size = ask.segment_size(ahead, when_complete, found.sector_ms)?;
     found.cache.segment_sectors = size.value as u32;
     figures.push(Figure::around(
         "cache.segment_sectors",
@@ -371,8 +373,15 @@ impl Inquiry<'_, '_> {
 
     /// The size of a segment, in sectors. A drive whose bus works after the media reads on meanwhile:
     /// of one that reads `ahead`, this is waited for and counted.
-    fn segment_size(&mut self, ahead: Option<u32>) -> Result<Estimate, ProbeError> {
+    fn segment_size(
+        &mut self,
+        ahead: Option<u32>,
+        when_complete: bool,
+        sector_ms: f64,
+    ) -> Result<Estimate, ProbeError> {
         let before = self.timings;
+        // What was read on meanwhile has pushed out as much at the front.
+        let mut most = 0;
         let size = self.largest(16, u64::from(REQUEST_MAX), &mut |ask, sectors| {
             // The read ends with a track, so that reading on has to wait for the skew.
             let track = loop {
@@ -383,8 +392,11 @@ impl Inquiry<'_, '_> {
             };
             let lbn = Lbn(track.first_lbn.0 - sectors);
             ask.watch.refresh()?;
-            ask.watch.read(lbn, sectors as u32)?;
+            let first = ask.watch.read(lbn, sectors as u32)?;
             ask.timings += 1;
+            // How long before its completion the media were done.
+            let last = ask.known.tracks[track.index - 1].sectors.0.min(sectors);
+            let lag = if when_complete { last as f64 * sector_ms } else { 0.0 };
             if let Some(ahead) = ahead {
                 let turns = 3.0 + 1.6 * (f64::from(ahead) / track.sectors.0 as f64);
                 ask.watch.pause(turns * ask.watch.period);
@@ -392,11 +404,26 @@ impl Inquiry<'_, '_> {
             }
             let answer = ask.watch.read(lbn, 1)?;
             // Of a miss the head is at a random angle; the seek and half a revolution speak against it.
-            Ok(answer.response() < ask.hit_ms + 0.08 * ask.watch.period)
+            let hit = answer.response() < ask.hit_ms + 0.08 * ask.watch.period;
+            if hit && sectors >= 128 {
+                most = most.max(sectors + ask.read_on(track, answer.sent, answer.sent - first.completed + lag));
+            }
+            Ok(hit)
         })?;
-        let size = size.unwrap_or(1) + u64::from(ahead.unwrap_or(0));
+        let size = size.unwrap_or(1).max(most) + u64::from(ahead.unwrap_or(0));
         let half_width = 0.02 * size as f64;
         Ok(Estimate { value: size as f64, half_width, samples: self.timings - before })
+    }
+
+    /// How many sectors of a track have passed at `sent` under a head that has had `since` milliseconds
+    /// to go on from the end of the track before it.
+    fn read_on(&self, track: MappedTrack, sent: f64, since: f64) -> u64 {
+        let (start, slots) = self.known.angles.start(self.known.layout, track.index);
+        let since_start = fraction(self.watch.angle(sent) - start);
+        if since_start > since / self.watch.period {
+            return 0;
+        }
+        (since_start * f64::from(slots)) as u64
     }
 
     /// How many segments.

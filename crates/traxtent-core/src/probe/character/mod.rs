@@ -107,6 +107,17 @@ const PROFILE_PATHS: &[&str] = &[
     "overheads.read_miss_after_read_ms",
     "overheads.read_hit_after_read_ms",
     "bus.read_sector_ms",
+    "bus.write_sector_ms",
+    "cache.write_back",
+    "cache.write_segments",
+    "mechanics.write_settle_ms",
+    "overheads.write_miss_after_read_ms",
+    "overheads.write_miss_after_write_ms",
+    "overheads.read_miss_after_write_ms",
+    "overheads.write_hit_after_read_ms",
+    "overheads.write_hit_after_write_ms",
+    "access.zero_latency_write",
+    "sector.physical_bytes",
     "bus.delivery",
     "cache.segments",
     "cache.segment_sectors",
@@ -227,8 +238,37 @@ pub fn characterize(
     }
 
     stage!("bus and cache");
-    let buffer =
+    let mut buffer =
         buffer::buffer(&mut watch, &known, overhead.value, zero_latency, &mut figures, &mut notes)?;
+
+    let mut writes = Writes::default();
+    let mut physical_bytes = identity.physical_bytes;
+    if options.destructive {
+        stage!("writes");
+        let switch = head_switch.map_or(0.0, |h| h.value);
+        let segments = buffer.cache.segments;
+        writes = writes::writes(&mut watch, &known, switch, segments, buffer.sector_ms, &mut figures)?;
+        if writes.back {
+            buffer.cache.write_back = crate::profile::WriteBack::Full;
+            buffer.cache.writes_while_busy = writes.room > 1;
+            buffer.cache.write_segments = writes.room.clamp(1, buffer.cache.segments);
+        }
+        if identity.logical_bytes == 512 {
+            let large = writes::physical_sector(&mut watch, &known, &mut figures)?;
+            physical_bytes = if large { 4096 } else { 512 };
+            if physical_bytes != identity.physical_bytes {
+                notes.push(format!(
+                    "The drive claims physical sectors of {} bytes; its writes show {physical_bytes}.",
+                    identity.physical_bytes
+                ));
+            }
+        }
+    } else {
+        notes.push(
+            "Writes were not timed: write settle 0, overheads and bus as for reads, and no write-back are assumed."
+                .to_owned(),
+        );
+    }
 
     watch.read_reference()?;
     let revolution = watch.revolution();
@@ -244,7 +284,7 @@ pub fn characterize(
     notes.push(format!("Media were read by {}.", watch.method()));
     let mut character = Character {
         drive_ms: 0.0,
-        physical_bytes: identity.physical_bytes,
+        physical_bytes,
         identity,
         figures,
         sectors: tracks.iter().map(|track| track.sectors.0 as u32).collect(),
@@ -257,7 +297,7 @@ pub fn characterize(
         seek,
         zero_latency,
         buffer,
-        writes: Writes::default(),
+        writes,
         notes,
         requests: 0,
         translations: watch.translations,

@@ -6,9 +6,10 @@
 //! completes a revolution late, and halving the times that remain finds the least. Each trial gives
 //! one bit whatever noise its time has, as only whole revolutions are told apart.
 
-use super::figure::{Estimate, wrapped};
+use super::figure::{Estimate, fraction, median, wrapped};
 use super::stopwatch::{OFF_ANGLE, Stopwatch};
 use crate::probe::ProbeError;
+use crate::request::Op;
 use crate::units::Lbn;
 
 /// Which pair of sectors, and how closely.
@@ -26,14 +27,38 @@ pub(super) struct Journey {
 /// The least response time of a read of sector `to` just after one of sector `from`.
 pub(super) fn reach(watch: &mut Stopwatch<'_>, journey: Journey) -> Result<Estimate, ProbeError> {
     let target = watch.sector_angle(journey.to, 5)?;
-    reach_angle(watch, journey, target)
+    let media = watch.media;
+    search(watch, journey, target, media, media)
 }
 
-/// The same, where the angle of `to` is known already.
-pub(super) fn reach_angle(
+/// The same for other kinds of requests, each with or without FUA.
+pub(super) fn reach_by(
+    watch: &mut Stopwatch<'_>,
+    journey: Journey,
+    from: (Op, bool),
+    to: (Op, bool),
+) -> Result<Estimate, ProbeError> {
+    let mut angles = Vec::new();
+    for _ in 0..7 {
+        watch.refresh()?;
+        let answer = watch.media_by(journey.to, 1, to)?;
+        angles.push(watch.angle(answer.completed));
+    }
+    let around: Vec<f64> = angles.iter().map(|angle| wrapped(angle - angles[0])).collect();
+    let middle = median(&around);
+    let near: Vec<f64> = around.into_iter().filter(|a| (a - middle).abs() * watch.period < OFF_ANGLE).collect();
+    let target = Estimate::of(&near);
+    let target = Estimate { value: fraction(angles[0] + target.value), ..target };
+    search(watch, journey, target, from, to)
+}
+
+/// Narrows the bounds down.
+fn search(
     watch: &mut Stopwatch<'_>,
     journey: Journey,
     target: Estimate,
+    from: (Op, bool),
+    to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
     let Journey { mut low, mut high, within, .. } = journey;
     let (mut low_fails, mut high_catches) = (false, false);
@@ -59,7 +84,7 @@ pub(super) fn reach_angle(
                 // One failure in a thousand is the drive's own: an additional revolution.
                 checked = true;
                 samples += 1;
-                if catches(watch, &journey, target.value, low)? {
+                if catches(watch, &journey, target.value, low, (from, to))? {
                     high = low;
                     low = (low - 4.0 * within).max(0.0);
                     low_fails = false;
@@ -75,7 +100,7 @@ pub(super) fn reach_angle(
         }
         let middle = (low + high) / 2.0;
         samples += 1;
-        if catches(watch, &journey, target.value, middle)? {
+        if catches(watch, &journey, target.value, middle, (from, to))? {
             high = middle;
             high_catches = true;
         } else {
@@ -91,15 +116,21 @@ pub(super) fn reach_angle(
 }
 
 /// Whether a request sent `lead` milliseconds before its sector has passed catches it.
-fn catches(watch: &mut Stopwatch<'_>, journey: &Journey, angle: f64, lead: f64) -> Result<bool, ProbeError> {
+fn catches(
+    watch: &mut Stopwatch<'_>,
+    journey: &Journey,
+    angle: f64,
+    lead: f64,
+    (from, to): ((Op, bool), (Op, bool)),
+) -> Result<bool, ProbeError> {
     let mut late = false;
     for _ in 0..8 {
         watch.refresh()?;
-        watch.media(journey.from, 1)?;
+        watch.media_by(journey.from, 1, from)?;
         let now = watch.now();
         let due = watch.next(now + lead, angle);
         watch.wait_until(due - lead);
-        let answer = watch.media(journey.to, 1)?;
+        let answer = watch.media_by(journey.to, 1, to)?;
         let turns = (answer.completed - due) / watch.period;
         if (wrapped(turns) * watch.period).abs() <= OFF_ANGLE {
             late = turns.round() >= 1.0;

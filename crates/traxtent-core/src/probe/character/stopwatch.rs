@@ -37,7 +37,7 @@ impl Answer {
 pub(super) struct Stopwatch<'a> {
     target: &'a mut dyn Target,
     /// How the media are asked, past the cache.
-    media: (Op, bool),
+    pub(super) media: (Op, bool),
     pub(super) rng: Rng,
     pub(super) requests: u64,
     pub(super) translations: u64,
@@ -49,6 +49,8 @@ pub(super) struct Stopwatch<'a> {
     /// How many readings of the reference there were, and the time between the first and the last.
     pub(super) reference_reads: u64,
     first_reference: Option<(f64, f64)>,
+    /// By how much readings of the reference came late, in milliseconds: how unsteady the host is.
+    pub(super) unsteady: Vec<f64>,
 }
 
 impl<'a> Stopwatch<'a> {
@@ -64,6 +66,7 @@ impl<'a> Stopwatch<'a> {
             references: Vec::new(),
             reference_reads: 0,
             first_reference: None,
+            unsteady: Vec::new(),
         }
     }
 
@@ -106,12 +109,16 @@ impl<'a> Stopwatch<'a> {
 
     /// Reads sectors from the media, whatever a cache holds, and moves as little as can be.
     pub(super) fn media(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
-        let (op, fua) = self.media;
-        let answer = self.ask(Request { lbn, sectors, op, fua });
-        match answer {
+        self.media_by(lbn, sectors, self.media)
+    }
+
+    /// The same by another kind of request, with or without FUA.
+    pub(super) fn media_by(&mut self, lbn: Lbn, sectors: u32, by: (Op, bool)) -> Result<Answer, ProbeError> {
+        let (op, fua) = by;
+        match self.ask(Request { lbn, sectors, op, fua }) {
             Err(ProbeError::Target(TargetError::Unsupported(_))) if op == Op::Verify => {
                 self.media = (Op::Read, true);
-                self.media(lbn, sectors)
+                self.media_by(lbn, sectors, self.media)
             }
             answer => answer,
         }
@@ -182,7 +189,9 @@ impl<'a> Stopwatch<'a> {
         let first = times[0];
         let offsets: Vec<f64> =
             times.iter().map(|t| wrapped((t - first) / self.period) * self.period).collect();
-        let passed = first + Estimate::of(&offsets).value;
+        let centre = Estimate::of(&offsets).value;
+        self.unsteady.extend(offsets.iter().map(|offset| wrapped((offset - centre) / self.period) * self.period));
+        let passed = first + centre;
         let turns = match self.references.last() {
             Some(&(turns, at)) => turns + ((passed - at) / self.period).round(),
             None => 0.0,
