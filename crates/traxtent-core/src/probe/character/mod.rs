@@ -111,6 +111,7 @@ const PROFILE_PATHS: &[&str] = &[
     "cache.write_back",
     "cache.write_segments",
     "mechanics.write_settle_ms",
+    "mechanics.seek.write",
     "overheads.write_miss_after_read_ms",
     "overheads.write_miss_after_write_ms",
     "overheads.read_miss_after_write_ms",
@@ -247,7 +248,7 @@ pub fn characterize(
         stage!("writes");
         let switch = head_switch.map_or(0.0, |h| h.value);
         let segments = buffer.cache.segments;
-        writes = writes::writes(&mut watch, &known, switch, segments, buffer.sector_ms, &mut figures)?;
+        writes = writes::writes(&mut watch, &known, switch, segments, buffer.sector_ms, &seek, &mut figures)?;
         if writes.back {
             buffer.cache.write_back = crate::profile::WriteBack::Full;
             buffer.cache.writes_while_busy = writes.room > 1;

@@ -22,6 +22,9 @@ impl Character {
             .collect();
         let read: Vec<(u32, f64)> =
             self.seek.iter().map(|(distance, time)| (*distance, time.value)).collect();
+        let write = (!self.writes.seek_extra.is_empty()).then(|| {
+            read.iter().map(|&(d, ms)| (d, (ms + self.writes.extra(d)).max(0.0))).collect()
+        });
         let read = if read.is_empty() { vec![(1, self.head_switch)] } else { read };
         let b = &self.buffer;
         // What comes last has been measured along with what comes first.
@@ -42,7 +45,7 @@ impl Character {
                 rpm: self.rpm(),
                 head_switch_ms: self.head_switch,
                 write_settle_ms: self.writes.settle_ms,
-                seek: SeekSpec::Table { read, write: None },
+                seek: SeekSpec::Table { read, write },
             }),
             overheads: OverheadSpec {
                 read_hit_after_read_ms: hit,
@@ -100,7 +103,7 @@ impl Character {
         let mut profile = Provenance(entries);
         // Figures that the profile does not hold (or holds in the geometry's tree) are in the notes.
         profile.0.retain(|key, _| {
-            !key.starts_with("geometry.") && super::PROFILE_PATHS.iter().any(|path| key == path)
+            (*key != "mechanics.seek.write" || !self.writes.seek_extra.is_empty()) && super::PROFILE_PATHS.iter().any(|path| key == path)
         });
         profile
     }

@@ -19,9 +19,25 @@ pub(super) struct Writes {
     pub(super) miss_after_write_ms: Option<f64>,
     pub(super) sector_ms: Option<f64>,
     pub(super) zero_latency: Option<bool>,
+    /// By distance: how much longer a seek to write takes than one to read, beside settling.
+    pub(super) seek_extra: Vec<(u32, f64)>,
     /// Whether a write is complete when the buffer has it, and how many fit.
     pub(super) back: bool,
     pub(super) room: u32,
+}
+
+impl Writes {
+    /// How much longer a seek to write takes over a distance, beside settling.
+    pub(super) fn extra(&self, distance: u32) -> f64 {
+        let after = self.seek_extra.partition_point(|point| point.0 < distance);
+        match (after.checked_sub(1).map(|i| self.seek_extra[i]), self.seek_extra.get(after)) {
+            (Some((d0, e0)), Some(&(d1, e1))) => {
+                e0 + (e1 - e0) * f64::from(distance - d0) / f64::from(d1 - d0)
+            }
+            (Some((_, e)), None) => e,
+            (None, first) => first.map_or(0.0, |point| point.1),
+        }
+    }
 }
 
 /// How writes are asked for, to the media.
@@ -34,6 +50,7 @@ pub(super) fn writes(
     head_switch: f64,
     segments: u32,
     sector_ms: f64,
+    curve: &[(u32, Estimate)],
     figures: &mut Vec<Figure>,
 ) -> Result<Writes, ProbeError> {
     let mut found = Writes::default();
@@ -82,9 +99,56 @@ pub(super) fn writes(
             "the least time between completions on two surfaces of a cylinder, a write less a read",
         ));
     }
+    found.seek_extra = seek_extra(watch, known, curve, after_read.value + sector_ms, found.settle_ms, figures)?;
     back(watch, known, segments, &mut found, figures)?;
     full_tracks(watch, known, after_read.value, &mut found, figures)?;
     Ok(found)
+}
+
+/// How much longer than settling a seek to write takes than one to read, at a few distances; nothing
+/// where it is no longer.
+fn seek_extra(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    curve: &[(u32, Estimate)],
+    overhead: f64,
+    settle: f64,
+    figures: &mut Vec<Figure>,
+) -> Result<Vec<(u32, f64)>, ProbeError> {
+    const DISTANCES: usize = 9;
+    let mut extra: Vec<(u32, f64)> = Vec::new();
+    let read = watch.media;
+    let mut timings = 0;
+    for part in 0..DISTANCES {
+        let Some(&(distance, seek)) = curve.get(part * curve.len().saturating_sub(1) / (DISTANCES - 1)) else {
+            continue;
+        };
+        let Some((from, to)) = known.pair(watch, distance, 0) else { continue };
+        let sector = known.sector_ms(to, watch.period);
+        let low = overhead + sector + seek.value;
+        let journey =
+            Journey { from: known.middle(from), to: known.middle(to), low, high: low + 1.5, within: 0.012 };
+        let time = reach_by(watch, journey, read, WRITE)?;
+        timings += time.samples;
+        extra.push((distance, time.value - low - settle));
+    }
+    extra.dedup_by_key(|point| point.0);
+    let all: Vec<f64> = extra.iter().map(|point| point.1).collect();
+    if all.is_empty() {
+        return Ok(extra);
+    }
+    let mean = Estimate::of(&all);
+    figures.push(Figure::around(
+        "mechanics.seek.write",
+        Estimate { samples: timings, ..mean },
+        "ms more than to read",
+        "seeks to write less seeks to read less settling, at nine distances",
+    ));
+    // What the angles of so few sectors make uncertain is no difference.
+    if mean.value.abs() < 0.04 {
+        extra.clear();
+    }
+    Ok(extra)
 }
 
 /// Whether writes are complete in the buffer, how long that takes, and how many fit.
