@@ -67,9 +67,12 @@ fn trace() {
     let map = TrackMap::of(&geometry);
     let mut target = SimTarget::new(profile.clone(), geometry.clone());
     if std::env::var("NOISE").is_ok() { target = target.with_noise(Noise::TYPICAL, 11); }
-    let c = characterize(&mut target, &map, Options::default(), &mut |_| ()).unwrap();
+    let write = std::env::var("WRITE").is_ok();
+    let c = characterize(&mut target, &map, Options { destructive: write, ..Options::default() }, &mut |_| ()).unwrap();
     let twin = c.to_profile();
     println!("{:?}\n{:?}", profile.cache, twin.cache);
+    println!("{:?}\n{:?}", profile.access, twin.access);
+    println!("{:?}\n{:?}", profile.overheads, twin.overheads);
     println!("{:?}\n{:?}", profile.bus, twin.bus);
     use traxtent_core::probe::Target;
     use traxtent_core::request::Request;
@@ -78,8 +81,9 @@ fn trace() {
     let g = Geometry::build(&twin.geometry).unwrap();
     let mut b = SimTarget::new(Arc::new(twin), Arc::new(g));
     for k in 0..60u64 {
-        let r = Request::read(Lbn(std::env::var("LBN").map_or(300_000, |l| l.parse().unwrap()) + 128 * k), 128);
+        let w = write && (k * 7919 % 13) < 4;
+        let r = (if w { Request::write } else { Request::read })(Lbn(std::env::var("LBN").map_or(300_000, |l| l.parse().unwrap()) + 128 * k), 128);
         let (x, y) = (a.request(r).unwrap().response().as_ms(), b.request(r).unwrap().response().as_ms());
-        println!("{k} {x:.4} {y:.4} {:.4}", y - x);
+        println!("{k} {w} {x:.4} {y:.4} {:.4}", y - x);
     }
 }

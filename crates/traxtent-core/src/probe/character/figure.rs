@@ -90,6 +90,12 @@ impl Estimate {
         }
     }
 
+    /// The value, or none at all where it cannot be told from none: a drive without an overhead catches
+    /// sectors that one with the least overhead misses.
+    pub(super) fn or_none(self) -> f64 {
+        if self.value.abs() <= self.half_width { 0.0 } else { self.value }
+    }
+
     /// The same value, no surer than to `half_width`.
     pub(super) fn at_least(self, half_width: f64) -> Estimate {
         Estimate { half_width: self.half_width.max(half_width), ..self }

@@ -11,7 +11,7 @@ use crate::profile::Profile;
 use crate::request::Request;
 use crate::stats::demerit;
 use crate::trackmap::TrackMap;
-use crate::units::{Lbn, SimTime, Span};
+use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
 /// How one workload went on drive and twin.
@@ -121,7 +121,7 @@ pub(super) fn run(mut drive: Drive, requests: &[Request]) -> Vec<f64> {
             }
         };
         times.push(completed.since(now).as_ms());
-        now = completed + Span(1);
+        now = completed;
     }
     times
 }

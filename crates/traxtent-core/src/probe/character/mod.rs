@@ -293,7 +293,7 @@ pub fn characterize(
         layout,
         order,
         revolution,
-        overhead: overhead.value.max(0.0),
+        overhead: overhead.or_none().max(0.0),
         head_switch: head_switch.map_or(0.0, |h| h.value.max(0.0)).min(switch_most),
         seek,
         zero_latency,

@@ -74,7 +74,7 @@ pub(super) fn writes(
     let read_after = least(WRITE, read, 0, 0.0)?;
     let switched = match known.layout.surfaces {
         1 => None,
-        _ => Some(less(least(read, WRITE, 1, after_read.value + (head_switch - 0.5).max(0.0))?)),
+        _ => Some(least(read, WRITE, 1, after_read.value + (head_switch - 0.5).max(0.0))?),
     };
     let how = "the least time between completions, the second a write with FUA";
     figures.push(Figure::around("overheads.write_miss_after_read_ms", after_read, "ms", how));
@@ -85,13 +85,14 @@ pub(super) fn writes(
         "ms",
         "the least time between completions, the first a write with FUA",
     ));
-    found.miss_after_read_ms = Some(after_read.value.max(0.0));
-    found.miss_after_write_ms = Some(after_write.value.max(0.0));
-    found.read_after_write_ms = Some(read_after.value.max(0.0));
+    found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
+    found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
+    found.read_after_write_ms = Some(read_after.or_none().max(0.0));
     if let Some(switched) = switched {
+        // The switch hides the sector's way over the bus, which a write on the same track waits for.
         let settle = switched.minus(after_read);
         let settle = Estimate { value: settle.value - head_switch, ..settle };
-        found.settle_ms = settle.value;
+        found.settle_ms = settle.or_none();
         figures.push(Figure::around(
             "mechanics.write_settle_ms",
             settle,
@@ -99,7 +100,7 @@ pub(super) fn writes(
             "the least time between completions on two surfaces of a cylinder, a write less a read",
         ));
     }
-    found.seek_extra = seek_extra(watch, known, curve, after_read.value + sector_ms, found.settle_ms, figures)?;
+    found.seek_extra = seek_extra(watch, known, curve, after_read.value, found.settle_ms, figures)?;
     back(watch, known, segments, &mut found, figures)?;
     full_tracks(watch, known, after_read.value, &mut found, figures)?;
     Ok(found)
