@@ -161,15 +161,18 @@ fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize
     merged
 }
 
-struct Ruler<'a, 'b> {
-    watch: &'a mut Stopwatch<'b>,
-    starts: &'a [Lbn],
-    sectors: &'a [u32],
+/// Measures angles of tracks.
+pub(super) struct Ruler<'a, 'b> {
+    pub(super) watch: &'a mut Stopwatch<'b>,
+    /// The first LBN of each track.
+    pub(super) starts: &'a [Lbn],
+    /// The sectors of each track.
+    pub(super) sectors: &'a [u32],
 }
 
 impl Ruler<'_, '_> {
     /// Where a track of so many slots begins.
-    fn begins(&mut self, track: usize, slots: u32) -> Result<Estimate, ProbeError> {
+    pub(super) fn begins(&mut self, track: usize, slots: u32) -> Result<Estimate, ProbeError> {
         let mut past = 0;
         loop {
             let lbn = self.starts[track] + Sectors(past);
@@ -190,7 +193,7 @@ impl Ruler<'_, '_> {
 
     /// The constant turn between things `0..count`, as their angles tell: measured at doubling
     /// distances. Returns it and how many follow it.
-    fn constant(
+    pub(super) fn constant(
         &mut self,
         count: usize,
         guess: Option<f64>,

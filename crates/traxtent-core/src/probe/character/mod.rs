@@ -23,6 +23,7 @@ mod order;
 mod reach;
 mod seek;
 mod stopwatch;
+mod timed;
 mod twin;
 mod writes;
 
@@ -186,13 +187,13 @@ pub fn characterize(
     watch.start(tracks[0].first_lbn + Sectors(tracks[0].sectors.0 / 2))?;
 
     stage!("layout");
-    let layout = match by_translation(&mut watch, &tracks) {
+    let (layout, surety) = match by_translation(&mut watch, &tracks) {
         Err(ProbeError::Target(TargetError::Unsupported(_))) => {
-            todo!()
+            (timed::layout(&mut watch, &tracks, &mut notes)?, Surety::Timed)
         }
-        layout => layout?,
+        layout => (layout?, Surety::Translated),
     };
-    let order = order::classify(&layout, Surety::Translated);
+    let order = order::classify(&layout, surety);
     stage!("angles");
     let angles = angles::angles(&mut watch, map, &layout, &mut |done| {
         progress(Progress { stage: "angles", done, requests: 0 });
@@ -319,18 +320,10 @@ fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<L
         }
         // The middle of a track is kept elsewhere as seldom as its beginning, but neither is often.
         let MappedTrack { first_lbn, sectors, .. } = tracks[index];
-        let mut spots = Vec::new();
-        for part in [2, 3] {
-            let place = watch.translate(Lbn(first_lbn.0 + sectors.0 / part))?;
-            let spot = Spot { cylinder: place.cylinder.0 as i32, surface: place.surface.0.into() };
-            spots.push(spot);
-            if part == 2 && sectors.0 < 4 {
-                break;
-            }
-            break;
-        }
-        known.insert(index, spots[0]);
-        Ok::<Spot, ProbeError>(spots[0])
+        let place = watch.translate(Lbn(first_lbn.0 + sectors.0 / 2))?;
+        let spot = Spot { cylinder: place.cylinder.0 as i32, surface: place.surface.0.into() };
+        known.insert(index, spot);
+        Ok::<Spot, ProbeError>(spot)
     })
 }
 
