@@ -14,8 +14,10 @@ use crate::units::{Lbn, Sectors};
 
 /// Readings of a sector for its angle.
 const READS: usize = 4;
-/// Predictions that miss by less than this are right, in turns.
+/// Predictions that miss by less than this are right, in turns, where the host is steady.
 const MISS: f64 = 0.004;
+/// So many parts of a drive are expected at most; beyond, its angles are taken as they come.
+const PATCHES_MAX: usize = 600;
 
 /// The angles of a run of the repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -89,20 +91,34 @@ pub(super) fn angles(
 ) -> Result<Angles, ProbeError> {
     let sectors: Vec<u32> = map.tracks().map(|track| track.sectors.0 as u32).collect();
     let starts: Vec<Lbn> = map.tracks().map(|track| track.first_lbn).collect();
-    let mut ruler = Ruler { watch, starts: &starts, sectors: &sectors };
-    let mut found = Angles { patches: Vec::new(), slack: Vec::new() };
+    let mut ruler = Ruler {
+        watch,
+        starts: &starts,
+        sectors: &sectors,
+        trusting: false,
+    };
+    let mut found = Angles {
+        patches: Vec::new(),
+        slack: Vec::new(),
+    };
     for (number, stretch) in layout.stretches.iter().enumerate() {
         let period = stretch.period();
-        for (from, repetitions, nominal) in alike(&sectors[stretch.first..][..stretch.tracks], stretch) {
+        for (from, repetitions, nominal) in
+            alike(&sectors[stretch.first..][..stretch.tracks], stretch)
+        {
             let mut first = stretch.first + from * period;
             let end = (first + repetitions * period).min(stretch.first + stretch.tracks);
             while first < end {
+                ruler.trusting = found.patches.len() > PATCHES_MAX;
                 progress(first as f64 / sectors.len() as f64);
                 let runs: Vec<usize> = stretch.runs.iter().map(|run| run.tracks).collect();
                 let before = found.patches.last().filter(|patch| patch.stretch == number);
                 let patch = ruler.patch(first, end - first, &runs, &nominal, before)?;
                 first += patch.tracks;
-                found.patches.push(Patch { stretch: number, ..patch });
+                found.patches.push(Patch {
+                    stretch: number,
+                    ..patch
+                });
             }
         }
     }
@@ -120,7 +136,11 @@ pub(super) fn angles(
     // No spare sectors unless the intervals of most say so: the simplest that explains the readings.
     for patch in &mut found.patches {
         for run in &mut patch.runs {
-            let slack = found.slack.iter().find(|(usual, _)| *usual == run.slots).map(|(_, slack)| slack);
+            let slack = found
+                .slack
+                .iter()
+                .find(|(usual, _)| *usual == run.slots)
+                .map(|(_, slack)| slack);
             if let Some(slack) = slack
                 && slack.value - slack.half_width > 0.5
             {
@@ -136,7 +156,8 @@ fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize
     let usual = |repetition: &[u32]| {
         let mut at = 0;
         let sizes = stretch.runs.iter().map(|run| {
-            let tracks = &repetition[at.min(repetition.len())..(at + run.tracks).min(repetition.len())];
+            let tracks =
+                &repetition[at.min(repetition.len())..(at + run.tracks).min(repetition.len())];
             at += run.tracks;
             tracks.iter().copied().max().unwrap_or(0)
         });
@@ -168,6 +189,8 @@ pub(super) struct Ruler<'a, 'b> {
     pub(super) starts: &'a [Lbn],
     /// The sectors of each track.
     pub(super) sectors: &'a [u32],
+    /// Whether whatever angles come are taken for constant turns.
+    pub(super) trusting: bool,
 }
 
 impl Ruler<'_, '_> {
@@ -185,7 +208,10 @@ impl Ruler<'_, '_> {
                 angle => {
                     let angle = angle?;
                     let turns = angle.value - (past as f64 + 1.0) / f64::from(slots);
-                    return Ok(Estimate { value: fraction(turns), ..angle });
+                    return Ok(Estimate {
+                        value: fraction(turns),
+                        ..angle
+                    });
                 }
             }
         }
@@ -203,6 +229,9 @@ impl Ruler<'_, '_> {
             return Ok((guess.unwrap_or(0.0), count));
         }
         let first = angle(self, 0)?;
+        // Five deviations of the difference of two angles.
+        let unsure = 5.0 * (2.0 / READS as f64).sqrt() * self.watch.deviation() / self.watch.period;
+        let most = if self.trusting { 0.5 } else { MISS.max(unsure) };
         let miss = |turn: f64, k: usize, seen: f64| wrapped(seen - first - turn * k as f64);
         if let Some(turn) = guess {
             let apart = miss(turn, count - 1, angle(self, count - 1)?);
@@ -217,7 +246,7 @@ impl Ruler<'_, '_> {
         while good + 1 < count {
             let next = (good * 2).min(count - 1);
             let off = miss(turn, next, angle(self, next)?);
-            let sure = MISS * (next as f64 / good as f64) + MISS;
+            let sure = most * (next as f64 / good as f64) + most;
             if off.abs() > sure {
                 bad = Some(next);
                 break;
@@ -225,11 +254,13 @@ impl Ruler<'_, '_> {
             turn += off / next as f64;
             good = next;
         }
-        let Some(mut bad) = bad else { return Ok((turn, count)) };
+        let Some(mut bad) = bad else {
+            return Ok((turn, count));
+        };
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
             let off = miss(turn, middle, angle(self, middle)?);
-            if off.abs() > 2.0 * MISS {
+            if off.abs() > 2.0 * most {
                 bad = middle;
             } else {
                 turn += off / middle as f64;
@@ -260,10 +291,17 @@ impl Ruler<'_, '_> {
         let mut found: Vec<RunAngles> = Vec::new();
         for (number, &length) in runs.iter().enumerate() {
             let slots = usual[number].max(1);
-            let mut angles = RunAngles { slots, ..RunAngles::default() };
+            let mut angles = RunAngles {
+                slots,
+                ..RunAngles::default()
+            };
             if begin < tracks {
                 // Several repetitions tell the offset better than one.
-                let samples = if alike > 4 { [0, alike / 3, alike - 2] } else { [0; 3] };
+                let samples = if alike > 4 {
+                    [0, alike / 3, alike - 2]
+                } else {
+                    [0; 3]
+                };
                 let mut offsets = Vec::new();
                 for k in samples {
                     let seen = self.begins(first + k * period + begin, slots)?;
@@ -281,27 +319,44 @@ impl Ruler<'_, '_> {
                     .zip(runs)
                     .find(|(other, others)| other.slots == slots && **others == length)
                     .map(|(other, _)| other.step)
-                    .or(before.filter(|_| length > 3).map(|patch| patch.runs[number].step));
+                    .or(before
+                        .filter(|_| length > 3)
+                        .map(|patch| patch.runs[number].step));
                 let length = length.min(tracks - begin);
                 let at = first + begin;
-                angles.step =
-                    self.constant(length, guess, &mut |ruler, k| Ok(ruler.begins(at + k, slots)?.value))?.0;
+                angles.step = self
+                    .constant(length, guess, &mut |ruler, k| {
+                        Ok(ruler.begins(at + k, slots)?.value)
+                    })?
+                    .0;
             }
             begin += length;
             found.push(angles);
         }
-        let patch = Patch { stretch: 0, first, tracks, runs: found, advance, origin, half_width: width };
+        let patch = Patch {
+            stretch: 0,
+            first,
+            tracks,
+            runs: found,
+            advance,
+            origin,
+            half_width: width,
+        };
         Ok(patch)
     }
 
     /// How many slots of a track hold no LBN, by the angle between its first and last sector.
     fn slack(&mut self, track: usize) -> Result<Estimate, ProbeError> {
         let sectors = f64::from(self.sectors[track]);
-        let (first, last) = (self.starts[track], self.starts[track] + Sectors(u64::from(self.sectors[track]) - 1));
+        let (first, last) = (
+            self.starts[track],
+            self.starts[track] + Sectors(u64::from(self.sectors[track]) - 1),
+        );
         let mut samples = Vec::new();
         for _ in 0..6 {
             let turns = wrapped(
-                self.watch.sector_angle(first, READS)?.value - self.watch.sector_angle(last, READS)?.value,
+                self.watch.sector_angle(first, READS)?.value
+                    - self.watch.sector_angle(last, READS)?.value,
             );
             // From the last to the first there are the slack and one sector: turns = (slack + 1) / slots.
             samples.push((turns * sectors - 1.0) / (1.0 - turns));

@@ -83,9 +83,19 @@ pub(super) fn buffer(
     notes: &mut Vec<String>,
 ) -> Result<Buffer, ProbeError> {
     let mut found = Buffer::unknown();
-    let mut ask = Inquiry { watch, known, overhead, hit_ms: 0.0, timings: 0, used: Vec::new() };
+    let mut ask = Inquiry {
+        watch,
+        known,
+        overhead,
+        hit_ms: 0.0,
+        timings: 0,
+        used: Vec::new(),
+    };
     let Some((hit, sector)) = ask.hits()? else {
-        notes.push("The same sectors again come from the media: reads leave nothing in a cache.".to_owned());
+        notes.push(
+            "The same sectors again come from the media: reads leave nothing in a cache."
+                .to_owned(),
+        );
         ask.misses(&mut found, zero_latency, figures)?;
         return Ok(found);
     };
@@ -117,7 +127,11 @@ pub(super) fn buffer(
     )});
     ask.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
-    let ahead = if found.hold.during_read { Some(ahead) } else { None };
+    let ahead = if found.hold.during_read {
+        Some(ahead)
+    } else {
+        None
+    };
     let when_complete = found.delivery == Delivery::InOrderWhenComplete;
     let size = ask.segment_size(ahead, when_complete, found.sector_ms)?;
     found.cache.segment_sectors = size.value as u32;
@@ -165,7 +179,8 @@ impl Inquiry<'_, '_> {
         let (phase, times) = ((track.index - patch.first) % period, patch.tracks / period);
         for _ in 0..32 {
             let k = self.watch.rng.below(times.max(1) as u64) as usize;
-            let other = self.known.tracks[(patch.first + k * period + phase).min(self.known.tracks.len() - 1)];
+            let other = self.known.tracks
+                [(patch.first + k * period + phase).min(self.known.tracks.len() - 1)];
             if other.sectors == track.sectors {
                 return other;
             }
@@ -195,7 +210,10 @@ impl Inquiry<'_, '_> {
     }
 
     /// Whether `test` finds a hit: a late interrupt makes a hit look like none, nothing the reverse.
-    fn ever(&mut self, test: &mut dyn FnMut(&mut Self) -> Result<bool, ProbeError>) -> Result<bool, ProbeError> {
+    fn ever(
+        &mut self,
+        test: &mut dyn FnMut(&mut Self) -> Result<bool, ProbeError>,
+    ) -> Result<bool, ProbeError> {
         Ok(test(self)? || test(self)?)
     }
 
@@ -217,7 +235,9 @@ impl Inquiry<'_, '_> {
             }
             at *= 2;
         }
-        let Some(mut good) = good else { return Ok(None) };
+        let Some(mut good) = good else {
+            return Ok(None);
+        };
         let mut bad = (2 * good).min(most + 1);
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
@@ -256,9 +276,15 @@ impl Inquiry<'_, '_> {
             half_width: slope.half_width / span,
             samples: self.timings,
         };
-        let intercepts: Vec<f64> = points.iter().map(|(n, t)| t.value - n * slope.value).collect();
+        let intercepts: Vec<f64> = points
+            .iter()
+            .map(|(n, t)| t.value - n * slope.value)
+            .collect();
         let width = points.iter().map(|(_, t)| t.half_width).fold(0.0, f64::max);
-        let hit = Estimate { samples: self.timings, ..Estimate::of(&intercepts).at_least(width) };
+        let hit = Estimate {
+            samples: self.timings,
+            ..Estimate::of(&intercepts).at_least(width)
+        };
         Ok(Some((hit, slope)))
     }
 
@@ -326,7 +352,9 @@ impl Inquiry<'_, '_> {
         });
         if zero_latency && bus > 0.0 {
             // The head lands in the middle: half of the track is read before its first sector.
-            let MappedTrack { first_lbn, sectors, .. } = track;
+            let MappedTrack {
+                first_lbn, sectors, ..
+            } = track;
             let behind = self.behind_media(first_lbn, sectors.0 as u32, 0.5)?;
             let all = sectors.0 as f64 * bus;
             let ways = [
@@ -357,7 +385,9 @@ impl Inquiry<'_, '_> {
     fn on_arrival(&mut self) -> Result<Estimate, ProbeError> {
         let mut samples = Vec::new();
         for _ in 0..12 {
-            let MappedTrack { first_lbn, sectors, .. } = self.track();
+            let MappedTrack {
+                first_lbn, sectors, ..
+            } = self.track();
             let at = |part: f64| first_lbn + Sectors((sectors.0 as f64 * part) as u64);
             self.watch.refresh()?;
             self.watch.media(at(0.2), 1)?;
@@ -368,7 +398,11 @@ impl Inquiry<'_, '_> {
             samples.push(f64::from(u8::from(hit)));
         }
         let share = samples.iter().sum::<f64>() / samples.len() as f64;
-        Ok(Estimate { value: share, half_width: 1.0 / (samples.len() as f64).sqrt(), samples: 12 })
+        Ok(Estimate {
+            value: share,
+            half_width: 1.0 / (samples.len() as f64).sqrt(),
+            samples: 12,
+        })
     }
 
     /// The size of a segment, in sectors. A drive whose bus works after the media reads on meanwhile:
@@ -396,7 +430,11 @@ impl Inquiry<'_, '_> {
             ask.timings += 1;
             // How long before its completion the media were done.
             let last = ask.known.tracks[track.index - 1].sectors.0.min(sectors);
-            let lag = if when_complete { last as f64 * sector_ms } else { 0.0 };
+            let lag = if when_complete {
+                last as f64 * sector_ms
+            } else {
+                0.0
+            };
             if let Some(ahead) = ahead {
                 let turns = 3.0 + 1.6 * (f64::from(ahead) / track.sectors.0 as f64);
                 ask.watch.pause(turns * ask.watch.period);
@@ -406,13 +444,19 @@ impl Inquiry<'_, '_> {
             // Of a miss the head is at a random angle; the seek and half a revolution speak against it.
             let hit = answer.response() < ask.hit_ms + 0.08 * ask.watch.period;
             if hit && sectors >= 128 {
-                most = most.max(sectors + ask.read_on(track, answer.sent, answer.sent - first.completed + lag));
+                most = most.max(
+                    sectors + ask.read_on(track, answer.sent, answer.sent - first.completed + lag),
+                );
             }
             Ok(hit)
         })?;
         let size = size.unwrap_or(1).max(most) + u64::from(ahead.unwrap_or(0));
         let half_width = 0.02 * size as f64;
-        Ok(Estimate { value: size as f64, half_width, samples: self.timings - before })
+        Ok(Estimate {
+            value: size as f64,
+            half_width,
+            samples: self.timings - before,
+        })
     }
 
     /// How many sectors of a track have passed at `sent` under a head that has had `since` milliseconds
@@ -439,7 +483,11 @@ impl Inquiry<'_, '_> {
             ask.is_hit(places[0])
         })?;
         let samples = self.timings - before;
-        Ok(Estimate { value: count.unwrap_or(1) as f64, half_width: 0.0, samples })
+        Ok(Estimate {
+            value: count.unwrap_or(1) as f64,
+            half_width: 0.0,
+            samples,
+        })
     }
 
     /// A track like the given one, and the LBN so far behind its first, where no earlier trial has been:
@@ -482,12 +530,20 @@ impl Inquiry<'_, '_> {
     }
 
     /// How far the drive reads ahead.
-    fn read_ahead(&mut self, cache: &mut CacheSpec, figures: &mut Vec<Figure>) -> Result<(), ProbeError> {
+    fn read_ahead(
+        &mut self,
+        cache: &mut CacheSpec,
+        figures: &mut Vec<Figure>,
+    ) -> Result<(), ProbeError> {
         let before = self.timings;
         let mut extents = Vec::new();
         for part in [0.1, 0.5, 0.9] {
             let track = self.track();
-            let MappedTrack { index, first_lbn, sectors } = track;
+            let MappedTrack {
+                index,
+                first_lbn,
+                sectors,
+            } = track;
             let into = (sectors.0 as f64 * part) as u64;
             let extent = self.extent(track, into as i64, 1)?;
             let past = first_lbn.0 + into + 1 + extent;
@@ -496,8 +552,14 @@ impl Inquiry<'_, '_> {
                 .take_while(|&track| self.known.layout.spot(track).cylinder == cylinder)
                 .last()
                 .unwrap_or(index);
-            let ends = |track: usize| self.known.tracks[track].first_lbn.0 + self.known.tracks[track].sectors.0;
-            extents.push((extent, past.abs_diff(ends(index)) <= 1, past.abs_diff(ends(last)) <= 1));
+            let ends = |track: usize| {
+                self.known.tracks[track].first_lbn.0 + self.known.tracks[track].sectors.0
+            };
+            extents.push((
+                extent,
+                past.abs_diff(ends(index)) <= 1,
+                past.abs_diff(ends(last)) <= 1,
+            ));
         }
         let ahead = &mut cache.read_ahead;
         let middle = extents[1].0;
@@ -509,15 +571,20 @@ impl Inquiry<'_, '_> {
             let track = self.track();
             let extent = self.extent(track, -1, 2)?;
             let further = extent > track.sectors.0;
-            ahead.until =
-                if further { ReadAheadUntil::AdaptiveTrackEnd } else { ReadAheadUntil::TrackEnd };
-            what = "reads of what follows a read, later: all to the end of its track is in the buffer";
+            ahead.until = if further {
+                ReadAheadUntil::AdaptiveTrackEnd
+            } else {
+                ReadAheadUntil::TrackEnd
+            };
+            what =
+                "reads of what follows a read, later: all to the end of its track is in the buffer";
         } else if extents.iter().all(|extent| extent.2) {
             ahead.until = ReadAheadUntil::CylinderEnd;
             what = "reads of what follows a read, later: all to the end of its cylinder is in the buffer";
         } else {
             ahead.until = ReadAheadUntil::SegmentEnd;
-            ahead.max_sectors = median(&extents.iter().map(|e| e.0 as f64).collect::<Vec<_>>()) as u32;
+            ahead.max_sectors =
+                median(&extents.iter().map(|e| e.0 as f64).collect::<Vec<_>>()) as u32;
             what = "reads of what follows a read, later: as many are in the buffer wherever it was";
         }
         let all = extents.iter().map(|extent| extent.0 as f64);
@@ -540,7 +607,11 @@ impl Inquiry<'_, '_> {
     fn goes_on(&mut self, extent: u64) -> Result<bool, ProbeError> {
         let more = 16.min(extent / 2).max(1);
         self.ever(&mut |ask| {
-            let MappedTrack { first_lbn: lbn, sectors, .. } = ask.track();
+            let MappedTrack {
+                first_lbn: lbn,
+                sectors,
+                ..
+            } = ask.track();
             ask.watch.refresh()?;
             let turns = 3.0 + 1.6 * (extent as f64 / sectors.0 as f64);
             ask.watch.read(lbn, 1)?;

@@ -23,7 +23,10 @@ pub(super) struct Crossing {
 }
 
 /// Looks at one crossing of each kind in each patch, and tells those of all tracks of its pattern.
-pub(super) fn crossings(watch: &mut Stopwatch<'_>, known: &Known<'_>) -> Result<Vec<Crossing>, ProbeError> {
+pub(super) fn crossings(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+) -> Result<Vec<Crossing>, ProbeError> {
     let mut found = Vec::new();
     for patch in &known.angles.patches {
         let stretch = &known.layout.stretches[patch.stretch];
@@ -45,7 +48,10 @@ pub(super) fn crossings(watch: &mut Stopwatch<'_>, known: &Known<'_>) -> Result<
                 continue;
             }
             let (from, to) = (known.layout.spot(track), known.layout.spot(track + 1));
-            let kind = (from.cylinder.abs_diff(to.cylinder), from.surface != to.surface);
+            let kind = (
+                from.cylinder.abs_diff(to.cylinder),
+                from.surface != to.surface,
+            );
             let gap = gap(known, watch.period, track);
             let caught = match kinds.iter().find(|(other, _)| *other == kind) {
                 Some(&(_, caught)) => caught,
@@ -55,7 +61,12 @@ pub(super) fn crossings(watch: &mut Stopwatch<'_>, known: &Known<'_>) -> Result<
                     caught
                 }
             };
-            found.push(Crossing { cylinders: kind.0, heads: kind.1, gap, caught });
+            found.push(Crossing {
+                cylinders: kind.0,
+                heads: kind.1,
+                gap,
+                caught,
+            });
         }
     }
     Ok(found)
@@ -70,7 +81,12 @@ fn gap(known: &Known<'_>, period: f64, track: usize) -> f64 {
 
 /// Whether a read of the last sector of a track and the first of the next takes no more than the gap
 /// between them.
-fn caught(watch: &mut Stopwatch<'_>, known: &Known<'_>, track: usize, gap: f64) -> Result<bool, ProbeError> {
+fn caught(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    track: usize,
+    gap: f64,
+) -> Result<bool, ProbeError> {
     let (start, slots) = known.angles.start(known.layout, track);
     let end = fraction(start + known.tracks[track].sectors.0 as f64 / f64::from(slots));
     let last = Lbn(known.tracks[track + 1].first_lbn.0 - 1);
@@ -97,7 +113,12 @@ pub(super) fn bounds(crossings: &[Crossing]) -> (f64, f64) {
         crossings
             .iter()
             .filter(|crossing| crossing.caught && wanted(crossing))
-            .fold(f64::INFINITY, |least, crossing| least.min(crossing.gap - MARGIN))
+            .fold(f64::INFINITY, |least, crossing| {
+                least.min(crossing.gap - MARGIN)
+            })
     };
-    (least(&|crossing| crossing.heads), least(&|crossing| crossing.cylinders == 1))
+    (
+        least(&|crossing| crossing.heads),
+        least(&|crossing| crossing.cylinders == 1),
+    )
 }

@@ -25,7 +25,12 @@ pub struct Figure {
 
 impl Figure {
     /// A figure with an interval that reaches equally far both ways.
-    pub(super) fn around(name: &str, estimate: Estimate, unit: &'static str, how: &'static str) -> Figure {
+    pub(super) fn around(
+        name: &str,
+        estimate: Estimate,
+        unit: &'static str,
+        how: &'static str,
+    ) -> Figure {
         Figure {
             name: name.to_owned(),
             value: estimate.value,
@@ -45,8 +50,19 @@ impl Figure {
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figure { value, low, high, unit, how, samples, .. } = self;
-        write!(f, "{value:.6} {unit} ({low:.6} to {high:.6}; {how}; {samples} timings)")
+        let Figure {
+            value,
+            low,
+            high,
+            unit,
+            how,
+            samples,
+            ..
+        } = self;
+        write!(
+            f,
+            "{value:.6} {unit} ({low:.6} to {high:.6}; {how}; {samples} timings)"
+        )
     }
 }
 
@@ -71,7 +87,11 @@ impl Estimate {
         // A few samples lie close together by chance more often than one is late.
         let deviations = if samples.len() < 12 { 10.0 } else { 5.0 };
         let reach = deviations * 1.4826 * median(&apart) + 1e-9;
-        let near: Vec<f64> = samples.iter().copied().filter(|x| (x - centre).abs() <= reach).collect();
+        let near: Vec<f64> = samples
+            .iter()
+            .copied()
+            .filter(|x| (x - centre).abs() <= reach)
+            .collect();
         let interval = Interval::of(&near, Confidence::P95).expect("the median is near itself");
         Estimate {
             value: interval.mean,
@@ -93,12 +113,19 @@ impl Estimate {
     /// The value, or none at all where it cannot be told from none: a drive without an overhead catches
     /// sectors that one with the least overhead misses.
     pub(super) fn or_none(self) -> f64 {
-        if self.value.abs() <= self.half_width { 0.0 } else { self.value }
+        if self.value.abs() <= self.half_width {
+            0.0
+        } else {
+            self.value
+        }
     }
 
     /// The same value, no surer than to `half_width`.
     pub(super) fn at_least(self, half_width: f64) -> Estimate {
-        Estimate { half_width: self.half_width.max(half_width), ..self }
+        Estimate {
+            half_width: self.half_width.max(half_width),
+            ..self
+        }
     }
 }
 

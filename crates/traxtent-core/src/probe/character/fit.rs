@@ -65,7 +65,11 @@ pub fn fit(
     let character = characterize(target, map, options, progress)?;
     let profile = character.to_profile();
     let residuals = residuals(target, &profile, options, progress)?;
-    Ok(Fit { character, profile, residuals })
+    Ok(Fit {
+        character,
+        profile,
+        residuals,
+    })
 }
 
 /// Compares a drive with a twin of it.
@@ -82,11 +86,25 @@ pub fn residuals(
         lbn: Lbn(0),
         problem: format!("the twin's profile: {error}"),
     })?;
-    let end = Lbn(target.identity().capacity.0.min(twin.geometry().capacity().0));
+    let end = Lbn(target
+        .identity()
+        .capacity
+        .0
+        .min(twin.geometry().capacity().0));
     let mut residuals = Vec::new();
     for (number, &workload) in WORKLOADS.iter().enumerate() {
-        progress(Progress { stage: "fit", done: number as f64 / WORKLOADS.len() as f64, requests: 0 });
-        let requests = requests(workload, REQUESTS, end, options.seed ^ 0x5eed_0f17, options.destructive);
+        progress(Progress {
+            stage: "fit",
+            done: number as f64 / WORKLOADS.len() as f64,
+            requests: 0,
+        });
+        let requests = requests(
+            workload,
+            REQUESTS,
+            end,
+            options.seed ^ 0x5eed_0f17,
+            options.destructive,
+        );
         let mut source: Vec<f64> = Vec::new();
         for &request in &requests {
             source.push(target.request(request)?.response().as_ms());
@@ -113,7 +131,9 @@ pub(super) fn run(mut drive: Drive, requests: &[Request]) -> Vec<f64> {
     let mut now = SimTime::ZERO;
     let mut times = Vec::with_capacity(requests.len());
     for &request in requests {
-        drive.submit(now, request).expect("the drive has so many sectors");
+        drive
+            .submit(now, request)
+            .expect("the drive has so many sectors");
         let completed = loop {
             let wake = drive.next_wakeup().expect("a request is outstanding");
             if let Some(completion) = drive.poll(wake) {
@@ -132,7 +152,13 @@ const WORKLOADS: [&str; 3] = ["random", "sequential", "mixed"];
 const REQUESTS: usize = 2_000;
 
 /// The requests of a workload.
-pub(super) fn requests(workload: &str, count: usize, end: Lbn, seed: u64, writes: bool) -> Vec<Request> {
+pub(super) fn requests(
+    workload: &str,
+    count: usize,
+    end: Lbn,
+    seed: u64,
+    writes: bool,
+) -> Vec<Request> {
     let mut rng = Rng::new(seed);
     let mut next = 0;
     let mut left = 0;
@@ -144,7 +170,11 @@ pub(super) fn requests(workload: &str, count: usize, end: Lbn, seed: u64, writes
                 "sequential" => left > 0,
                 _ => left > 0 && rng.chance(0.7),
             };
-            let sectors = if workload == "sequential" { 128 } else { sectors };
+            let sectors = if workload == "sequential" {
+                128
+            } else {
+                sectors
+            };
             if !sequential || next + u64::from(sectors) > end.0 {
                 next = rng.below(end.0 - u64::from(sectors));
                 left = 200;
@@ -153,7 +183,11 @@ pub(super) fn requests(workload: &str, count: usize, end: Lbn, seed: u64, writes
             let lbn = Lbn(next);
             next += u64::from(sectors);
             let write = writes && rng.chance(0.3);
-            if write { Request::write(lbn, sectors) } else { Request::read(lbn, sectors) }
+            if write {
+                Request::write(lbn, sectors)
+            } else {
+                Request::read(lbn, sectors)
+            }
         })
         .collect()
 }

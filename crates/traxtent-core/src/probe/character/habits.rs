@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use super::Character;
-use super::figure::{Figure, median};
+use super::figure::Figure;
 use super::fit::requests;
-use super::stopwatch::Stopwatch;
+use super::stopwatch::{STEADY, Stopwatch};
 use crate::drive::Drive;
 use crate::geometry::Geometry;
 use crate::probe::ProbeError;
@@ -65,7 +65,11 @@ const HABITS: &[Habit] = &[
         set: |c, v| c.buffer.completion_ms = v * c.buffer.hit_ms.min(c.overhead),
         get: |c| {
             let most = c.buffer.hit_ms.min(c.overhead);
-            if most > 0.0 { c.buffer.completion_ms / most } else { 0.0 }
+            if most > 0.0 {
+                c.buffer.completion_ms / most
+            } else {
+                0.0
+            }
         },
     },
     Habit {
@@ -87,7 +91,7 @@ pub(super) fn habits(
         return Ok(());
     };
     let geometry = Arc::new(geometry);
-    let host = Host::of(&watch.unsteady);
+    let host = Host::of(watch);
     let distance = |character: &Character| {
         let profile = character.to_profile();
         let period = 60_000.0 / character.rpm();
@@ -154,7 +158,11 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     for (workload, count) in [("mixed", MIXED), ("sequential", 400)] {
         for request in requests(workload, count, end, seed, false) {
             let answer = watch.ask(request)?;
-            samples.push(Sample { request, sent: answer.sent - began, response: answer.response() });
+            samples.push(Sample {
+                request,
+                sent: answer.sent - began,
+                response: answer.response(),
+            });
         }
     }
     Ok((samples, turns))
@@ -169,11 +177,19 @@ enum Host {
 }
 
 impl Host {
-    fn of(unsteady: &[f64]) -> Host {
-        let apart: Vec<f64> = unsteady.iter().map(|late| late.abs()).collect();
+    fn of(watch: &Stopwatch<'_>) -> Host {
+        if watch.deviation() < STEADY {
+            return Host::Steady;
+        }
         // What came more than a quarter of a millisecond late is an accident, not the host's manner.
-        let manner = unsteady.iter().copied().filter(|late| late.abs() < 0.25).collect();
-        if median(&apart) < 0.003 { Host::Steady } else { Host::Unsteady(manner) }
+        Host::Unsteady(
+            watch
+                .unsteady
+                .iter()
+                .copied()
+                .filter(|late| late.abs() < 0.25)
+                .collect(),
+        )
     }
 }
 
@@ -184,9 +200,13 @@ fn in_step(mut drive: Drive, samples: &[Sample], start: f64, period: f64) -> f64
     let mut sum = 0.0;
     for sample in samples {
         let now = SimTime::from_ms(start + sample.sent).max(free);
-        let Some(completed) = serve(&mut drive, now, sample.request) else { continue };
+        let Some(completed) = serve(&mut drive, now, sample.request) else {
+            continue;
+        };
         free = completed;
-        sum += (completed.since(now).as_ms() - sample.response).abs().min(period);
+        sum += (completed.since(now).as_ms() - sample.response)
+            .abs()
+            .min(period);
     }
     sum / samples.len() as f64
 }
@@ -197,7 +217,9 @@ fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64]) -> f64 {
     let mut now = SimTime::ZERO;
     let mut times = Vec::new();
     for sample in samples {
-        let Some(completed) = serve(&mut drive, now, sample.request) else { continue };
+        let Some(completed) = serve(&mut drive, now, sample.request) else {
+            continue;
+        };
         let late = late[rng.below(late.len() as u64) as usize];
         let seen = SimTime::from_ms(completed.as_ms() + late).max(now);
         times.push(seen.since(now).as_ms());
@@ -211,7 +233,10 @@ fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64]) -> f64 {
             times.truncate(times.len() - times.len() / 50);
             times
         };
-        let drive: Vec<f64> = samples[first..last].iter().map(|sample| sample.response).collect();
+        let drive: Vec<f64> = samples[first..last]
+            .iter()
+            .map(|sample| sample.response)
+            .collect();
         let twin = times.get(first..last).unwrap_or(&[]);
         apart += demerit(&mut on_time(twin), &mut on_time(&drive)).unwrap_or(0.0);
     }

@@ -14,12 +14,18 @@ pub(super) struct Spot {
 
 impl Spot {
     fn minus(self, other: Spot) -> Spot {
-        Spot { cylinder: self.cylinder - other.cylinder, surface: self.surface - other.surface }
+        Spot {
+            cylinder: self.cylinder - other.cylinder,
+            surface: self.surface - other.surface,
+        }
     }
 
     fn plus(self, step: Spot, times: i64) -> Spot {
         let scaled = |a: i32, b: i32| (i64::from(a) + i64::from(b) * times) as i32;
-        Spot { cylinder: scaled(self.cylinder, step.cylinder), surface: scaled(self.surface, step.surface) }
+        Spot {
+            cylinder: scaled(self.cylinder, step.cylinder),
+            surface: scaled(self.surface, step.surface),
+        }
     }
 }
 
@@ -54,7 +60,13 @@ impl Stretch {
         for run in &self.runs {
             if rest < run.tracks {
                 let spot = run.at.plus(run.step, rest as i64);
-                return spot.plus(Spot { cylinder: self.advance, surface: 0 }, times as i64);
+                return spot.plus(
+                    Spot {
+                        cylinder: self.advance,
+                        surface: 0,
+                    },
+                    times as i64,
+                );
             }
             rest -= run.tracks;
         }
@@ -74,7 +86,11 @@ impl Stretch {
             for k in candidates(run, spot, self.advance) {
                 let here = run.at.plus(run.step, k as i64);
                 let apart = spot.cylinder - here.cylinder;
-                let times = if self.advance == 0 { 0 } else { apart / self.advance };
+                let times = if self.advance == 0 {
+                    0
+                } else {
+                    apart / self.advance
+                };
                 if k < run.tracks
                     && here.surface == spot.surface
                     && times >= 0
@@ -103,10 +119,20 @@ fn candidates(run: &Run, spot: Spot, advance: i32) -> Vec<usize> {
     }
     let apart = spot.cylinder - run.at.cylinder;
     let width = run.tracks as i32 * run.step.cylinder.abs();
-    let times = if advance == 0 { 0 } else { apart.div_euclid(advance) };
-    let reach = if advance == 0 { 0 } else { width / advance.abs().max(1) + 1 };
+    let times = if advance == 0 {
+        0
+    } else {
+        apart.div_euclid(advance)
+    };
+    let reach = if advance == 0 {
+        0
+    } else {
+        width / advance.abs().max(1) + 1
+    };
     (-reach..=reach)
-        .filter_map(|near| usize::try_from((apart - (times + near) * advance) / run.step.cylinder).ok())
+        .filter_map(|near| {
+            usize::try_from((apart - (times + near) * advance) / run.step.cylinder).ok()
+        })
         .collect()
 }
 
@@ -120,14 +146,25 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(stretches: Vec<Stretch>) -> Layout {
-        let mut layout = Layout { stretches, surfaces: 1, cylinders: 1 };
+        let mut layout = Layout {
+            stretches,
+            surfaces: 1,
+            cylinders: 1,
+        };
         for stretch in &layout.stretches {
             let mut at = 0;
             let period = stretch.period();
+            let end = stretch.spot(stretch.tracks - 1);
+            layout.surfaces = layout.surfaces.max(end.surface as u16 + 1);
+            layout.cylinders = layout.cylinders.max(end.cylinder as u32 + 1);
             // The corners of the first and of the last repetitions bound all others.
             for run in &stretch.runs {
                 for k in [at, at + run.tracks - 1] {
-                    let last = if k < stretch.tracks { (stretch.tracks - 1 - k) / period } else { continue };
+                    let last = if k < stretch.tracks {
+                        (stretch.tracks - 1 - k) / period
+                    } else {
+                        continue;
+                    };
                     for index in [k, last * period + k] {
                         let spot = stretch.spot(index);
                         layout.surfaces = layout.surfaces.max(spot.surface as u16 + 1);
@@ -142,14 +179,18 @@ impl Layout {
 
     /// The place of a track.
     pub(super) fn spot(&self, track: usize) -> Spot {
-        let after = self.stretches.partition_point(|stretch| stretch.first <= track);
+        let after = self
+            .stretches
+            .partition_point(|stretch| stretch.first <= track);
         let stretch = &self.stretches[after - 1];
         stretch.spot(track - stretch.first)
     }
 
     /// The track at a place.
     pub(super) fn track(&self, spot: Spot) -> Option<usize> {
-        self.stretches.iter().find_map(|stretch| Some(stretch.first + stretch.index(spot)?))
+        self.stretches
+            .iter()
+            .find_map(|stretch| Some(stretch.first + stretch.index(spot)?))
     }
 }
 
@@ -158,7 +199,11 @@ type Places<'a, E> = dyn FnMut(usize) -> Result<Spot, E> + 'a;
 
 /// Learns the layout of `tracks` tracks from a function that tells where one lies. `doubts` are
 /// tracks, ascending, at which the pattern may change unseen: it is tested at each of them.
-pub(super) fn learn<E>(tracks: usize, doubts: &[usize], place: &mut Places<'_, E>) -> Result<Layout, E> {
+pub(super) fn learn<E>(
+    tracks: usize,
+    doubts: &[usize],
+    place: &mut Places<'_, E>,
+) -> Result<Layout, E> {
     let mut stretches = Vec::new();
     let mut first = 0;
     while first < tracks {
@@ -189,7 +234,12 @@ fn stretch<E>(
             let first = first + before;
             let advance = runs[skip + count].at.minus(runs[skip].at).cylinder;
             let again = runs[skip..skip + count].to_vec();
-            let mut found = Stretch { first, tracks: tracks - first, runs: again, advance };
+            let mut found = Stretch {
+                first,
+                tracks: tracks - first,
+                runs: again,
+                advance,
+            };
             found.tracks = holds(first, found.tracks, doubts, place, &mut |k| found.spot(k))?;
             // What begins alike may go on otherwise: a repetition has come twice at least.
             if found.tracks >= 2 * found.period() {
@@ -202,7 +252,12 @@ fn stretch<E>(
         }
     }
     let count = runs.iter().map(|run| run.tracks).sum();
-    Ok(Stretch { first, tracks: count, runs, advance: 0 })
+    Ok(Stretch {
+        first,
+        tracks: count,
+        runs,
+        advance: 0,
+    })
 }
 
 /// The tracks from `first` on that lie at constant steps.
@@ -214,15 +269,29 @@ fn run<E>(
 ) -> Result<Run, E> {
     let at = place(first)?;
     if first + 1 == tracks {
-        return Ok(Run { at, step: Spot::default(), tracks: 1 });
+        return Ok(Run {
+            at,
+            step: Spot::default(),
+            tracks: 1,
+        });
     }
     let step = place(first + 1)?.minus(at);
     // A change of both is no step along a surface or a cylinder.
     if (step.cylinder != 0) == (step.surface != 0) {
-        return Ok(Run { at, step: Spot::default(), tracks: 1 });
+        return Ok(Run {
+            at,
+            step: Spot::default(),
+            tracks: 1,
+        });
     }
-    let count = holds(first, tracks - first, doubts, place, &mut |k| at.plus(step, k as i64))?;
-    Ok(Run { at, step, tracks: count })
+    let count = holds(first, tracks - first, doubts, place, &mut |k| {
+        at.plus(step, k as i64)
+    })?;
+    Ok(Run {
+        at,
+        step,
+        tracks: count,
+    })
 }
 
 /// How many tracks from `first` on, of at most `most`, lie where they are predicted to.
@@ -249,7 +318,9 @@ fn holds<E>(
             return Ok(most);
         }
         while doubts.next_if(|&doubt| doubt <= good).is_some() {}
-        let next = (good + jump).min(most - 1).min(doubts.peek().copied().unwrap_or(most));
+        let next = (good + jump)
+            .min(most - 1)
+            .min(doubts.peek().copied().unwrap_or(most));
         if right(next, good)? {
             good = next;
             jump = (2 * jump).min(most);
@@ -276,14 +347,18 @@ fn repetition(runs: &[Run], ended: bool) -> Option<(usize, usize)> {
         let rest = &runs[skip..];
         for count in 1..rest.len() {
             let advance = rest[count].at.minus(rest[0].at);
-            let again = rest.iter().zip(&rest[count..]).enumerate().all(|(k, (before, after))| {
-                let moved = after.at.minus(before.at);
-                let last = count + k + 1 == rest.len();
-                moved == advance
-                    && (after.step == before.step || (last && after.tracks == 1))
-                    && (after.tracks == before.tracks
-                        || (last && ended && after.tracks <= before.tracks))
-            });
+            let again = rest
+                .iter()
+                .zip(&rest[count..])
+                .enumerate()
+                .all(|(k, (before, after))| {
+                    let moved = after.at.minus(before.at);
+                    let last = count + k + 1 == rest.len();
+                    moved == advance
+                        && (after.step == before.step || (last && after.tracks == 1))
+                        && (after.tracks == before.tracks
+                            || (last && ended && after.tracks <= before.tracks))
+                });
             if advance.surface == 0 && advance.cylinder != 0 && again {
                 return Some((skip, count));
             }
@@ -324,12 +399,16 @@ mod tests {
         for order in Order::ALL {
             for surfaces in [1, 2, 3, 6] {
                 let geometry =
-                    Geometry::build(&spec(order, surfaces, &[(0, 199), (203, 340), (341, 488)])).unwrap();
+                    Geometry::build(&spec(order, surfaces, &[(0, 199), (203, 340), (341, 488)]))
+                        .unwrap();
                 let tracks = geometry.track_count() as usize;
                 let mut asked = 0;
                 let truth = |index: usize| {
                     let track = geometry.track(index as u64).unwrap();
-                    Spot { cylinder: track.cylinder.0 as i32, surface: track.surface.0.into() }
+                    Spot {
+                        cylinder: track.cylinder.0 as i32,
+                        surface: track.surface.0.into(),
+                    }
                 };
                 let layout = learn::<Infallible>(tracks, &[], &mut |index| {
                     asked += 1;
@@ -337,8 +416,16 @@ mod tests {
                 })
                 .unwrap();
                 for index in 0..tracks {
-                    assert_eq!(layout.spot(index), truth(index), "{order:?} {surfaces} {index}");
-                    assert_eq!(layout.track(truth(index)), Some(index), "{order:?} {surfaces}");
+                    assert_eq!(
+                        layout.spot(index),
+                        truth(index),
+                        "{order:?} {surfaces} {index}"
+                    );
+                    assert_eq!(
+                        layout.track(truth(index)),
+                        Some(index),
+                        "{order:?} {surfaces}"
+                    );
                 }
                 assert_eq!((layout.surfaces, layout.cylinders), (surfaces, 489));
                 assert!(asked < 1000, "{order:?} {surfaces}: {asked} questions");

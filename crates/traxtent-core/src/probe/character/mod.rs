@@ -179,7 +179,11 @@ pub fn characterize(
     let mut notes = Vec::new();
     macro_rules! stage {
         ($name:literal) => {
-            progress(Progress { stage: $name, done: 0.0, requests: watch.requests })
+            progress(Progress {
+                stage: $name,
+                done: 0.0,
+                requests: watch.requests,
+            })
         };
     }
 
@@ -188,17 +192,27 @@ pub fn characterize(
 
     stage!("layout");
     let (layout, surety) = match by_translation(&mut watch, &tracks) {
-        Err(ProbeError::Target(TargetError::Unsupported(_))) => {
-            (timed::layout(&mut watch, &tracks, &mut notes)?, Surety::Timed)
-        }
+        Err(ProbeError::Target(TargetError::Unsupported(_))) => (
+            timed::layout(&mut watch, &tracks, &mut notes)?,
+            Surety::Timed,
+        ),
         layout => (layout?, Surety::Translated),
     };
     let order = order::classify(&layout, surety);
     stage!("angles");
     let angles = angles::angles(&mut watch, map, &layout, &mut |done| {
-        progress(Progress { stage: "angles", done, requests: 0 });
+        progress(Progress {
+            stage: "angles",
+            done,
+            requests: 0,
+        });
     })?;
-    let known = Known { map, tracks: &tracks, layout: &layout, angles: &angles };
+    let known = Known {
+        map,
+        tracks: &tracks,
+        layout: &layout,
+        angles: &angles,
+    };
 
     stage!("overhead");
     let overhead = seek::overhead(&mut watch, &known)?;
@@ -228,9 +242,19 @@ pub fn characterize(
         ));
     }
     stage!("seeks");
-    let mut seek = seek::curve(&mut watch, &known, overhead.value, zero_latency, &mut |done| {
-        progress(Progress { stage: "seeks", done, requests: 0 });
-    })?;
+    let mut seek = seek::curve(
+        &mut watch,
+        &known,
+        overhead.value,
+        zero_latency,
+        &mut |done| {
+            progress(Progress {
+                stage: "seeks",
+                done,
+                requests: 0,
+            });
+        },
+    )?;
 
     stage!("crossings");
     let crossings = crossing::crossings(&mut watch, &known)?;
@@ -240,8 +264,14 @@ pub fn characterize(
     }
 
     stage!("bus and cache");
-    let mut buffer =
-        buffer::buffer(&mut watch, &known, overhead.value, zero_latency, &mut figures, &mut notes)?;
+    let mut buffer = buffer::buffer(
+        &mut watch,
+        &known,
+        overhead.value,
+        zero_latency,
+        &mut figures,
+        &mut notes,
+    )?;
 
     let mut writes = Writes::default();
     let mut physical_bytes = identity.physical_bytes;
@@ -249,7 +279,15 @@ pub fn characterize(
         stage!("writes");
         let switch = head_switch.map_or(0.0, |h| h.value);
         let segments = buffer.cache.segments;
-        writes = writes::writes(&mut watch, &known, switch, segments, buffer.sector_ms, &seek, &mut figures)?;
+        writes = writes::writes(
+            &mut watch,
+            &known,
+            switch,
+            segments,
+            buffer.sector_ms,
+            &seek,
+            &mut figures,
+        )?;
         if writes.back {
             buffer.cache.write_back = crate::profile::WriteBack::Full;
             buffer.cache.writes_while_busy = writes.room > 1;
@@ -295,7 +333,9 @@ pub fn characterize(
         order,
         revolution,
         overhead: overhead.or_none().max(0.0),
-        head_switch: head_switch.map_or(0.0, |h| h.value.max(0.0)).min(switch_most),
+        head_switch: head_switch
+            .map_or(0.0, |h| h.value.max(0.0))
+            .min(switch_most),
         seek,
         zero_latency,
         buffer,
@@ -319,9 +359,14 @@ fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<L
             return Ok(*spot);
         }
         // The middle of a track is kept elsewhere as seldom as its beginning, but neither is often.
-        let MappedTrack { first_lbn, sectors, .. } = tracks[index];
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = tracks[index];
         let place = watch.translate(Lbn(first_lbn.0 + sectors.0 / 2))?;
-        let spot = Spot { cylinder: place.cylinder.0 as i32, surface: place.surface.0.into() };
+        let spot = Spot {
+            cylinder: place.cylinder.0 as i32,
+            surface: place.surface.0.into(),
+        };
         known.insert(index, spot);
         Ok::<Spot, ProbeError>(spot)
     })
@@ -332,14 +377,29 @@ fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<L
 fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
     let mut sizes: BTreeMap<u64, (usize, usize, usize)> = BTreeMap::new();
     for track in tracks {
-        let size = sizes.entry(track.sectors.0).or_insert((0, track.index, track.index));
+        let size = sizes
+            .entry(track.sectors.0)
+            .or_insert((0, track.index, track.index));
         *size = (size.0 + 1, size.1, track.index);
     }
     let even = (0..128).map(|part| part * tracks.len() / 128);
-    let usual = sizes.values().filter(|size| size.0 >= 8).flat_map(|&(_, first, last)| {
-        [first, first + 2, (first + last) / 2, last.saturating_sub(2), last + 1, last + 3]
-    });
-    let mut doubts: Vec<usize> = even.chain(usual).filter(|&track| track < tracks.len()).collect();
+    let usual = sizes
+        .values()
+        .filter(|size| size.0 >= 8)
+        .flat_map(|&(_, first, last)| {
+            [
+                first,
+                first + 2,
+                (first + last) / 2,
+                last.saturating_sub(2),
+                last + 1,
+                last + 3,
+            ]
+        });
+    let mut doubts: Vec<usize> = even
+        .chain(usual)
+        .filter(|&track| track < tracks.len())
+        .collect();
     doubts.sort_unstable();
     doubts.dedup();
     doubts

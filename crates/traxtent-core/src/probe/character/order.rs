@@ -27,28 +27,47 @@ pub enum Surety {
 
 /// Names the order that most tracks follow.
 pub(super) fn classify(layout: &Layout, surety: Surety) -> LayoutOrder {
-    let irregular = LayoutOrder { order: None, surfaces: layout.surfaces, width: None, surety };
+    let irregular = LayoutOrder {
+        order: None,
+        surfaces: layout.surfaces,
+        width: None,
+        surety,
+    };
     let total: usize = layout.stretches.iter().map(|stretch| stretch.tracks).sum();
     let mut votes = [(0_usize, None); 6];
     for stretch in &layout.stretches {
         if let Some((order, width)) = name(stretch, layout.surfaces) {
-            let vote = &mut votes[Order::ALL.iter().position(|o| *o == order).expect("all are listed")];
+            let vote = &mut votes[Order::ALL
+                .iter()
+                .position(|o| *o == order)
+                .expect("all are listed")];
             vote.0 += stretch.tracks;
             vote.1 = vote.1.or(width);
         }
     }
-    let (best, (tracks, width)) =
-        votes.into_iter().enumerate().max_by_key(|(_, vote)| vote.0).expect("there are six");
+    let (best, (tracks, width)) = votes
+        .into_iter()
+        .enumerate()
+        .max_by_key(|(_, vote)| vote.0)
+        .expect("there are six");
     if tracks * 2 <= total {
         return irregular;
     }
-    LayoutOrder { order: Some(Order::ALL[best]), width, ..irregular }
+    LayoutOrder {
+        order: Some(Order::ALL[best]),
+        width,
+        ..irregular
+    }
 }
 
 /// The order of one stretch whose pattern repeats.
 fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
     let steps = |f: &dyn Fn(&super::layout::Run) -> bool| stretch.runs.iter().any(f);
-    let heads = stretch.runs.iter().filter(|run| run.step.surface != 0).count();
+    let heads = stretch
+        .runs
+        .iter()
+        .filter(|run| run.step.surface != 0)
+        .count();
     if surfaces == 1 {
         return (stretch.runs.len() == 1).then_some((Order::HeadFirstForward, None));
     }
@@ -57,7 +76,11 @@ fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
     }
     if heads == stretch.runs.len() {
         let both = steps(&|run| run.step.surface > 0) && steps(&|run| run.step.surface < 0);
-        let order = if both { Order::HeadFirstAlternating } else { Order::HeadFirstForward };
+        let order = if both {
+            Order::HeadFirstAlternating
+        } else {
+            Order::HeadFirstForward
+        };
         return Some((order, None));
     }
     if heads > 0 {
@@ -80,7 +103,11 @@ fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
         (true, false) => Order::SeekAlternatingSurfaceForward,
         (true, true) => Order::SeekAlternatingSurfaceAlternating,
     };
-    let width = if merged(stretch) && surfaces == 2 { width / 2 } else { width };
+    let width = if merged(stretch) && surfaces == 2 {
+        width / 2
+    } else {
+        width
+    };
     Some((order, Some(width)))
 }
 

@@ -44,11 +44,20 @@ pub(super) fn reach_by(
         let answer = watch.media_by(journey.to, 1, to)?;
         angles.push(watch.angle(answer.completed));
     }
-    let around: Vec<f64> = angles.iter().map(|angle| wrapped(angle - angles[0])).collect();
+    let around: Vec<f64> = angles
+        .iter()
+        .map(|angle| wrapped(angle - angles[0]))
+        .collect();
     let middle = median(&around);
-    let near: Vec<f64> = around.into_iter().filter(|a| (a - middle).abs() * watch.period < OFF_ANGLE).collect();
+    let near: Vec<f64> = around
+        .into_iter()
+        .filter(|a| (a - middle).abs() * watch.period < OFF_ANGLE)
+        .collect();
     let target = Estimate::of(&near);
-    let target = Estimate { value: fraction(angles[0] + target.value), ..target };
+    let target = Estimate {
+        value: fraction(angles[0] + target.value),
+        ..target
+    };
     search(watch, journey, target, from, to)
 }
 
@@ -60,7 +69,12 @@ fn search(
     from: (Op, bool),
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
-    let Journey { mut low, mut high, within, .. } = journey;
+    let Journey {
+        mut low,
+        mut high,
+        within,
+        ..
+    } = journey;
     let (mut low_fails, mut high_catches) = (false, false);
     let mut samples = 0;
     let mut checked = false;

@@ -29,7 +29,9 @@ pub(super) struct Known<'a> {
 impl Known<'_> {
     /// An LBN in the middle of a track.
     pub(super) fn middle(&self, track: usize) -> Lbn {
-        let MappedTrack { first_lbn, sectors, .. } = self.tracks[track];
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = self.tracks[track];
         first_lbn + Sectors(sectors.0 / 2)
     }
 
@@ -39,16 +41,31 @@ impl Known<'_> {
     }
 
     /// Two tracks that lie `distance` cylinders apart on one surface, `turn` surfaces apart.
-    pub(super) fn pair(&self, watch: &mut Stopwatch<'_>, distance: u32, turn: i32) -> Option<(usize, usize)> {
+    pub(super) fn pair(
+        &self,
+        watch: &mut Stopwatch<'_>,
+        distance: u32,
+        turn: i32,
+    ) -> Option<(usize, usize)> {
         let surfaces = i32::from(self.layout.surfaces);
         for _ in 0..64 {
             let outer = watch.rng.below(u64::from(self.layout.cylinders - distance)) as i32;
             let surface = watch.rng.below(surfaces as u64) as i32;
-            let from = self.layout.track(Spot { cylinder: outer, surface });
+            let from = self.layout.track(Spot {
+                cylinder: outer,
+                surface,
+            });
             let other = (surface + turn).rem_euclid(surfaces);
-            let to = self.layout.track(Spot { cylinder: outer + distance as i32, surface: other });
+            let to = self.layout.track(Spot {
+                cylinder: outer + distance as i32,
+                surface: other,
+            });
             if let (Some(from), Some(to)) = (from, to) {
-                return Some(if watch.rng.chance(0.5) { (from, to) } else { (to, from) });
+                return Some(if watch.rng.chance(0.5) {
+                    (from, to)
+                } else {
+                    (to, from)
+                });
             }
         }
         None
@@ -56,18 +73,35 @@ impl Known<'_> {
 }
 
 /// The time of a read beside any movement, rotation and transfer: what the controller takes.
-pub(super) fn overhead(watch: &mut Stopwatch<'_>, known: &Known<'_>) -> Result<Estimate, ProbeError> {
+pub(super) fn overhead(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+) -> Result<Estimate, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
     for _ in 0..7 {
-        let Some((track, _)) = known.pair(watch, 0, 0) else { continue };
+        let Some((track, _)) = known.pair(watch, 0, 0) else {
+            continue;
+        };
         let lbn = known.middle(track);
-        let least = reach(watch, Journey { from: lbn, to: lbn, low: 0.0, high: 2.0, within: 0.004 })?;
+        let least = reach(
+            watch,
+            Journey {
+                from: lbn,
+                to: lbn,
+                low: 0.0,
+                high: 2.0,
+                within: 0.004,
+            },
+        )?;
         timings += least.samples;
         widths.push(least.half_width);
         samples.push(least.value - known.sector_ms(track, watch.period));
     }
-    Ok(Estimate { samples: timings, ..spread(&samples, &widths) })
+    Ok(Estimate {
+        samples: timings,
+        ..spread(&samples, &widths)
+    })
 }
 
 /// The time to change heads in a cylinder; none on drives of one surface.
@@ -80,18 +114,36 @@ pub(super) fn head_switch(
     let mut timings = 0;
     for turn in 0..7 {
         let step = 1 + turn % (i32::from(known.layout.surfaces) - 1).max(1);
-        let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else { continue };
+        let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else {
+            continue;
+        };
         let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - 0.06);
         let high = overhead.value + samples.first().map_or(3.0, |s: &f64| s + 0.06);
         let (from, lbn) = (known.middle(from), known.middle(to));
-        let least = reach(watch, Journey { from, to: lbn, low, high, within: 0.006 })?;
+        let least = reach(
+            watch,
+            Journey {
+                from,
+                to: lbn,
+                low,
+                high,
+                within: 0.006,
+            },
+        )?;
         timings += least.samples;
         widths.push(least.half_width);
         samples.push(least.value - known.sector_ms(to, watch.period) - overhead.value);
     }
     Ok((!samples.is_empty()).then(|| {
-        let switch = Estimate { samples: timings, ..spread(&samples, &widths) };
-        switch.minus(Estimate { samples: 0, value: 0.0, ..overhead })
+        let switch = Estimate {
+            samples: timings,
+            ..spread(&samples, &widths)
+        };
+        switch.minus(Estimate {
+            samples: 0,
+            value: 0.0,
+            ..overhead
+        })
     }))
 }
 
@@ -113,8 +165,12 @@ pub(super) fn turns_of_a_track(
 ) -> Result<Estimate, ProbeError> {
     let mut samples = Vec::new();
     for _ in 0..32 {
-        let Some((track, _)) = known.pair(watch, 0, 0) else { continue };
-        let MappedTrack { first_lbn, sectors, .. } = known.tracks[track];
+        let Some((track, _)) = known.pair(watch, 0, 0) else {
+            continue;
+        };
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = known.tracks[track];
         watch.refresh()?;
         watch.media(first_lbn, 1)?;
         let pause = watch.rng.fraction() * watch.period;
@@ -171,11 +227,17 @@ fn arrival(
 ) -> Result<Option<Estimate>, ProbeError> {
     let mut samples = Vec::new();
     for _ in 0..ARRIVALS.1 {
-        let Some((from, to)) = known.pair(watch, distance, 0) else { return Ok(None) };
-        let MappedTrack { first_lbn, sectors, .. } = known.tracks[to];
+        let Some((from, to)) = known.pair(watch, distance, 0) else {
+            return Ok(None);
+        };
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = known.tracks[to];
         let (start, slots) = known.angles.start(known.layout, to);
         // Arrives in the middle of the track, where all that comes next is wanted.
-        let middle = fraction(start + 0.5 * sectors.0 as f64 / f64::from(slots) + 0.1 * watch.rng.fraction());
+        let middle = fraction(
+            start + 0.5 * sectors.0 as f64 / f64::from(slots) + 0.1 * watch.rng.fraction(),
+        );
         watch.refresh()?;
         watch.media(known.middle(from), 1)?;
         let lead = overhead + expected.unwrap_or(watch.period);
@@ -212,7 +274,9 @@ fn least(
     expected: Option<f64>,
     before: usize,
 ) -> Result<Option<Estimate>, ProbeError> {
-    let Some((from, to)) = known.pair(watch, distance, 0) else { return Ok(None) };
+    let Some((from, to)) = known.pair(watch, distance, 0) else {
+        return Ok(None);
+    };
     let sector = known.sector_ms(to, watch.period);
     let (low, high) = match expected {
         Some(ms) if before > 8 => (ms - 0.16, ms + 0.16),
@@ -221,10 +285,18 @@ fn least(
     };
     let (from, lbn) = (known.middle(from), known.middle(to));
     let shift = overhead + sector;
-    let journey =
-        Journey { from, to: lbn, low: (low + shift).max(shift), high: high + shift, within: 0.012 };
+    let journey = Journey {
+        from,
+        to: lbn,
+        low: (low + shift).max(shift),
+        high: high + shift,
+        within: 0.012,
+    };
     let found = reach(watch, journey)?;
-    Ok(Some(Estimate { value: (found.value - shift).max(0.0), ..found }))
+    Ok(Some(Estimate {
+        value: (found.value - shift).max(0.0),
+        ..found
+    }))
 }
 
 /// Distances from 1 to the longest, closer to each other where they are short.
@@ -232,7 +304,9 @@ fn distances(longest: u32, count: usize) -> Vec<u32> {
     let mut all: Vec<u32> = (1..=count)
         .map(|i| {
             let part = i as f64 / count as f64;
-            (f64::from(longest) * part * part * part.sqrt()).round().max(1.0) as u32
+            (f64::from(longest) * part * part * part.sqrt())
+                .round()
+                .max(1.0) as u32
         })
         .chain((1..=4).filter(|&d| d <= longest))
         .collect();

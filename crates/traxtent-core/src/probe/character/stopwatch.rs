@@ -8,7 +8,7 @@
 use super::figure::{Estimate, fraction, median, wrapped};
 use crate::probe::{ProbeError, Target, TargetError};
 use crate::request::{Op, Request};
-use crate::units::{Lbn, Sectors, SimTime};
+use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
 /// How long an angle may be told from one reading of the reference, in milliseconds.
@@ -19,6 +19,9 @@ const REFERENCE_READS: usize = 9;
 const REFERENCES_KEPT: usize = 32;
 /// A reading this far off its expected angle, in milliseconds, has been delayed on its way.
 pub(super) const OFF_ANGLE: f64 = 0.2;
+
+/// A host whose times are this good is steady: they deviate by so many milliseconds.
+pub(super) const STEADY: f64 = 0.005;
 
 /// When a request was sent and complete, in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -70,21 +73,12 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// The target itself.
-    pub(super) fn target(&mut self) -> &mut dyn Target {
-        self.target
-    }
-
     /// What it is that reads the media past the cache.
     pub(super) fn method(&self) -> &'static str {
         match self.media.0 {
             Op::Verify => "VERIFY",
             _ => "READ with FUA",
         }
-    }
-
-    pub(super) fn capacity(&self) -> Sectors {
-        self.target.identity().capacity
     }
 
     pub(super) fn now(&self) -> f64 {
@@ -104,7 +98,10 @@ impl<'a> Stopwatch<'a> {
     pub(super) fn ask(&mut self, request: Request) -> Result<Answer, ProbeError> {
         self.requests += 1;
         let timing = self.target.request(request)?;
-        Ok(Answer { sent: timing.sent.as_ms(), completed: timing.completed.as_ms() })
+        Ok(Answer {
+            sent: timing.sent.as_ms(),
+            completed: timing.completed.as_ms(),
+        })
     }
 
     /// Reads sectors from the media, whatever a cache holds, and moves as little as can be.
@@ -113,9 +110,19 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// The same by another kind of request, with or without FUA.
-    pub(super) fn media_by(&mut self, lbn: Lbn, sectors: u32, by: (Op, bool)) -> Result<Answer, ProbeError> {
+    pub(super) fn media_by(
+        &mut self,
+        lbn: Lbn,
+        sectors: u32,
+        by: (Op, bool),
+    ) -> Result<Answer, ProbeError> {
         let (op, fua) = by;
-        match self.ask(Request { lbn, sectors, op, fua }) {
+        match self.ask(Request {
+            lbn,
+            sectors,
+            op,
+            fua,
+        }) {
             Err(ProbeError::Target(TargetError::Unsupported(_))) if op == Op::Verify => {
                 self.media = (Op::Read, true);
                 self.media_by(lbn, sectors, self.media)
@@ -167,8 +174,10 @@ impl<'a> Stopwatch<'a> {
         let mut span = 8;
         while span < times.len() {
             span = (span * 2).min(times.len());
-            let points: Vec<(f64, f64)> =
-                times[..span].iter().map(|t| (((t - times[0]) / self.period).round(), *t)).collect();
+            let points: Vec<(f64, f64)> = times[..span]
+                .iter()
+                .map(|t| (((t - times[0]) / self.period).round(), *t))
+                .collect();
             self.period = line(&points).1;
         }
         for pause in [0.0, 200.0, 400.0, 800.0, 1600.0] {
@@ -187,10 +196,16 @@ impl<'a> Stopwatch<'a> {
         }
         self.reference_reads += REFERENCE_READS as u64;
         let first = times[0];
-        let offsets: Vec<f64> =
-            times.iter().map(|t| wrapped((t - first) / self.period) * self.period).collect();
+        let offsets: Vec<f64> = times
+            .iter()
+            .map(|t| wrapped((t - first) / self.period) * self.period)
+            .collect();
         let centre = Estimate::of(&offsets).value;
-        self.unsteady.extend(offsets.iter().map(|offset| wrapped((offset - centre) / self.period) * self.period));
+        self.unsteady.extend(
+            offsets
+                .iter()
+                .map(|offset| wrapped((offset - centre) / self.period) * self.period),
+        );
         let passed = first + centre;
         let turns = match self.references.last() {
             Some(&(turns, at)) => turns + ((passed - at) / self.period).round(),
@@ -209,7 +224,8 @@ impl<'a> Stopwatch<'a> {
 
     /// A revolution over the whole time since [`Stopwatch::start`], in milliseconds.
     pub(super) fn revolution(&self) -> Estimate {
-        let Some(((first, from), &(last, to))) = self.first_reference.zip(self.references.last()) else {
+        let Some(((first, from), &(last, to))) = self.first_reference.zip(self.references.last())
+        else {
             return Estimate::default();
         };
         // Each end is the mean of nine readings; their scatter is that of the line's points.
@@ -217,7 +233,11 @@ impl<'a> Stopwatch<'a> {
         let _ = at;
         let turns = (last - first).max(1.0);
         Estimate {
-            value: if turns > 1.0 { (to - from) / turns } else { slope },
+            value: if turns > 1.0 {
+                (to - from) / turns
+            } else {
+                slope
+            },
             half_width: (1.96 * deviation.max(1e-6) * 2f64.sqrt()) / turns,
             samples: self.reference_reads,
         }
@@ -227,6 +247,16 @@ impl<'a> Stopwatch<'a> {
     pub(super) fn angle(&self, ms: f64) -> f64 {
         let (at, slope, _) = line(&self.references);
         fraction((ms - at) / slope)
+    }
+
+    /// The standard deviation of a reading's time, in milliseconds.
+    pub(super) fn deviation(&self) -> f64 {
+        let late: Vec<f64> = self.unsteady.iter().map(|late| late.abs()).collect();
+        if late.is_empty() {
+            0.0
+        } else {
+            1.4826 * median(&late)
+        }
     }
 
     /// The next time from `ms` on that has an angle.
@@ -243,11 +273,24 @@ impl<'a> Stopwatch<'a> {
             angles.push(self.angle(completed));
         }
         // Around the one that most others are near: any of them may be late.
-        let near = |a: &f64| median(&angles.iter().map(|b| wrapped(b - a).abs()).collect::<Vec<_>>());
-        let centre = *angles.iter().min_by(|a, b| near(a).total_cmp(&near(b))).expect("reads > 0");
+        let near = |a: &f64| {
+            median(
+                &angles
+                    .iter()
+                    .map(|b| wrapped(b - a).abs())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let centre = *angles
+            .iter()
+            .min_by(|a, b| near(a).total_cmp(&near(b)))
+            .expect("reads > 0");
         let around: Vec<f64> = angles.iter().map(|a| wrapped(a - centre)).collect();
         let estimate = Estimate::of(&around);
-        Ok(Estimate { value: fraction(centre + estimate.value), ..estimate })
+        Ok(Estimate {
+            value: fraction(centre + estimate.value),
+            ..estimate
+        })
     }
 
     /// Reads the reference again if that is long ago.

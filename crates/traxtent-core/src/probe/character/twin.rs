@@ -6,8 +6,8 @@ use super::Character;
 use super::figure::fraction;
 use crate::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 use crate::profile::{
-    AccessSpec, BusSpec, FORMAT, MechanicsSpec, OverheadSpec, Preseek, Profile, Provenance, QueueSpec, Scheduler,
-    SectorSpec, SeekSpec,
+    AccessSpec, BusSpec, FORMAT, MechanicsSpec, OverheadSpec, Preseek, Profile, Provenance,
+    QueueSpec, Scheduler, SectorSpec, SeekSpec,
 };
 
 impl Character {
@@ -18,22 +18,43 @@ impl Character {
             .identity
             .product
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || "-_".contains(c) {
+                    c
+                } else {
+                    '-'
+                }
+            })
             .collect();
-        let read: Vec<(u32, f64)> =
-            self.seek.iter().map(|(distance, time)| (*distance, time.value)).collect();
+        let read: Vec<(u32, f64)> = self
+            .seek
+            .iter()
+            .map(|(distance, time)| (*distance, time.value))
+            .collect();
         let write = (!self.writes.seek_extra.is_empty()).then(|| {
-            read.iter().map(|&(d, ms)| (d, (ms + self.writes.extra(d)).max(0.0))).collect()
+            read.iter()
+                .map(|&(d, ms)| (d, (ms + self.writes.extra(d)).max(0.0)))
+                .collect()
         });
-        let read = if read.is_empty() { vec![(1, self.head_switch)] } else { read };
+        let read = if read.is_empty() {
+            vec![(1, self.head_switch)]
+        } else {
+            read
+        };
         let b = &self.buffer;
         // What comes last has been measured along with what comes first.
         let o = (self.overhead - b.completion_ms).max(0.0);
         let hit = (b.hit_ms - b.completion_ms).max(0.0);
         Profile {
             format: FORMAT,
-            name: if name.is_empty() { "probed".to_owned() } else { name },
-            model: format!("{} {}", self.identity.vendor, self.identity.product).trim().to_owned(),
+            name: if name.is_empty() {
+                "probed".to_owned()
+            } else {
+                name
+            },
+            model: format!("{} {}", self.identity.vendor, self.identity.product)
+                .trim()
+                .to_owned(),
             year: None,
             notes: self.notes.join("\n"),
             sector: SectorSpec {
@@ -86,13 +107,22 @@ impl Character {
         let mut entries = BTreeMap::new();
         for (key, text) in [
             ("sector", "published: the drive's own answer"),
-            ("overheads", "measured: as other overheads, which this drive was not asked to show apart"),
+            (
+                "overheads",
+                "measured: as other overheads, which this drive was not asked to show apart",
+            ),
             ("access", "measured: by the tests that the notes name"),
-            ("queue", "assumed: a probe sends one request at a time and sees no queue"),
+            (
+                "queue",
+                "assumed: a probe sends one request at a time and sees no queue",
+            ),
             ("cache", "assumed: no test of this figure"),
             ("bus", "measured: by reads of different lengths"),
             ("mechanics", "assumed: no test of this figure"),
-            ("geometry", "measured: the track map and its algorithm, places and angles by the probe"),
+            (
+                "geometry",
+                "measured: the track map and its algorithm, places and angles by the probe",
+            ),
         ] {
             entries.insert(key.to_owned(), text.to_owned());
         }
@@ -103,7 +133,8 @@ impl Character {
         let mut profile = Provenance(entries);
         // Figures that the profile does not hold (or holds in the geometry's tree) are in the notes.
         profile.0.retain(|key, _| {
-            (*key != "mechanics.seek.write" || !self.writes.seek_extra.is_empty()) && super::PROFILE_PATHS.iter().any(|path| key == path)
+            (*key != "mechanics.seek.write" || !self.writes.seek_extra.is_empty())
+                && super::PROFILE_PATHS.iter().any(|path| key == path)
         });
         profile
     }
@@ -143,7 +174,11 @@ impl Character {
         GeometrySpec {
             surfaces: self.layout.surfaces,
             cylinders: self.layout.cylinders,
-            tree: Some(TreeSpec { tracks: grove.tracks, nodes: grove.nodes, slips: Vec::new() }),
+            tree: Some(TreeSpec {
+                tracks: grove.tracks,
+                nodes: grove.nodes,
+                slips: Vec::new(),
+            }),
             ..GeometrySpec::default()
         }
     }
@@ -158,7 +193,11 @@ struct Grove {
 
 impl Grove {
     fn pattern(&mut self, slots: u32, sectors: u32) -> u32 {
-        let spec = TrackSpec { slots: slots.max(sectors), first_slot: 0, sectors };
+        let spec = TrackSpec {
+            slots: slots.max(sectors),
+            first_slot: 0,
+            sectors,
+        };
         let known = self.tracks.iter().position(|track| *track == spec);
         known.unwrap_or_else(|| {
             self.tracks.push(spec);
@@ -176,7 +215,8 @@ impl Grove {
         let mut branches: Vec<BranchSpec> = Vec::new();
         let mut begin = 0;
         for (run, angles) in stretch.runs.iter().zip(&patch.runs) {
-            let tracks = &sectors[begin.min(sectors.len())..(begin + run.tracks).min(sectors.len())];
+            let tracks =
+                &sectors[begin.min(sectors.len())..(begin + run.tracks).min(sectors.len())];
             let mut k = 0;
             for alike in tracks.chunk_by(|a, b| a == b) {
                 let repeat = alike.len() as u64;

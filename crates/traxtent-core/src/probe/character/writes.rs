@@ -30,7 +30,10 @@ impl Writes {
     /// How much longer a seek to write takes over a distance, beside settling.
     pub(super) fn extra(&self, distance: u32) -> f64 {
         let after = self.seek_extra.partition_point(|point| point.0 < distance);
-        match (after.checked_sub(1).map(|i| self.seek_extra[i]), self.seek_extra.get(after)) {
+        match (
+            after.checked_sub(1).map(|i| self.seek_extra[i]),
+            self.seek_extra.get(after),
+        ) {
             (Some((d0, e0)), Some(&(d1, e1))) => {
                 e0 + (e1 - e0) * f64::from(distance - d0) / f64::from(d1 - d0)
             }
@@ -58,27 +61,59 @@ pub(super) fn writes(
     let mut least = |from: (Op, bool), to: (Op, bool), turn: i32, low: f64| {
         let (mut samples, mut timings) = (Vec::new(), 0);
         for _ in 0..5 {
-            let Some((a, b)) = known.pair(watch, 0, turn) else { continue };
+            let Some((a, b)) = known.pair(watch, 0, turn) else {
+                continue;
+            };
             let (a, b) = (known.middle(a), known.middle(b));
-            let journey = Journey { from: a, to: b, low, high: low + 3.0, within: 0.006 };
+            let journey = Journey {
+                from: a,
+                to: b,
+                low,
+                high: low + 3.0,
+                within: 0.006,
+            };
             let time = reach_by(watch, journey, from, to)?;
             timings += time.samples;
-            samples.push(time.value - known.sector_ms(known.map.track_of(b).map_or(0, |t| t.index), watch.period));
+            samples.push(
+                time.value
+                    - known.sector_ms(known.map.track_of(b).map_or(0, |t| t.index), watch.period),
+            );
         }
-        Ok::<Estimate, ProbeError>(Estimate { samples: timings, ..Estimate::of(&samples).at_least(0.012) })
+        Ok::<Estimate, ProbeError>(Estimate {
+            samples: timings,
+            ..Estimate::of(&samples).at_least(0.012)
+        })
     };
     // A write of one sector from the media's side: command, the sector over the bus, and the media.
-    let less = |time: Estimate| Estimate { value: time.value - sector_ms, ..time };
+    let less = |time: Estimate| Estimate {
+        value: time.value - sector_ms,
+        ..time
+    };
     let after_read = less(least(read, WRITE, 0, 0.0)?);
     let after_write = less(least(WRITE, WRITE, 0, 0.0)?);
     let read_after = least(WRITE, read, 0, 0.0)?;
     let switched = match known.layout.surfaces {
         1 => None,
-        _ => Some(least(read, WRITE, 1, after_read.value + (head_switch - 0.5).max(0.0))?),
+        _ => Some(least(
+            read,
+            WRITE,
+            1,
+            after_read.value + (head_switch - 0.5).max(0.0),
+        )?),
     };
     let how = "the least time between completions, the second a write with FUA";
-    figures.push(Figure::around("overheads.write_miss_after_read_ms", after_read, "ms", how));
-    figures.push(Figure::around("overheads.write_miss_after_write_ms", after_write, "ms", how));
+    figures.push(Figure::around(
+        "overheads.write_miss_after_read_ms",
+        after_read,
+        "ms",
+        how,
+    ));
+    figures.push(Figure::around(
+        "overheads.write_miss_after_write_ms",
+        after_write,
+        "ms",
+        how,
+    ));
     figures.push(Figure::around(
         "overheads.read_miss_after_write_ms",
         read_after,
@@ -91,7 +126,10 @@ pub(super) fn writes(
     if let Some(switched) = switched {
         // The switch hides the sector's way over the bus, which a write on the same track waits for.
         let settle = switched.minus(after_read);
-        let settle = Estimate { value: settle.value - head_switch, ..settle };
+        let settle = Estimate {
+            value: settle.value - head_switch,
+            ..settle
+        };
         found.settle_ms = settle.or_none();
         figures.push(Figure::around(
             "mechanics.write_settle_ms",
@@ -100,7 +138,14 @@ pub(super) fn writes(
             "the least time between completions on two surfaces of a cylinder, a write less a read",
         ));
     }
-    found.seek_extra = seek_extra(watch, known, curve, after_read.value, found.settle_ms, figures)?;
+    found.seek_extra = seek_extra(
+        watch,
+        known,
+        curve,
+        after_read.value,
+        found.settle_ms,
+        figures,
+    )?;
     back(watch, known, segments, &mut found, figures)?;
     full_tracks(watch, known, after_read.value, &mut found, figures)?;
     Ok(found)
@@ -121,14 +166,23 @@ fn seek_extra(
     let read = watch.media;
     let mut timings = 0;
     for part in 0..DISTANCES {
-        let Some(&(distance, seek)) = curve.get(part * curve.len().saturating_sub(1) / (DISTANCES - 1)) else {
+        let Some(&(distance, seek)) =
+            curve.get(part * curve.len().saturating_sub(1) / (DISTANCES - 1))
+        else {
             continue;
         };
-        let Some((from, to)) = known.pair(watch, distance, 0) else { continue };
+        let Some((from, to)) = known.pair(watch, distance, 0) else {
+            continue;
+        };
         let sector = known.sector_ms(to, watch.period);
         let low = overhead + sector + seek.value;
-        let journey =
-            Journey { from: known.middle(from), to: known.middle(to), low, high: low + 1.5, within: 0.012 };
+        let journey = Journey {
+            from: known.middle(from),
+            to: known.middle(to),
+            low,
+            high: low + 1.5,
+            within: 0.012,
+        };
         let time = reach_by(watch, journey, read, WRITE)?;
         timings += time.samples;
         extra.push((distance, time.value - low - settle));
@@ -141,7 +195,10 @@ fn seek_extra(
     let mean = Estimate::of(&all);
     figures.push(Figure::around(
         "mechanics.seek.write",
-        Estimate { samples: timings, ..mean },
+        Estimate {
+            samples: timings,
+            ..mean
+        },
         "ms more than to read",
         "seeks to write less seeks to read less settling, at nine distances",
     ));
@@ -161,7 +218,9 @@ fn back(
     figures: &mut Vec<Figure>,
 ) -> Result<(), ProbeError> {
     let count = known.tracks.len() as u64;
-    let place = |watch: &mut Stopwatch<'_>| known.tracks[watch.rng.below(count - count / 16) as usize].first_lbn;
+    let place = |watch: &mut Stopwatch<'_>| {
+        known.tracks[watch.rng.below(count - count / 16) as usize].first_lbn
+    };
     let mut times: Vec<(u32, Vec<f64>)> = vec![(1, Vec::new()), (64, Vec::new())];
     for (sectors, times) in &mut times {
         for _ in 0..12 {
@@ -176,7 +235,11 @@ fn back(
     }
     let one = median(&times[0].1);
     found.back = one < 0.4 * watch.period && {
-        let slow = times[0].1.iter().filter(|time| **time > 0.4 * watch.period).count();
+        let slow = times[0]
+            .1
+            .iter()
+            .filter(|time| **time > 0.4 * watch.period)
+            .count();
         slow <= 2
     };
     figures.push(Figure {
@@ -192,14 +255,26 @@ fn back(
         return Ok(());
     }
     let slope = Estimate::of(&times[1].1).minus(Estimate::of(&times[0].1));
-    let slope = Estimate { value: slope.value / 63.0, half_width: slope.half_width / 63.0, ..slope };
+    let slope = Estimate {
+        value: slope.value / 63.0,
+        half_width: slope.half_width / 63.0,
+        ..slope
+    };
     found.sector_ms = Some(slope.value.max(0.0));
-    figures.push(Figure::around("bus.write_sector_ms", slope, "ms a sector", "writes that the buffer takes: the slope"));
+    figures.push(Figure::around(
+        "bus.write_sector_ms",
+        slope,
+        "ms a sector",
+        "writes that the buffer takes: the slope",
+    ));
     let after_read = Estimate::of(&times[0].1);
     found.hit_after_read_ms = Some((after_read.value - slope.value).max(0.0));
     figures.push(Figure::around(
         "overheads.write_hit_after_read_ms",
-        Estimate { value: after_read.value - slope.value, ..after_read },
+        Estimate {
+            value: after_read.value - slope.value,
+            ..after_read
+        },
         "ms",
         "writes that the buffer takes, less the transfer",
     ));
@@ -216,7 +291,10 @@ fn back(
     found.hit_after_write_ms = Some((after_write.value - slope.value).max(0.0));
     figures.push(Figure::around(
         "overheads.write_hit_after_write_ms",
-        Estimate { value: after_write.value - slope.value, ..after_write },
+        Estimate {
+            value: after_write.value - slope.value,
+            ..after_write
+        },
         "ms",
         "writes that the buffer takes, less the transfer",
     ));
@@ -259,12 +337,22 @@ fn full_tracks(
 ) -> Result<(), ProbeError> {
     let mut samples = Vec::new();
     for _ in 0..24 {
-        let Some((track, _)) = known.pair(watch, 0, 0) else { continue };
-        let (first, sectors) = (known.tracks[track].first_lbn, known.tracks[track].sectors.0 as u32);
+        let Some((track, _)) = known.pair(watch, 0, 0) else {
+            continue;
+        };
+        let (first, sectors) = (
+            known.tracks[track].first_lbn,
+            known.tracks[track].sectors.0 as u32,
+        );
         watch.media(first, 1)?;
         let pause = watch.rng.fraction() * watch.period;
         watch.pause(pause);
-        let time = watch.ask(Request { fua: true, ..Request::write(first, sectors) })?.response();
+        let time = watch
+            .ask(Request {
+                fua: true,
+                ..Request::write(first, sectors)
+            })?
+            .response();
         samples.push((time - overhead) / watch.period);
     }
     let turns = Estimate::of(&samples);
@@ -287,14 +375,21 @@ pub(super) fn physical_sector(
 ) -> Result<bool, ProbeError> {
     let mut extra = Vec::new();
     for _ in 0..7 {
-        let Some((track, _)) = known.pair(watch, 0, 0) else { continue };
+        let Some((track, _)) = known.pair(watch, 0, 0) else {
+            continue;
+        };
         let lbn = Lbn(known.middle(track).0 / 8 * 8);
         let mut times = [0.0; 2];
         for (sectors, time) in [1_u32, 8].into_iter().zip(&mut times) {
             // From the same angle both times, and with nothing of it in the buffer.
             watch.media(lbn, 1)?;
             watch.pause(0.3 * watch.period);
-            *time = watch.ask(Request { fua: true, ..Request::write(lbn, sectors) })?.response();
+            *time = watch
+                .ask(Request {
+                    fua: true,
+                    ..Request::write(lbn, sectors)
+                })?
+                .response();
         }
         extra.push((times[0] - times[1]) / watch.period);
     }
