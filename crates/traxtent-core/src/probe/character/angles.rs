@@ -5,7 +5,7 @@
 //! next. Each is taken between tracks that lie farther and farther apart, so that the error of an
 //! angle is shared by many tracks; where a prediction fails, another part begins.
 
-use super::figure::{Estimate, fraction, wrapped};
+use super::figure::{Estimate, Figure, fraction, wrapped};
 use super::layout::Layout;
 use super::stopwatch::Stopwatch;
 use crate::probe::{ProbeError, TargetError};
@@ -80,6 +80,77 @@ impl Angles {
         }
         unreachable!("the rest of a division is smaller than the divisor")
     }
+}
+
+/// The skews and sizes of the parts of the drive that hold most of it, one part a figure.
+pub(super) fn figures(angles: &Angles, layout: &Layout) -> Vec<Figure> {
+    let mut found = Vec::new();
+    let usual = angles
+        .patches
+        .iter()
+        .filter(|patch| patch.tracks >= 64 && patch.runs.len() < 64);
+    for (zone, patch) in usual.enumerate() {
+        let stretch = &layout.stretches[patch.stretch];
+        let (run, turns) = (stretch.runs[0], patch.runs[0]);
+        let turn = |name: &str, value: f64, share: f64, how: &'static str| {
+            let half_width = patch.half_width * 2f64.sqrt() / share.max(1.0);
+            let estimate = Estimate {
+                value: fraction(value),
+                half_width,
+                samples: 2 * READS as u64,
+            };
+            Figure::around(
+                &format!("geometry.zones.{zone}.{name}"),
+                estimate,
+                "revolutions",
+                how,
+            )
+        };
+        let inner = if run.step.surface != 0 {
+            "track_skew"
+        } else {
+            "cylinder_skew"
+        };
+        found.push(turn(
+            inner,
+            turns.step,
+            run.tracks as f64 - 1.0,
+            "angles of tracks at doubling distances",
+        ));
+        if let Some(next) = patch
+            .runs
+            .get(1)
+            .map(|next| next.offset)
+            .or(Some(patch.advance))
+        {
+            let outer = if run.step.surface != 0 {
+                "cylinder_skew"
+            } else {
+                "turn_skew"
+            };
+            let value = next - turns.offset - (run.tracks as f64 - 1.0) * turns.step;
+            found.push(turn(
+                outer,
+                value,
+                1.0,
+                "angles of the last track of a run and the first of the next",
+            ));
+        }
+        let slots = f64::from(turns.slots);
+        let slack = angles
+            .slack
+            .iter()
+            .find(|(usual, _)| f64::from(*usual) <= slots)
+            .map(|(_, slack)| *slack);
+        let width = slack.map_or(0.0, |slack| slack.half_width);
+        found.push(Figure::around(
+            &format!("geometry.zones.{zone}.slots"),
+            Estimate { value: slots, half_width: width, samples: 12 * READS as u64 },
+            "sectors around the first track",
+            "the angle between the first and the last sector of a track; as many as LBNs unless it says otherwise",
+        ));
+    }
+    found
 }
 
 /// Measures the angles of all tracks.

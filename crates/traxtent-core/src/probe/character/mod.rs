@@ -155,6 +155,13 @@ impl Character {
         &self.figures
     }
 
+    /// The seek curve: distance in cylinders, time in milliseconds, and half the width of its 95 % interval.
+    pub fn seek_curve(&self) -> impl ExactSizeIterator<Item = (u32, f64, f64)> {
+        self.seek
+            .iter()
+            .map(|(distance, time)| (*distance, time.value, time.half_width))
+    }
+
     /// What a reader should know beside the figures, a line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -207,6 +214,7 @@ pub fn characterize(
             requests: 0,
         });
     })?;
+    figures.extend(angles::figures(&angles, &layout));
     let known = Known {
         map,
         tracks: &tracks,
@@ -255,6 +263,10 @@ pub fn characterize(
             });
         },
     )?;
+
+    if !seek.is_empty() {
+        figures.push(seek::average(&seek, layout.cylinders, zero_latency));
+    }
 
     stage!("crossings");
     let crossings = crossing::crossings(&mut watch, &known)?;

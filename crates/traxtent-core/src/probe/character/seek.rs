@@ -5,7 +5,7 @@
 //! head arrives and ends a revolution later, so that one timing is one seek.
 
 use super::angles::Angles;
-use super::figure::{Estimate, fraction, median};
+use super::figure::{Estimate, Figure, fraction, median};
 use super::layout::{Layout, Spot};
 use super::reach::{Journey, reach};
 use super::stopwatch::Stopwatch;
@@ -215,6 +215,37 @@ pub(super) fn curve(
         }
     }
     Ok(points)
+}
+
+/// The mean seek over random pairs of different cylinders, as the curve has it.
+pub(super) fn average(points: &[(u32, Estimate)], cylinders: u32, zero_latency: bool) -> Figure {
+    let all = f64::from(cylinders);
+    let mut before = 0.0;
+    let (mut sum, mut width, mut weights, mut samples) = (0.0, 0.0, 0.0, 0);
+    for (i, (distance, time)) in points.iter().enumerate() {
+        // Each point stands for the distances half-way to its neighbours.
+        let next = points
+            .get(i + 1)
+            .map_or(all - 1.0, |next| f64::from(distance + next.0) / 2.0);
+        let middle = (before + next) / 2.0;
+        let weight = (next - before).max(0.0) * (all - middle);
+        sum += weight * time.value;
+        width += weight * weight * time.half_width * time.half_width;
+        weights += weight;
+        samples += time.samples;
+        before = next;
+    }
+    let estimate = Estimate {
+        value: sum / weights,
+        half_width: width.sqrt() / weights,
+        samples,
+    };
+    let how = if zero_latency {
+        "the mean of the curve over random cylinders, the curve by reads of whole tracks, which take a revolution and the seek"
+    } else {
+        "the mean of the curve over random cylinders, the curve by the least time between completions"
+    };
+    Figure::around("mechanics.seek", estimate, "ms", how)
 }
 
 /// One distance by whole tracks.
