@@ -9,7 +9,8 @@ use super::figure::fraction;
 use super::seek::Known;
 use super::stopwatch::Stopwatch;
 use crate::probe::ProbeError;
-use crate::units::{Lbn, Sectors};
+use crate::request::Op;
+use crate::units::Lbn;
 
 /// A move from the end of a track to the beginning of the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,10 +23,13 @@ pub(super) struct Crossing {
     pub(super) caught: bool,
 }
 
-/// Looks at one crossing of each kind in each patch, and tells those of all tracks of its pattern.
+/// Looks at one crossing of each kind in each patch, by requests for so many sectors on either side, and
+/// tells those of all tracks of its pattern.
 pub(super) fn crossings(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
+    by: (Op, bool),
+    sectors: u32,
 ) -> Result<Vec<Crossing>, ProbeError> {
     let mut found = Vec::new();
     for patch in &known.angles.patches {
@@ -56,7 +60,7 @@ pub(super) fn crossings(
             let caught = match kinds.iter().find(|(other, _)| *other == kind) {
                 Some(&(_, caught)) => caught,
                 None => {
-                    let caught = caught(watch, known, track, gap)?;
+                    let caught = caught(watch, known, (track, gap), by, sectors)?;
                     kinds.push((kind, caught));
                     caught
                 }
@@ -84,21 +88,23 @@ fn gap(known: &Known<'_>, period: f64, track: usize) -> f64 {
 fn caught(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
-    track: usize,
-    gap: f64,
+    (track, gap): (usize, f64),
+    by: (Op, bool),
+    sectors: u32,
 ) -> Result<bool, ProbeError> {
     let (start, slots) = known.angles.start(known.layout, track);
     let end = fraction(start + known.tracks[track].sectors.0 as f64 / f64::from(slots));
-    let last = Lbn(known.tracks[track + 1].first_lbn.0 - 1);
+    let next = known.tracks[track + 1].first_lbn;
+    let last = Lbn(next.0 - u64::from(sectors));
     let mut votes = 0;
     for _ in 0..3 {
         watch.refresh()?;
-        watch.media(last - Sectors(1), 1)?;
+        watch.media(last, 1)?;
         // Sent in time for the last sector, whatever the command takes.
         let lead = 0.5 * watch.period;
         let due = watch.next(watch.now() + lead + watch.period, end);
         watch.wait_until(due - lead);
-        let answer = watch.media(last, 2)?;
+        let answer = watch.media_by(last, 2 * sectors, by)?;
         let late = (answer.completed - due - gap) / watch.period;
         votes += i32::from(late < 0.5);
     }

@@ -269,7 +269,8 @@ pub fn characterize(
     }
 
     stage!("crossings");
-    let crossings = crossing::crossings(&mut watch, &known)?;
+    let media = watch.media;
+    let crossings = crossing::crossings(&mut watch, &known, media, 1)?;
     let (switch_most, step_most) = crossing::bounds(&crossings);
     if let Some((1, step)) = seek.first_mut() {
         step.value = step.value.min(step_most);
@@ -289,22 +290,6 @@ pub fn characterize(
     let mut physical_bytes = identity.physical_bytes;
     if options.destructive {
         stage!("writes");
-        let switch = head_switch.map_or(0.0, |h| h.value);
-        let segments = buffer.cache.segments;
-        writes = writes::writes(
-            &mut watch,
-            &known,
-            switch,
-            segments,
-            buffer.sector_ms,
-            &seek,
-            &mut figures,
-        )?;
-        if writes.back {
-            buffer.cache.write_back = crate::profile::WriteBack::Full;
-            buffer.cache.writes_while_busy = writes.room > 1;
-            buffer.cache.write_segments = writes.room.clamp(1, buffer.cache.segments);
-        }
         if identity.logical_bytes == 512 {
             let large = writes::physical_sector(&mut watch, &known, &mut figures)?;
             physical_bytes = if large { 4096 } else { 512 };
@@ -314,6 +299,25 @@ pub fn characterize(
                     identity.physical_bytes
                 ));
             }
+        }
+        let switch = head_switch
+            .map_or(0.0, |h| h.value.max(0.0))
+            .min(switch_most);
+        let segments = buffer.cache.segments;
+        let physical = (physical_bytes / identity.logical_bytes).max(1);
+        writes = writes::writes(
+            &mut watch,
+            &known,
+            switch,
+            segments,
+            (physical, buffer.sector_ms),
+            &seek,
+            &mut figures,
+        )?;
+        if writes.back {
+            buffer.cache.write_back = crate::profile::WriteBack::Full;
+            buffer.cache.writes_while_busy = writes.room > 1;
+            buffer.cache.write_segments = writes.room.clamp(1, buffer.cache.segments);
         }
     } else {
         notes.push(

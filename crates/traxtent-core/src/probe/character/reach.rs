@@ -17,6 +17,8 @@ use crate::units::Lbn;
 pub(super) struct Journey {
     pub(super) from: Lbn,
     pub(super) to: Lbn,
+    /// Of the second request.
+    pub(super) sectors: u32,
     /// Expected bounds of the time, in milliseconds; the search leaves them where they do not hold.
     pub(super) low: f64,
     pub(super) high: f64,
@@ -41,7 +43,7 @@ pub(super) fn reach_by(
     let mut angles = Vec::new();
     for _ in 0..7 {
         watch.refresh()?;
-        let answer = watch.media_by(journey.to, 1, to)?;
+        let answer = watch.media_by(journey.to, journey.sectors, to)?;
         angles.push(watch.angle(answer.completed));
     }
     let around: Vec<f64> = angles
@@ -144,7 +146,7 @@ fn catches(
         let now = watch.now();
         let due = watch.next(now + lead, angle);
         watch.wait_until(due - lead);
-        let answer = watch.media_by(journey.to, 1, to)?;
+        let answer = watch.media_by(journey.to, journey.sectors, to)?;
         let turns = (answer.completed - due) / watch.period;
         if (wrapped(turns) * watch.period).abs() <= OFF_ANGLE {
             late = turns.round() >= 1.0;

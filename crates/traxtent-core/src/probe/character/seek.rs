@@ -87,6 +87,7 @@ pub(super) fn overhead(
         let least = reach(
             watch,
             Journey {
+                sectors: 1,
                 from: lbn,
                 to: lbn,
                 low: 0.0,
@@ -123,6 +124,7 @@ pub(super) fn head_switch(
         let least = reach(
             watch,
             Journey {
+                sectors: 1,
                 from,
                 to: lbn,
                 low,
@@ -317,6 +319,7 @@ fn least(
     let (from, lbn) = (known.middle(from), known.middle(to));
     let shift = overhead + sector;
     let journey = Journey {
+        sectors: 1,
         from,
         to: lbn,
         low: (low + shift).max(shift),

@@ -55,7 +55,7 @@ pub(super) fn layout(
             (false, surfaces) => format!("passes over one of {surfaces} surfaces"),
         }
     ));
-    let spec = spec(tracks, &pattern);
+    let spec = spec(tracks, &pattern, first);
     let geometry = Geometry::build(&spec).map_err(|error| ProbeError::Baffled {
         lbn: tracks[0].first_lbn,
         problem: format!("no layout follows from its skews: {error}"),
@@ -118,6 +118,7 @@ fn pattern(
             tracks[first + track].first_lbn + Sectors(tracks[first + track].sectors.0 / 2)
         };
         let journey = Journey {
+            sectors: 1,
             from: middle(from),
             to: middle(to),
             low: 0.0,
@@ -224,8 +225,9 @@ fn bounds(times: &[f64]) -> (f64, f64) {
     )
 }
 
-/// The pattern in every zone, with one sector a track.
-fn spec(tracks: &[MappedTrack], pattern: &Pattern) -> GeometrySpec {
+/// The pattern in every zone, with one sector a track; in the first zone, the first run has `partial`
+/// tracks, as the drive keeps those before them for itself.
+fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySpec {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for track in tracks {
         *counts.entry(track.sectors.0).or_default() += 1;
@@ -247,13 +249,24 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern) -> GeometrySpec {
         .windows(2)
         .map(|bounds| {
             let count = bounds[1] - bounds[0];
-            let cylinders = count.div_ceil(pattern.surfaces) as u32;
+            let run = if pattern.order.is_head_first() {
+                pattern.surfaces
+            } else {
+                pattern.width
+            };
+            let kept = if bounds[0] == 0 {
+                (run - partial % run) % run
+            } else {
+                0
+            };
+            let cylinders = (kept + count).div_ceil(pattern.surfaces) as u32;
             let first_cylinder = cylinder;
             cylinder += cylinders;
             ZoneSpec {
                 first_cylinder,
                 last_cylinder: cylinder - 1,
                 sectors_per_track: PerSurface::Same(1),
+                reserved_sectors: kept as u64,
                 lbns: Some(count as u64),
                 ..ZoneSpec::default()
             }

@@ -1,5 +1,6 @@
 //! What only writes show: overheads, settling, write-back and its room.
 
+use super::crossing::{bounds, crossings};
 use super::figure::{Estimate, Figure, median};
 use super::reach::{Journey, reach_by};
 use super::seek::Known;
@@ -52,20 +53,23 @@ pub(super) fn writes(
     known: &Known<'_>,
     head_switch: f64,
     segments: u32,
-    sector_ms: f64,
+    (sectors, sector_ms): (u32, f64),
     curve: &[(u32, Estimate)],
     figures: &mut Vec<Figure>,
 ) -> Result<Writes, ProbeError> {
     let mut found = Writes::default();
     let read = watch.media;
+    let crossings = crossings(watch, known, WRITE, sectors)?;
+    let (switch_most, step_most) = bounds(&crossings);
     let mut least = |from: (Op, bool), to: (Op, bool), turn: i32, low: f64| {
         let (mut samples, mut timings) = (Vec::new(), 0);
         for _ in 0..5 {
             let Some((a, b)) = known.pair(watch, 0, turn) else {
                 continue;
             };
-            let (a, b) = (known.middle(a), known.middle(b));
+            let (a, b) = (known.middle(a), aligned(known.middle(b), sectors));
             let journey = Journey {
+                sectors,
                 from: a,
                 to: b,
                 low,
@@ -74,17 +78,15 @@ pub(super) fn writes(
             };
             let time = reach_by(watch, journey, from, to)?;
             timings += time.samples;
-            samples.push(
-                time.value
-                    - known.sector_ms(known.map.track_of(b).map_or(0, |t| t.index), watch.period),
-            );
+            let track = known.map.track_of(b).map_or(0, |track| track.index);
+            samples.push(time.value - f64::from(sectors) * known.sector_ms(track, watch.period));
         }
         Ok::<Estimate, ProbeError>(Estimate {
             samples: timings,
             ..Estimate::of(&samples).at_least(0.012)
         })
     };
-    // A write of one sector from the media's side: command, the sector over the bus, and the media.
+    // From the media's side: command, the first sector over the bus, and the media.
     let less = |time: Estimate| Estimate {
         value: time.value - sector_ms,
         ..time
@@ -131,6 +133,8 @@ pub(super) fn writes(
             ..settle
         };
         found.settle_ms = settle.or_none();
+        // As for reads: what the drive was seen to catch, its twin must catch.
+        found.settle_ms = found.settle_ms.min(switch_most - head_switch);
         figures.push(Figure::around(
             "mechanics.write_settle_ms",
             settle,
@@ -142,10 +146,19 @@ pub(super) fn writes(
         watch,
         known,
         curve,
-        after_read.value,
-        found.settle_ms,
+        (after_read.value, found.settle_ms),
+        sectors,
         figures,
     )?;
+    let single = curve
+        .first()
+        .filter(|point| point.0 == 1)
+        .map_or(0.0, |point| point.1.value);
+    if let Some((1, extra)) = found.seek_extra.first_mut() {
+        *extra = extra.min(step_most - single - found.settle_ms);
+    } else if single + found.settle_ms > step_most {
+        found.seek_extra = vec![(1, step_most - single - found.settle_ms), (2, 0.0)];
+    }
     back(watch, known, segments, &mut found, figures)?;
     full_tracks(watch, known, after_read.value, &mut found, figures)?;
     Ok(found)
@@ -157,8 +170,8 @@ fn seek_extra(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
     curve: &[(u32, Estimate)],
-    overhead: f64,
-    settle: f64,
+    (overhead, settle): (f64, f64),
+    sectors: u32,
     figures: &mut Vec<Figure>,
 ) -> Result<Vec<(u32, f64)>, ProbeError> {
     const DISTANCES: usize = 9;
@@ -175,10 +188,11 @@ fn seek_extra(
             continue;
         };
         let sector = known.sector_ms(to, watch.period);
-        let low = overhead + sector + seek.value;
+        let low = overhead + f64::from(sectors) * sector + seek.value;
         let journey = Journey {
+            sectors,
             from: known.middle(from),
-            to: known.middle(to),
+            to: aligned(known.middle(to), sectors),
             low,
             high: low + 1.5,
             within: 0.012,
@@ -207,6 +221,11 @@ fn seek_extra(
         extra.clear();
     }
     Ok(extra)
+}
+
+/// The beginning of the physical sector of so many LBNs that holds one.
+fn aligned(lbn: Lbn, sectors: u32) -> Lbn {
+    Lbn(lbn.0 - lbn.0 % u64::from(sectors))
 }
 
 /// Whether writes are complete in the buffer, how long that takes, and how many fit.
@@ -378,7 +397,7 @@ pub(super) fn physical_sector(
         let Some((track, _)) = known.pair(watch, 0, 0) else {
             continue;
         };
-        let lbn = Lbn(known.middle(track).0 / 8 * 8);
+        let lbn = aligned(known.middle(track), 8);
         let mut times = [0.0; 2];
         for (sectors, time) in [1_u32, 8].into_iter().zip(&mut times) {
             // From the same angle both times, and with nothing of it in the buffer.
