@@ -100,6 +100,7 @@ pub fn residuals(
         });
         let requests = requests(
             workload,
+            RUN,
             REQUESTS,
             end,
             options.seed ^ 0x5eed_0f17,
@@ -148,12 +149,17 @@ pub(super) fn run(mut drive: Drive, requests: &[Request]) -> Vec<f64> {
 
 /// The workloads of a fit.
 const WORKLOADS: [&str; 3] = ["random", "sequential", "mixed"];
-/// Requests of each.
-const REQUESTS: usize = 2_000;
+/// Requests of each. A sequential run begins at an angle that drive and twin do not share, so that even a
+/// drive and itself differ in the first request of a run: there must be runs enough for that to even out.
+const REQUESTS: usize = 8_000;
 
-/// The requests of a workload.
+/// Requests of a sequential run.
+const RUN: u32 = 200;
+
+/// The requests of a workload, whose sequential runs have `run` requests at most.
 pub(super) fn requests(
     workload: &str,
+    run: u32,
     count: usize,
     end: Lbn,
     seed: u64,
@@ -177,7 +183,7 @@ pub(super) fn requests(
             };
             if !sequential || next + u64::from(sectors) > end.0 {
                 next = rng.below(end.0 - u64::from(sectors));
-                left = 200;
+                left = run;
             }
             left -= 1;
             let lbn = Lbn(next);

@@ -41,12 +41,32 @@ fn is(value: f64) -> bool {
     value != 0.0
 }
 
+/// Requests of a sequential run: short ones come to many parts of the drive.
+const RUN: u32 = 25;
 /// Requests of the mixed part of the sequence.
 const MIXED: usize = 500;
 
 const SWITCH: &[f64] = &[0.0, 1.0];
 
+const SIXTEENTHS: &[f64] = &[
+    0.0, 0.0625, 0.125, 0.1875, 0.25, 0.3125, 0.375, 0.4375, 0.5, 0.5625, 0.625, 0.6875, 0.75,
+    0.8125, 0.875, 0.9375, 1.0,
+];
+
 const HABITS: &[Habit] = &[
+    Habit {
+        name: "overheads.read_completion_ms",
+        choices: SIXTEENTHS,
+        set: |c, v| c.buffer.completion_ms = v * c.buffer.hit_ms.min(c.overhead),
+        get: |c| {
+            let most = c.buffer.hit_ms.min(c.overhead);
+            if most > 0.0 {
+                c.buffer.completion_ms / most
+            } else {
+                0.0
+            }
+        },
+    },
     Habit {
         name: "cache.almost_hits",
         choices: SWITCH,
@@ -58,19 +78,6 @@ const HABITS: &[Habit] = &[
         choices: SWITCH,
         set: |c, v| c.buffer.cache.read_ahead.stop_in_sector = is(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.stop_in_sector)),
-    },
-    Habit {
-        name: "overheads.read_completion_ms",
-        choices: &[0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0],
-        set: |c, v| c.buffer.completion_ms = v * c.buffer.hit_ms.min(c.overhead),
-        get: |c| {
-            let most = c.buffer.hit_ms.min(c.overhead);
-            if most > 0.0 {
-                c.buffer.completion_ms / most
-            } else {
-                0.0
-            }
-        },
     },
     Habit {
         name: "cache.read_ahead.on_idle_hit",
@@ -131,7 +138,7 @@ pub(super) fn habits(
         low: 0.0,
         high: character.buffer.hit_ms.min(character.overhead).max(0.0),
         unit: "ms",
-        how: "the part of the overheads that comes last: the eighth of it with which a twin repeats a sequence of reads best",
+        how: "the part of the overheads that comes last: the sixteenth of it with which a twin repeats a sequence of reads best",
         samples: samples.len() as u64,
     });
     character.notes.push(format!(
@@ -156,7 +163,7 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     let turns = watch.angle(began);
     let mut samples = Vec::new();
     for (workload, count) in [("mixed", MIXED), ("sequential", 400)] {
-        for request in requests(workload, count, end, seed, false) {
+        for request in requests(workload, RUN, count, end, seed, false) {
             let answer = watch.ask(request)?;
             samples.push(Sample {
                 request,
