@@ -3,6 +3,7 @@
 mod devices;
 mod drives;
 mod guest;
+mod character;
 mod host;
 mod method;
 mod scsi;
