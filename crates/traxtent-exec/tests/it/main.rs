@@ -1,9 +1,9 @@
 //! Tests of the executors.
 
+mod character;
 mod devices;
 mod drives;
 mod guest;
-mod character;
 mod host;
 mod method;
 mod scsi;

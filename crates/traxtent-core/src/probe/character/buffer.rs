@@ -60,6 +60,7 @@ impl Buffer {
                 write_watermark: 0.0,
                 watermark_of_request: true,
                 read_ahead: ReadAhead {
+                    ignores_host: false,
                     until: ReadAheadUntil::None,
                     min_sectors: 0,
                     max_sectors: 0,

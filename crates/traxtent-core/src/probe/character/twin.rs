@@ -7,7 +7,7 @@ use super::figure::fraction;
 use crate::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 use crate::profile::{
     AccessSpec, BusSpec, FORMAT, MechanicsSpec, OverheadSpec, Preseek, Profile, Provenance,
-    QueueSpec, Scheduler, SectorSpec, SeekSpec,
+    QueueSpec, Scheduler, ScsiSpec, SectorSpec, SeekSpec,
 };
 
 impl Character {
@@ -46,6 +46,7 @@ impl Character {
         let o = (self.overhead - b.completion_ms).max(0.0);
         let hit = (b.hit_ms - b.completion_ms).max(0.0);
         Profile {
+            scsi: ScsiSpec::default(),
             format: FORMAT,
             name: if name.is_empty() {
                 "probed".to_owned()
@@ -82,6 +83,7 @@ impl Character {
                 ..OverheadSpec::default()
             },
             access: AccessSpec {
+                read_on_arrival_share: 1.0,
                 zero_latency_read: self.zero_latency,
                 zero_latency_write: self.writes.zero_latency.unwrap_or(self.zero_latency),
                 read_on_arrival: b.read_on_arrival,
