@@ -206,7 +206,7 @@ fn begins_elsewhere(
     if run > MOVED_RUN_MAX {
         return Ok(false);
     }
-    if home(next) == home(anchor.place) {
+    if run == 1 && home(next) == home(anchor.place) {
         return Ok(true);
     }
     if ask.defects()?.is_some() {
