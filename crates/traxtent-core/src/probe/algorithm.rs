@@ -2,8 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use super::angle;
+use super::clock::Clock;
 use super::target::{Target, TargetError};
-use crate::units::{Lbn, Sectors};
+use crate::request::{Op, Request};
+use crate::units::{Lbn, Sectors, Span};
 
 /// A way to find track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,13 +161,54 @@ pub fn extract(
     verify: Verify,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let _ = (target, region, verify, sink);
     match algorithm {
+        Algorithm::Angle => {
+            let (op, period, sigma) = spin(target)?;
+            angle::search(Clock::new(target, op, period, sigma), region, verify, sink)
+        }
         Algorithm::Scan
-        | Algorithm::Angle
         | Algorithm::Walk
         | Algorithm::Jump
         | Algorithm::Dixtrac
         | Algorithm::Tree => Err(TargetError::Unsupported(algorithm.name()).into()),
     }
+}
+
+/// TEMPORARY
+fn spin(target: &mut dyn Target) -> Result<(Op, Span, f64), ProbeError> {
+    let op = Op::Verify;
+    let lbn = Lbn(target.identity().capacity.0 / 3);
+    let request = Request {
+        lbn,
+        sectors: 1,
+        op,
+        fua: false,
+    };
+    let mut times = Vec::new();
+    for _ in 0..400 {
+        times.push(target.request(request)?.completed.0 as f64);
+    }
+    let mut gaps: Vec<f64> = times.windows(2).map(|t| t[1] - t[0]).collect();
+    gaps.sort_by(f64::total_cmp);
+    let rough = gaps[gaps.len() / 2];
+    // Theil-Sen over whole revolutions.
+    let mut slopes = Vec::new();
+    let half = times.len() / 2;
+    for i in 0..half {
+        let span = times[i + half] - times[i];
+        let turns = (span / rough).round();
+        slopes.push(span / turns);
+    }
+    slopes.sort_by(f64::total_cmp);
+    let period = slopes[slopes.len() / 2];
+    let mut residuals: Vec<f64> = gaps
+        .iter()
+        .map(|gap| {
+            let t = gap / period;
+            (t - t.round()).abs()
+        })
+        .collect();
+    residuals.sort_by(f64::total_cmp);
+    let sigma = residuals[residuals.len() / 2] / 0.6745 / std::f64::consts::SQRT_2;
+    Ok((op, Span(period.round() as u64), sigma))
 }

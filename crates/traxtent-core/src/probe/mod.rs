@@ -9,6 +9,8 @@
 //! the last track it found.
 
 mod algorithm;
+mod angle;
+mod clock;
 mod count;
 mod target;
 

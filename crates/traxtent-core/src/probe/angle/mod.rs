@@ -1,0 +1,154 @@
+//! Track boundaries by the angles of sectors: ours.
+//!
+//! A sector's angle follows from when its read completes. Along a track angles advance evenly; at a
+//! boundary they jump by the skew. The search predicts the coming tracks from the pattern of those
+//! before them ([`pattern`]), tests as many of the boundaries as [`Verify`] asks for, in the order in
+//! which they come under the heads ([`window`]), and searches by bisection only where a prediction
+//! fails ([`track`]).
+//!
+//! A test of a boundary reads the LBN before it, which must be where the track before goes on, and
+//! the LBN behind it, which must be where the next track begins. Where a boundary has no skew, angles
+//! say nothing, and reads across it are timed instead: they lose a revolution.
+//!
+//! What it cannot see: a boundary at which the next track goes on at the very angle where the last
+//! one ends, in a place where skews are seen (that takes two incomplete tracks that fit like halves).
+//! Tracks found by bisection are read whole, which shows such boundaries too.
+
+mod pattern;
+mod track;
+mod window;
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use super::algorithm::{Confirm, Extraction, Found, ProbeError, Region, Sink, Verify};
+use super::clock::Clock;
+use crate::units::Lbn;
+use pattern::{Kind, Pattern};
+
+/// Jumps of the angle below this are not told from slipped sectors, in revolutions.
+const JUMP_MIN: f64 = 0.012;
+
+/// Where there is no other clue, this many tracks count as a cylinder: as many surfaces as few drives fall short of.
+const CYLINDER: usize = 4;
+
+/// Found tracks are held back until this many more are known, so that they can still be put right.
+const HELD: usize = 3;
+
+/// A search in progress.
+struct Search<'a, 'b> {
+    clock: Clock<'a>,
+    verify: Verify,
+    end: u64,
+    /// The first LBN of the track to be found next, and its angle.
+    first: u64,
+    angle: f64,
+    pattern: Pattern,
+    /// How many tracks to predict at once.
+    reach: usize,
+    /// Time for a read on the same track to follow another, in revolutions.
+    turnaround: Option<f64>,
+    held: VecDeque<Found>,
+    sink: &'b mut Sink<'b>,
+    result: Extraction,
+}
+
+/// Finds the tracks of a region by angles.
+pub(super) fn search<'b>(
+    clock: Clock<'_>,
+    region: Region,
+    verify: Verify,
+    sink: &'b mut Sink<'b>,
+) -> Result<Extraction, ProbeError> {
+    let mut search = Search {
+        clock,
+        verify,
+        end: region.end.0,
+        first: region.first.0,
+        angle: 0.0,
+        pattern: Pattern::default(),
+        reach: 4,
+        turnaround: None,
+        held: VecDeque::new(),
+        sink,
+        result: Extraction::default(),
+    };
+    search.begin(region.aligned)?;
+    while search.first < search.end {
+        search.advance()?;
+    }
+    search.flush(0)?;
+    search.result.unreadable = std::mem::take(&mut search.clock.unreadable);
+    Ok(search.result)
+}
+
+impl Search<'_, '_> {
+    /// Finds the first track, or the end of the one that the region begins in.
+    fn begin(&mut self, aligned: bool) -> Result<(), ProbeError> {
+        self.angle = self.angle_of_start(self.first, None)?;
+        if !aligned {
+            let (partial, angle) = self.find_track(None)?;
+            self.first += u64::from(partial.sectors);
+            self.angle = angle;
+        }
+        Ok(())
+    }
+
+    /// Finds the next tracks: all that were predicted, or those up to the first surprise and the one behind it.
+    fn advance(&mut self) -> Result<(), ProbeError> {
+        let predicted = self.pattern.predict(self.reach);
+        let (known, whole) = self.test(&predicted)?;
+        for (kind, confirm) in known {
+            self.keep(kind, confirm)?;
+        }
+        if whole {
+            self.reach = (2 * self.reach).min(self.reach_max());
+            return Ok(());
+        }
+        self.reach = (self.reach / 2).max(2);
+        if self.first < self.end {
+            let guess = self.pattern.predict(1).first().copied();
+            let (kind, angle) = self.find_track(guess)?;
+            self.keep(kind, Confirm::Tested)?;
+            self.angle = angle;
+        }
+        Ok(())
+    }
+
+    fn reach_max(&self) -> usize {
+        match self.verify {
+            Verify::None => 8192,
+            Verify::Sample => 128,
+            Verify::Full => 48,
+        }
+    }
+
+    /// Takes a track as found and goes to the next.
+    fn keep(&mut self, kind: Kind, confirm: Confirm) -> Result<(), ProbeError> {
+        self.held.push_back(Found {
+            first_lbn: Lbn(self.first),
+            sectors: kind.sectors,
+            confirm,
+        });
+        self.first += u64::from(kind.sectors);
+        self.angle += kind.skew;
+        self.pattern.push(kind);
+        self.flush(HELD)
+    }
+
+    /// Hands over all but the last `keep` tracks.
+    fn flush(&mut self, keep: usize) -> Result<(), ProbeError> {
+        while self.held.len() > keep {
+            let found = self.held.pop_front().expect("it is not empty");
+            if let ControlFlow::Break(()) = (self.sink)(found) {
+                return Err(ProbeError::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    /// The least jump that counts as one.
+    fn jump_min(&self) -> f64 {
+        (6.0 * self.clock.sigma).max(JUMP_MIN)
+    }
+}

@@ -1,0 +1,200 @@
+//! A drive's platter as a clock: when a sector passes, and whether reads run on without a break.
+//!
+//! The time at which a read of one sector completes says where on the track the sector ends, modulo
+//! a revolution and but for a constant (Worthington et al., "On-Line Extraction of SCSI Disk Drive
+//! Parameters", 1995; Wong 2019 finds boundaries so). Angles here are fractions of a revolution.
+//! Only angles measured shortly after one another are compared, so that an error of the period and a
+//! wandering spindle do not matter.
+
+use super::algorithm::ProbeError;
+use super::target::{Target, TargetError, Timing};
+use crate::request::{Op, Request};
+use crate::units::{Lbn, SimTime, Span};
+
+/// Readings of one sector until two agree.
+const READINGS_MAX: usize = 12;
+
+/// Classes of distance between two reads, for the time that the arm needs.
+const REACHES: usize = 24;
+
+/// A drive as a clock.
+pub(super) struct Clock<'a> {
+    target: &'a mut dyn Target,
+    op: Op,
+    /// The period of revolution in picoseconds.
+    period: f64,
+    /// Standard deviation of an angle.
+    pub(super) sigma: f64,
+    /// Time from sending a read to the end of a sector so far away, by class of distance, in revolutions.
+    lead: [f64; REACHES],
+    /// LBNs that could not be read.
+    pub(super) unreadable: Vec<Lbn>,
+}
+
+/// One sector as it passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass {
+    /// Where the platter was.
+    pub(super) angle: f64,
+    /// From sending to completion, in revolutions.
+    pub(super) took: f64,
+}
+
+/// The difference of two angles, in [-1/2, 1/2).
+pub(super) fn wrap(turns: f64) -> f64 {
+    turns - (turns + 0.5).floor()
+}
+
+/// The fraction of a revolution, in [0, 1).
+pub(super) fn fraction(turns: f64) -> f64 {
+    turns - turns.floor()
+}
+
+impl<'a> Clock<'a> {
+    /// A clock whose period is known.
+    pub(super) fn new(target: &'a mut dyn Target, op: Op, period: Span, sigma: f64) -> Clock<'a> {
+        Clock {
+            target,
+            op,
+            period: period.0 as f64,
+            sigma,
+            lead: std::array::from_fn(|class| 0.2 + 0.01 * class as f64),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// The angle of the platter now.
+    pub(super) fn now(&self) -> f64 {
+        self.turns(self.target.now())
+    }
+
+    fn turns(&self, at: SimTime) -> f64 {
+        // The whole revolutions go first: their product with the period is exact enough, and the rest is small.
+        let whole = (at.0 as f64 / self.period).floor();
+        fraction((at.0 as f64 - whole * self.period) / self.period)
+    }
+
+    /// Reads, and says when; `None` where the media give no answer.
+    fn read(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
+        let request = Request {
+            lbn: Lbn(lbn),
+            sectors,
+            op: self.op,
+            fua: self.op == Op::Read,
+        };
+        match self.target.request(request) {
+            Ok(timing) => Ok(Some(timing)),
+            Err(TargetError::Unreadable { lbn, sectors }) => {
+                if sectors == 1 && !self.unreadable.contains(&lbn) {
+                    self.unreadable.push(lbn);
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Where a sector passes, by one reading.
+    pub(super) fn pass(&mut self, lbn: u64) -> Result<Option<Pass>, ProbeError> {
+        let timing = self.read(lbn, 1)?;
+        Ok(timing.map(|timing| Pass {
+            angle: self.turns(timing.completed),
+            took: timing.response().0 as f64 / self.period,
+        }))
+    }
+
+    /// The tolerance for two readings of the same angle.
+    pub(super) fn tolerance(&self) -> f64 {
+        (6.0 * self.sigma).max(0.0012)
+    }
+
+    /// Where a sector passes, by as many readings as it takes until two agree.
+    pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
+        let mut seen: Vec<f64> = Vec::new();
+        while seen.len() < READINGS_MAX {
+            let Some(Pass { angle, .. }) = self.pass(lbn)? else {
+                return Ok(None);
+            };
+            let near = |other: &&f64| wrap(angle - **other).abs() <= self.tolerance();
+            if let Some(other) = seen.iter().find(near) {
+                return Ok(Some(other + wrap(angle - other) / 2.0));
+            }
+            seen.push(angle);
+        }
+        Err(ProbeError::Baffled {
+            lbn: Lbn(lbn),
+            problem: format!("{READINGS_MAX} reads took times that do not agree"),
+        })
+    }
+
+    /// How much longer a read of a run takes than its sectors take to pass, in revolutions: about 0 if
+    /// they lie one behind the other, the skew or a revolution more if a boundary lies between them.
+    ///
+    /// `angle` is that of the first sector, `pitch` the angle of one sector.
+    pub(super) fn excess(
+        &mut self,
+        lbn: u64,
+        sectors: u32,
+        angle: f64,
+        pitch: f64,
+    ) -> Result<Option<f64>, ProbeError> {
+        let length = f64::from(sectors - 1) * pitch;
+        let mut least = f64::INFINITY;
+        // Whatever goes wrong makes it longer, so the shortest of several counts.
+        for attempt in 0..4 {
+            let lead = self.lead[REACHES - 1].max(0.25) + 0.15 * f64::from(attempt);
+            let wait = fraction(angle - lead - self.now());
+            let at = self.target.now() + Span((wait * self.period) as u64);
+            self.target.wait_until(at);
+            let Some(timing) = self.read(lbn, sectors)? else {
+                return Ok(None);
+            };
+            let took = timing.completed.saturating_since(at).0 as f64 / self.period;
+            let excess = took - lead - length;
+            let settled = (excess - least).abs() < 0.02;
+            least = least.min(excess);
+            if least < 0.02 || settled {
+                break;
+            }
+        }
+        Ok(Some(least))
+    }
+
+    /// Whether a read of `v` right behind one of `u` is in time for the pass of `v` behind that of `u`.
+    pub(super) fn follows(&mut self, u: u64, v: u64) -> Result<bool, ProbeError> {
+        // Whatever goes wrong makes it later, so once is enough.
+        for _ in 0..3 {
+            if let (Some(_), Some(pass)) = (self.pass(u)?, self.pass(v)?)
+                && pass.took < 0.95
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Time from sending a read to the end of a sector `tracks` away, in revolutions, as learned.
+    pub(super) fn lead(&self, tracks: u64) -> f64 {
+        self.lead[reach(tracks)]
+    }
+
+    /// When, in revolutions from now, a sector at `angle` and `tracks` away could be read.
+    pub(super) fn due(&self, now: f64, angle: f64, tracks: u64) -> f64 {
+        let lead = self.lead[reach(tracks)];
+        lead + fraction(angle - now - lead)
+    }
+
+    /// Learns from a read that was due after `due` revolutions and took `took`.
+    pub(super) fn learn(&mut self, tracks: u64, due: f64, took: f64) {
+        let lead = &mut self.lead[reach(tracks)];
+        if took > due + 0.5 {
+            *lead = (*lead * 1.06).min(1.0);
+        } else {
+            *lead = (*lead * 0.9985).max(0.002);
+        }
+    }
+}
+
+fn reach(tracks: u64) -> usize {
+    ((u64::BITS - tracks.leading_zeros()) as usize).min(REACHES - 1)
+}
