@@ -15,7 +15,30 @@ use crate::units::{Lbn, SimTime, Span};
 const READINGS_MAX: usize = 12;
 
 /// Classes of distance between two reads, for the time that the arm needs.
-const REACHES: usize = 24;
+const REACHES: usize = 48;
+
+/// Neighbouring tracks are classed by their skew, which is made for what lies between them: so many classes.
+const NEIGHBOURS: usize = 12;
+
+/// How far the arm has to go, as far as the order of tracks tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach(usize);
+
+impl Reach {
+    /// On the same track.
+    pub(super) const SAME: Reach = Reach(0);
+
+    /// To the next track or the one before, by the skew between them.
+    pub(super) fn neighbour(skew: f64) -> Reach {
+        Reach(1 + (fraction(skew) * NEIGHBOURS as f64) as usize % NEIGHBOURS)
+    }
+
+    /// Over several tracks.
+    pub(super) fn tracks(count: usize) -> Reach {
+        let log = (usize::BITS - count.leading_zeros()) as usize;
+        Reach((NEIGHBOURS + log).min(REACHES - 1))
+    }
+}
 
 /// A drive as a clock.
 pub(super) struct Clock<'a> {
@@ -27,6 +50,8 @@ pub(super) struct Clock<'a> {
     pub(super) sigma: f64,
     /// Time from sending a read to the end of a sector so far away, by class of distance, in revolutions.
     lead: [f64; REACHES],
+    /// From how many reads.
+    learned: [u32; REACHES],
     /// LBNs that could not be read.
     pub(super) unreadable: Vec<Lbn>,
 }
@@ -58,7 +83,9 @@ impl<'a> Clock<'a> {
             op,
             period: period.0 as f64,
             sigma,
-            lead: std::array::from_fn(|class| 0.2 + 0.01 * class as f64),
+            // Too hopeful: what is missed teaches quickly, what is not tried teaches nothing.
+            lead: [0.02; REACHES],
+            learned: [0; REACHES],
             unreadable: Vec::new(),
         }
     }
@@ -142,7 +169,7 @@ impl<'a> Clock<'a> {
         let mut least = f64::INFINITY;
         // Whatever goes wrong makes it longer, so the shortest of several counts.
         for attempt in 0..4 {
-            let lead = self.lead[REACHES - 1].max(0.25) + 0.15 * f64::from(attempt);
+            let lead = 0.25_f64.max(self.lead[0]) + 0.15 * f64::from(attempt);
             let wait = fraction(angle - lead - self.now());
             let at = self.target.now() + Span((wait * self.period) as u64);
             self.target.wait_until(at);
@@ -173,28 +200,21 @@ impl<'a> Clock<'a> {
         Ok(false)
     }
 
-    /// Time from sending a read to the end of a sector `tracks` away, in revolutions, as learned.
-    pub(super) fn lead(&self, tracks: u64) -> f64 {
-        self.lead[reach(tracks)]
-    }
-
-    /// When, in revolutions from now, a sector at `angle` and `tracks` away could be read.
-    pub(super) fn due(&self, now: f64, angle: f64, tracks: u64) -> f64 {
-        let lead = self.lead[reach(tracks)];
+    /// When, in revolutions from now, a sector at `angle` and so far away could be read.
+    pub(super) fn due(&self, now: f64, angle: f64, reach: Reach) -> f64 {
+        let lead = self.lead[reach.0];
         lead + fraction(angle - now - lead)
     }
 
     /// Learns from a read that was due after `due` revolutions and took `took`.
-    pub(super) fn learn(&mut self, tracks: u64, due: f64, took: f64) {
-        let lead = &mut self.lead[reach(tracks)];
+    pub(super) fn learn(&mut self, Reach(class): Reach, due: f64, took: f64) {
+        self.learned[class] = self.learned[class].saturating_add(1);
+        let lead = &mut self.lead[class];
         if took > due + 0.5 {
-            *lead = (*lead * 1.06).min(1.0);
+            // It takes longer than that, unless something else went wrong this once.
+            *lead = (1.02 * due).min(1.3 * *lead).min(1.0);
         } else {
             *lead = (*lead * 0.9985).max(0.002);
         }
     }
-}
-
-fn reach(tracks: u64) -> usize {
-    ((u64::BITS - tracks.leading_zeros()) as usize).min(REACHES - 1)
 }

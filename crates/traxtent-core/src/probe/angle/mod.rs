@@ -25,15 +25,16 @@ use super::algorithm::{Confirm, Extraction, Found, ProbeError, Region, Sink, Ver
 use super::clock::Clock;
 use crate::units::Lbn;
 use pattern::{Kind, Pattern};
-
-/// Jumps of the angle below this are not told from slipped sectors, in revolutions.
-const JUMP_MIN: f64 = 0.012;
+use track::Line;
 
 /// Where there is no other clue, this many tracks count as a cylinder: as many surfaces as few drives fall short of.
 const CYLINDER: usize = 4;
 
 /// Found tracks are held back until this many more are known, so that they can still be put right.
 const HELD: usize = 3;
+
+/// The head switch is the least of those between so many tracks.
+const RECENT: usize = 5;
 
 /// A search in progress.
 struct Search<'a, 'b> {
@@ -48,6 +49,10 @@ struct Search<'a, 'b> {
     reach: usize,
     /// Time for a read on the same track to follow another, in revolutions.
     turnaround: Option<f64>,
+    /// What a change of heads adds to that.
+    switch: Option<f64>,
+    /// The last tracks, for measuring that.
+    recent: VecDeque<(Line, u32)>,
     held: VecDeque<Found>,
     sink: &'b mut Sink<'b>,
     result: Extraction,
@@ -69,6 +74,8 @@ pub(super) fn search<'b>(
         pattern: Pattern::default(),
         reach: 4,
         turnaround: None,
+        switch: None,
+        recent: VecDeque::new(),
         held: VecDeque::new(),
         sink,
         result: Extraction::default(),
@@ -130,6 +137,15 @@ impl Search<'_, '_> {
             sectors: kind.sectors,
             confirm,
         });
+        let line = Line {
+            lbn: self.first,
+            angle: self.angle,
+            pitch: kind.pitch,
+        };
+        self.recent.push_back((line, kind.sectors));
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
         self.first += u64::from(kind.sectors);
         self.angle += kind.skew;
         self.pattern.push(kind);
@@ -147,8 +163,8 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The least jump that counts as one.
-    fn jump_min(&self) -> f64 {
-        (6.0 * self.clock.sigma).max(JUMP_MIN)
+    /// The least jump of an angle that is seen: less than a sector, if the clock is that good.
+    fn jump_min(&self, pitch: f64) -> f64 {
+        (6.0 * self.clock.sigma).max(0.4 * pitch)
     }
 }

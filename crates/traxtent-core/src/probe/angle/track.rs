@@ -2,19 +2,22 @@
 
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
-use super::Search;
 use super::pattern::Kind;
+use super::{RECENT, Search};
 use crate::units::Lbn;
+
+/// A gap smaller than this may be one of bad sectors, in revolutions.
+const NEAR: f64 = 0.1;
 
 /// A line of evenly spaced sectors: where the sectors of a track pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// A sector on it.
-    lbn: u64,
+    pub(super) lbn: u64,
     /// Its angle.
-    angle: f64,
+    pub(super) angle: f64,
     /// The angle of one sector.
-    pitch: f64,
+    pub(super) pitch: f64,
 }
 
 impl Line {
@@ -34,19 +37,50 @@ impl Search<'_, '_> {
         let first = self.first;
         let start = self.angle_of_start(first, guess.map(|kind| kind.pitch))?;
         let mut line = self.line_from(first, start, guess)?;
+        if let Some(kind) = guess
+            && wrap(kind.skew).abs() < self.jump_min(line.pitch)
+            && let Some(end) = self.end_by_interruption(&line, kind.sectors)?
+        {
+            let next = self.angle_of_start(end, Some(line.pitch))?;
+            let kind = Kind {
+                sectors: (end - first) as u32,
+                pitch: line.pitch,
+                skew: fraction(next - start),
+            };
+            self.angle = start;
+            return Ok((kind, next));
+        }
         let mut end = self.end_of(&mut line, first, guess.map(|kind| kind.sectors))?;
+        end = self.end_if_interrupted(&line, first, end)?;
+        // From the first sector to past the last, gaps included.
+        let mut span = (end - first) as f64 * line.pitch;
         let mut next = line.at(end);
         while end < self.end {
+            if let Some(angle) = self.lone(&line, end, span)? {
+                // One more sector, and perhaps more gaps.
+                span += fraction(angle - line.at(end)) + line.pitch;
+                line = Line {
+                    lbn: end,
+                    angle,
+                    ..line
+                };
+                end += 1;
+                next = line.at(end);
+                continue;
+            }
             next = self.angle_of_start(end, Some(line.pitch))?;
-            let Some(rest) = self.resumes(&line, first, end, next, guess)? else {
+            span += fraction(next - line.at(end));
+            let Some(rest) = self.resumes(&line, (first, end), next, span, guess)? else {
                 break;
             };
+            let resumed = end;
             line = Line {
                 lbn: end,
                 angle: next,
                 ..line
             };
-            end = rest;
+            end = self.end_if_interrupted(&line, end, rest)?;
+            span += (end - resumed) as f64 * line.pitch;
             next = line.at(end);
         }
         let sectors = u32::try_from(end - first).map_err(|_| self.baffled("no end in sight"))?;
@@ -82,7 +116,7 @@ impl Search<'_, '_> {
             };
             let on_line = |(other, at): &&(u64, f64)| {
                 let passed = (lbn as f64 - *other as f64) * pitch;
-                wrap(angle - at - passed).abs() < self.jump_min()
+                wrap(angle - at - passed).abs() < self.jump_min(pitch)
             };
             if let Some((other, at)) = seen.iter().find(on_line) {
                 return Ok(at - (*other - first) as f64 * pitch);
@@ -118,7 +152,7 @@ impl Search<'_, '_> {
                 let surprise = wrap(at - angle - expected);
                 // An error of the pitch doubles with the distance; a jump does not wait for that.
                 let passed = expected + surprise;
-                if reached > 0 && surprise.abs() > self.jump_min() || passed > 0.97 {
+                if reached > 0 && surprise.abs() > self.jump_min(line.pitch) || passed > 0.97 {
                     break;
                 }
                 line.pitch = passed / step as f64;
@@ -134,36 +168,38 @@ impl Search<'_, '_> {
 
     /// The line with the pitch of a guess, put right where a zone changed it a little; `None` where it does not fit.
     fn confirm_pitch(&mut self, line: Line, kind: Kind) -> Result<Option<Line>, ProbeError> {
-        let tolerance = self.jump_min() / 2.0;
+        let tolerance = self.jump_min(kind.pitch) / 2.0;
         let half = u64::from(kind.sectors / 2);
         let quarter = half / 2;
-        if quarter == 0 || line.lbn + half >= self.end {
-            return Ok((self.verify_pitch_unneeded(kind)).then_some(line));
+        if quarter < 2 || line.lbn + half >= self.end {
+            return Ok(None);
         }
-        let off = |angle: f64, by: u64| wrap(angle - line.at(line.lbn + by));
-        let far = self.clock.angle(line.lbn + half)?.map(|a| off(a, half));
-        if far.is_some_and(|d| d.abs() <= tolerance) {
+        let mut off = |by: u64| -> Result<Option<f64>, ProbeError> {
+            let angle = self.clock.angle(line.lbn + by)?;
+            Ok(angle.map(|angle| wrap(angle - line.at(line.lbn + by))))
+        };
+        let Some(far) = off(half)? else {
+            return Ok(None);
+        };
+        if far.abs() <= tolerance {
             return Ok(Some(line));
         }
-        let near = self
-            .clock
-            .angle(line.lbn + quarter)?
-            .map(|a| off(a, quarter));
-        Ok(match (near, far) {
-            (Some(near), Some(far))
-                if far.abs() < 0.25 && (far - 2.0 * near).abs() <= tolerance =>
-            {
-                let pitch = line.pitch + far / half as f64;
-                Some(Line { pitch, ..line })
-            }
-            (Some(near), _) if near.abs() <= tolerance / 2.0 => Some(line),
-            _ => None,
-        })
-    }
-
-    /// A guess of a track of a few sectors cannot be far off.
-    fn verify_pitch_unneeded(&self, kind: Kind) -> bool {
-        kind.sectors < 4
+        let Some(near) = off(quarter)? else {
+            return Ok(None);
+        };
+        if near.abs() <= tolerance / 2.0 {
+            return Ok(Some(line));
+        }
+        // Another pitch shows everywhere in proportion; slipped sectors do not.
+        let even = |part: f64, whole: f64| (whole - 2.0 * part).abs() <= tolerance;
+        if far.abs() < 0.25
+            && even(near, far)
+            && off(quarter / 2)?.is_some_and(|nearer| even(nearer, near))
+        {
+            let pitch = line.pitch + far / half as f64;
+            return Ok(Some(Line { pitch, ..line }));
+        }
+        Ok(None)
     }
 
     /// The first LBN behind `from` that does not follow its predecessor on the line.
@@ -232,7 +268,7 @@ impl Search<'_, '_> {
                 return Ok(true);
             };
             let deviation = wrap(pass.angle - line.at(lbn));
-            if deviation.abs() <= self.jump_min() {
+            if deviation.abs() <= self.jump_min(line.pitch) {
                 let distance = lbn as f64 - line.lbn as f64;
                 if distance * line.pitch > 0.2 {
                     line.pitch += deviation / distance / 2.0;
@@ -254,13 +290,10 @@ impl Search<'_, '_> {
         let (mut low, mut high) = (from + 1, limit + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let sectors = (middle - from) as u32;
-            let excess = self
-                .clock
-                .excess(from, sectors, line.at(from), line.pitch)?;
-            match excess {
-                Some(excess) if excess > 0.5 => high = middle,
-                _ => low = middle,
+            if self.is_interrupted(line, from, middle)? {
+                high = middle;
+            } else {
+                low = middle;
             }
         }
         if low == limit {
@@ -269,34 +302,142 @@ impl Search<'_, '_> {
         Ok(low)
     }
 
-    /// Whether the track goes on at `end`, behind a gap of bad sectors, and if so, where that part ends.
+    /// The end of the track that begins at `self.first`, by reads that lose a revolution, where tracks have no skew;
+    /// `None` where they do after all. Slipped sectors cost such reads little.
+    fn end_by_interruption(
+        &mut self,
+        line: &Line,
+        expected: u32,
+    ) -> Result<Option<u64>, ProbeError> {
+        let first = self.first;
+        let (mut low, mut high) = (first + 1, first + line.sectors_in(1.0) + 2);
+        if high > self.end || !self.is_interrupted(line, first, high)? {
+            return Ok(None);
+        }
+        let mut step = 1;
+        let mut around = Some(first + u64::from(expected));
+        while high - low > 1 {
+            let middle = match around {
+                Some(lbn) => lbn.clamp(low + 1, high - 1),
+                None => low + (high - low) / 2,
+            };
+            let interrupted = self.is_interrupted(line, first, middle)?;
+            if interrupted {
+                high = middle;
+            } else {
+                low = middle;
+            }
+            around = match (around, interrupted) {
+                (Some(_), true) if low == first + 1 => Some(middle.saturating_sub(step)),
+                (Some(_), false) if step < 64 => Some(middle + step),
+                _ => None,
+            };
+            step *= 2;
+        }
+        let last = self.clock.angle(low - 1)?;
+        let strays = last.map_or(0.0, |angle| wrap(angle - line.at(low - 1)));
+        let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&strays);
+        Ok(slipped.then_some(low))
+    }
+
+    /// The end of a track that seems to end at `end`, where the next may begin so near to where this one
+    /// goes on that the angles tell only some way behind the boundary.
+    fn end_if_interrupted(&mut self, line: &Line, from: u64, end: u64) -> Result<u64, ProbeError> {
+        if end >= self.end {
+            return Ok(end);
+        }
+        let jump = self
+            .clock
+            .angle(end)?
+            .map(|angle| wrap(angle - line.at(end)));
+        if jump.is_none_or(|jump| jump.abs() > 4.0 * self.jump_min(line.pitch)) {
+            return Ok(end);
+        }
+        let from = from.max(end.saturating_sub(line.sectors_in(0.4)));
+        if self.is_interrupted(line, from, end + 1)? {
+            return self.end_without_skew(line, from, end + 1);
+        }
+        Ok(end)
+    }
+
+    /// Whether a read of sectors that seem to lie one behind the other loses a revolution.
+    fn is_interrupted(&mut self, line: &Line, from: u64, to: u64) -> Result<bool, ProbeError> {
+        let sectors = (to - from) as u32;
+        let excess = self
+            .clock
+            .excess(from, sectors, line.at(from), line.pitch)?;
+        Ok(excess.is_some_and(|excess| excess > 0.5))
+    }
+
+    /// The angle of the sector at `end`, if it is the only one left of the track behind a small gap.
+    fn lone(&mut self, line: &Line, end: u64, span: f64) -> Result<Option<f64>, ProbeError> {
+        let Some(angle) = self.clock.angle(end)? else {
+            return Ok(None);
+        };
+        let gap = wrap(angle - line.at(end));
+        let fits = gap > 0.0 && gap < NEAR && span + gap + line.pitch / 2.0 < 1.0;
+        if !fits || end + 1 >= self.end || self.is_interrupted(line, end - 1, end + 1)? {
+            return Ok(None);
+        }
+        let mut alone = Line {
+            lbn: end,
+            angle,
+            ..*line
+        };
+        Ok((!self.on(&mut alone, end + 1)?).then_some(angle))
+    }
+
+    /// Whether the track goes on behind `end`, after a gap of bad sectors, and if so, where that part ends.
+    ///
+    /// `span` is what it covers so far, gap included.
     ///
     /// It can only where both parts and the gap fit into a revolution.
     fn resumes(
         &mut self,
         line: &Line,
-        first: u64,
-        end: u64,
+        (first, end): (u64, u64),
         angle: f64,
+        span: f64,
         guess: Option<Kind>,
     ) -> Result<Option<u64>, ProbeError> {
+        let room = 1.0 - span;
         let gap = fraction(angle - line.at(end));
-        let room = 1.0 - fraction(line.at(end) - line.at(first)) - gap;
-        let limit = end + line.sectors_in(room) + 1;
-        let mut second = Line {
-            lbn: end,
-            angle,
-            ..*line
+        if room <= 0.0 || gap < NEAR && self.is_interrupted(line, end - 1, end + 1)? {
+            return Ok(None);
+        }
+        let alike = Kind {
+            pitch: line.pitch,
+            sectors: line.sectors_in(1.0) as u32,
+            skew: 0.0,
         };
-        if room <= 0.0 || limit + 1 >= self.end || self.on(&mut second, limit + 1)? {
+        let mut second = self.line_from(end, angle, Some(alike))?;
+        let limit = end + second.sectors_in(room) + 1;
+        // Sectors further on than a revolution behind the first are on another track, and if nothing
+        // interrupts a read from here to there, so are those here.
+        if limit + 1 < self.end
+            && self.on(&mut second, limit + 1)?
+            && !self.is_interrupted(&second, end, limit + 2)?
+        {
             return Ok(None);
         }
-        let rest = self.end_of(&mut second, end, None)?;
+        let mut rest = self.end_of(&mut second, end, None)?;
         if rest > limit {
-            return Ok(None);
+            if !self.is_interrupted(&second, end, limit + 2)? {
+                return Ok(None);
+            }
+            rest = self.end_without_skew(&second, end, limit + 1)?;
         }
-        if let Some(same) = self.one_track(line, (first, end), &second, (end, rest))? {
-            return Ok(same.then_some(rest));
+        let turnaround = self.turnaround(line, (first, end))?;
+        let switch = self.switch()?;
+        if switch.is_some_and(|switch| gap < 0.6 * switch) {
+            // The heads could not have changed tracks within the gap, yet nothing interrupted a read across it.
+            return Ok(Some(rest));
+        }
+        if let Some(switch) = switch.filter(|switch| *switch > 0.02) {
+            let hop = turnaround + switch / 2.0;
+            if let Some(same) = self.one_track(line, (first, end), &second, (end, rest), hop)? {
+                return Ok(same.then_some(rest));
+            }
         }
         // The arm cannot tell. Where the next track begins can: one skew on from here, or two.
         let after = self.angle_of_start(rest, Some(line.pitch))?;
@@ -304,30 +445,18 @@ impl Search<'_, '_> {
         Ok(guess.is_some_and(skew).then_some(rest))
     }
 
-    /// Whether two lines are on one track: whether the arm gets from one to the other in no more time than
-    /// from a sector to its neighbours. `None` where no two sectors lie so that it could tell.
+    /// Whether two lines are on one track: whether a read on one is in time `hop` revolutions after one on the other,
+    /// which is too soon where heads must be switched. `None` where no two sectors lie so that it could tell.
     fn one_track(
         &mut self,
         a: &Line,
         in_a: (u64, u64),
         b: &Line,
         in_b: (u64, u64),
+        hop: f64,
     ) -> Result<Option<bool>, ProbeError> {
-        let turnaround = self.turnaround(a, in_a)?;
-        let switch = self.clock.lead(1);
-        if switch < turnaround + 0.02 {
-            return Ok(None);
-        }
-        let hop = (turnaround + switch) / 2.0;
-        for (from, in_from, to, in_to) in [(a, in_a, b, in_b), (b, in_b, a, in_a)] {
-            let length = in_from.1 - in_from.0;
-            for k in 0..16 {
-                let u = in_from.0 + (length - 1) * k / 15;
-                let ahead = fraction(from.at(u) + hop - to.at(in_to.0));
-                let v = in_to.0 + to.sectors_in(ahead);
-                if v >= in_to.1 {
-                    continue;
-                }
+        for (from, to) in [((a, in_a), (b, in_b)), ((b, in_b), (a, in_a))] {
+            if let Some((u, v)) = pair_apart(from, to, hop) {
                 return Ok(Some(self.clock.follows(u, v)?));
             }
         }
@@ -339,23 +468,57 @@ impl Search<'_, '_> {
         if let Some(turns) = self.turnaround {
             return Ok(turns);
         }
-        let length = within.1 - within.0;
-        // Too near, far enough.
-        let (mut low, mut high) = (0, line.sectors_in(0.6).min(length - 1));
-        while high - low > 1 + length / 100 {
-            let middle = low + (high - low) / 2;
-            if self.clock.follows(within.0, within.0 + middle)? {
+        let turns = self.soonest((line, within), (line, within))?;
+        // A part of a track is no place to measure this for good.
+        if (within.1 - within.0) as f64 * line.pitch > 0.6 {
+            self.turnaround = Some(turns);
+        }
+        Ok(turns)
+    }
+
+    /// How much longer, in revolutions, a read on a neighbouring track takes to follow, at the least.
+    fn switch(&mut self) -> Result<Option<f64>, ProbeError> {
+        let lines: Vec<(Line, (u64, u64))> = self
+            .recent
+            .iter()
+            .map(|(line, sectors)| (*line, (line.lbn, line.lbn + u64::from(*sectors))))
+            .collect();
+        let whole = |part: &(Line, (u64, u64))| (part.1.1 - part.1.0) as f64 * part.0.pitch > 0.6;
+        if self.switch.is_some() || lines.len() < RECENT || !lines.iter().all(whole) {
+            return Ok(self.switch);
+        }
+        let turnaround = self.turnaround(&lines[0].0, lines[0].1)?;
+        let mut least = f64::INFINITY;
+        for pair in lines.windows(2) {
+            let turns = self.soonest((&pair[0].0, pair[0].1), (&pair[1].0, pair[1].1))?;
+            least = least.min(turns - turnaround);
+        }
+        self.switch = Some(least.max(0.0));
+        Ok(self.switch)
+    }
+
+    /// The least angle by which a sector of `b` may be behind one of `a` and still be read in the same revolution.
+    fn soonest(
+        &mut self,
+        (a, in_a): (&Line, (u64, u64)),
+        (b, in_b): (&Line, (u64, u64)),
+    ) -> Result<f64, ProbeError> {
+        // Too soon, late enough.
+        let (mut low, mut high) = (0.0, 0.6);
+        while high - low > a.pitch.max(b.pitch) {
+            let middle = (low + high) / 2.0;
+            let Some((u, v)) = pair_apart((a, in_a), (b, in_b), middle) else {
+                // There is no such pair.
+                low = middle;
+                continue;
+            };
+            if self.clock.follows(u, v)? {
                 high = middle;
             } else {
                 low = middle;
             }
         }
-        let turns = high as f64 * line.pitch;
-        // A part of a track is no place to measure this for good.
-        if length as f64 * line.pitch > 0.6 {
-            self.turnaround = Some(turns);
-        }
-        Ok(turns)
+        Ok(high)
     }
 
     fn baffled(&self, problem: &str) -> ProbeError {
@@ -364,4 +527,19 @@ impl Search<'_, '_> {
             problem: problem.to_owned(),
         }
     }
+}
+
+/// A sector of one line and one of another that ends `turns` later.
+fn pair_apart(
+    (a, in_a): (&Line, (u64, u64)),
+    (b, in_b): (&Line, (u64, u64)),
+    turns: f64,
+) -> Option<(u64, u64)> {
+    let length = in_a.1 - in_a.0;
+    (0..16).find_map(|k| {
+        let u = in_a.0 + (length - 1) * k / 15;
+        let ahead = fraction(a.at(u) + turns - b.at(in_b.0));
+        let v = in_b.0 + b.sectors_in(ahead);
+        (v < in_b.1).then_some((u, v))
+    })
 }

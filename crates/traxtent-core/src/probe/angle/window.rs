@@ -1,7 +1,7 @@
 //! Testing predicted boundaries, in the order in which they come under the heads.
 
 use super::super::algorithm::{Confirm, ProbeError, Verify};
-use super::super::clock::wrap;
+use super::super::clock::{Reach, wrap};
 use super::pattern::Kind;
 use super::{CYLINDER, Search};
 
@@ -148,7 +148,8 @@ impl Search<'_, '_> {
         for &track in tracks {
             let at_end = window.bounds[track + 1] == self.end;
             let skew = wrap(window.kinds[track].skew);
-            let questions: &[Question] = match skew.abs() < self.jump_min() {
+            let pitch = window.kinds[track].pitch;
+            let questions: &[Question] = match skew.abs() < self.jump_min(pitch) {
                 _ if at_end => &[Question::Last],
                 false => &[Question::Last, Question::First],
                 true => &[Question::Whole, Question::Across],
@@ -160,7 +161,7 @@ impl Search<'_, '_> {
         while let Some(next) = self.nearest(window, &pending, here, *drift) {
             let test = pending.swap_remove(next);
             match self.ask(window, test, here, drift)? {
-                true => here = test.track,
+                true => here = test.leaves_at(),
                 false => {
                     wrong = wrong.min(test.track);
                     pending.retain(|test| test.track < wrong);
@@ -181,7 +182,7 @@ impl Search<'_, '_> {
         let now = self.clock.now();
         let due = |test: &Test| {
             let angle = window.angle(*test) + drift;
-            self.clock.due(now, angle, test.track.abs_diff(here) as u64)
+            self.clock.due(now, angle, window.reach(here, *test))
         };
         let timed = pending.iter().map(due).enumerate();
         timed
@@ -213,9 +214,9 @@ impl Search<'_, '_> {
             Question::Last | Question::First => {
                 let lbn = bound - u64::from(matches!(test.question, Question::Last));
                 let skew = wrap(kind.skew).abs();
-                let tolerance = (skew / 3.0).min(0.06).max(self.jump_min() / 2.0);
+                let tolerance = (skew / 3.0).min(0.06).max(self.jump_min(kind.pitch) / 2.0);
                 let mut surprises: Vec<f64> = Vec::new();
-                let mut away = test.track.abs_diff(here) as u64;
+                let mut away = window.reach(here, test);
                 for _ in 0..8 {
                     let angle = window.angle(test) + *drift;
                     let due = self.clock.due(self.clock.now(), angle, away);
@@ -236,7 +237,7 @@ impl Search<'_, '_> {
                         }
                         surprises.push(deviation);
                     }
-                    away = 0;
+                    away = Reach::SAME;
                 }
                 Ok(false)
             }
@@ -244,7 +245,29 @@ impl Search<'_, '_> {
     }
 }
 
+impl Test {
+    /// The predicted track on which its read begins.
+    fn begins_at(&self) -> usize {
+        self.track + usize::from(matches!(self.question, Question::First))
+    }
+
+    /// The predicted track on which its read ends.
+    fn leaves_at(&self) -> usize {
+        self.track + usize::from(matches!(self.question, Question::First | Question::Across))
+    }
+}
+
 impl Window<'_> {
+    /// How far the read of a test is from a predicted track.
+    fn reach(&self, here: usize, test: Test) -> Reach {
+        let there = test.begins_at();
+        match here.abs_diff(there) {
+            0 => Reach::SAME,
+            1 => Reach::neighbour(self.kinds[here.min(there)].skew),
+            tracks => Reach::tracks(tracks),
+        }
+    }
+
     /// The angle at which the sector of a test should pass; of the first, where there are several.
     fn angle(&self, test: Test) -> f64 {
         let kind = &self.kinds[test.track];
