@@ -207,7 +207,7 @@ impl Search<'_, '_> {
     /// Refines the line as it goes. `hint` is the length of the track, if there is a guess.
     fn end_of(&mut self, line: &mut Line, from: u64, hint: Option<u32>) -> Result<u64, ProbeError> {
         // `low` is on the line; `high` is not, or too far away to be.
-        let limit = (from + line.sectors_in(1.02)).min(self.end);
+        let limit = (from + line.sectors_in(1.02) + 2).min(self.end);
         let (mut low, mut high) = (from, limit);
         // Most surprises are small: look around the expected end first, further and further away.
         let mut around = hint.map(|n| from + u64::from(n) - 1);

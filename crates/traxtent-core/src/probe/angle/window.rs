@@ -214,7 +214,12 @@ impl Search<'_, '_> {
             Question::Last | Question::First => {
                 let lbn = bound - u64::from(matches!(test.question, Question::Last));
                 let skew = wrap(kind.skew).abs();
-                let tolerance = (skew / 3.0).min(0.06).max(self.jump_min(kind.pitch) / 2.0);
+                // Where a few slipped sectors look like a skew, only the very place will do.
+                let seen = self.jump_min(kind.pitch);
+                let tolerance = match skew < 10.0 * kind.pitch {
+                    true => seen.min(skew / 2.0),
+                    false => (skew / 3.0).min(0.06).max(seen / 2.0),
+                };
                 let mut surprises: Vec<f64> = Vec::new();
                 let mut away = window.reach(here, test);
                 for _ in 0..8 {
