@@ -12,7 +12,10 @@ use crate::request::{Op, Request};
 use crate::units::{Lbn, SimTime, Span};
 
 /// Readings of one sector until two agree.
-const READINGS_MAX: usize = 12;
+const READINGS_MAX: usize = 20;
+
+/// Angles jitter if their standard deviation is more than this, in revolutions.
+const NOISY: f64 = 0.0005;
 
 /// Classes of distance between two reads, for the time that the arm needs.
 const REACHES: usize = 48;
@@ -135,18 +138,30 @@ impl<'a> Clock<'a> {
         (6.0 * self.sigma).max(0.0012)
     }
 
-    /// Where a sector passes, by as many readings as it takes until two agree.
+    /// Whether angles jitter by more than the skews of some drives.
+    pub(super) fn is_noisy(&self) -> bool {
+        self.sigma > NOISY
+    }
+
+    /// Where a sector passes, by as many readings as it takes until two agree; five, where angles jitter.
+    ///
+    /// So its standard deviation is at most `sigma` / 2 then.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
+        let enough = if self.is_noisy() { 5 } else { 2 };
         let mut seen: Vec<f64> = Vec::new();
         while seen.len() < READINGS_MAX {
             let Some(Pass { angle, .. }) = self.pass(lbn)? else {
                 return Ok(None);
             };
-            let near = |other: &&f64| wrap(angle - **other).abs() <= self.tolerance();
-            if let Some(other) = seen.iter().find(near) {
-                return Ok(Some(other + wrap(angle - other) / 2.0));
-            }
             seen.push(angle);
+            let near: Vec<f64> = seen
+                .iter()
+                .map(|other| wrap(other - angle))
+                .filter(|off| off.abs() <= self.tolerance())
+                .collect();
+            if near.len() >= enough {
+                return Ok(Some(angle + near.iter().sum::<f64>() / near.len() as f64));
+            }
         }
         Err(ProbeError::Baffled {
             lbn: Lbn(lbn),

@@ -165,6 +165,6 @@ impl Search<'_, '_> {
 
     /// The least jump of an angle that is seen: less than a sector, if the clock is that good.
     fn jump_min(&self, pitch: f64) -> f64 {
-        (6.0 * self.clock.sigma).max(0.4 * pitch)
+        (3.5 * self.clock.sigma).max(0.4 * pitch)
     }
 }

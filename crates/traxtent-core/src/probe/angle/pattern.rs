@@ -98,6 +98,13 @@ impl Pattern {
         self.period
     }
 
+    /// The least skew of late, in either direction.
+    pub(super) fn least_skew(&self) -> Option<f64> {
+        let late = self.past.iter().rev().take(16);
+        let skews = late.map(|kind| wrap(kind.skew).abs());
+        skews.min_by(f64::total_cmp)
+    }
+
     /// The last track.
     pub(super) fn last(&self) -> Option<Kind> {
         self.past.back().copied()

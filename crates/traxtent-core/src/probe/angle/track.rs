@@ -9,6 +9,9 @@ use crate::units::Lbn;
 /// A gap smaller than this may be one of bad sectors, in revolutions.
 const NEAR: f64 = 0.1;
 
+/// A read nearby takes no longer than this, if nothing goes wrong, in revolutions.
+const PROMPT: f64 = 1.4;
+
 /// A line of evenly spaced sectors: where the sectors of a track pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -84,6 +87,7 @@ impl Search<'_, '_> {
             next = line.at(end);
         }
         let sectors = u32::try_from(end - first).map_err(|_| self.baffled("no end in sight"))?;
+        self.refine(&mut line, end - 1)?;
         let kind = Kind {
             sectors,
             pitch: line.pitch,
@@ -152,13 +156,19 @@ impl Search<'_, '_> {
                 let surprise = wrap(at - angle - expected);
                 // An error of the pitch doubles with the distance; a jump does not wait for that.
                 let passed = expected + surprise;
-                if reached > 0 && surprise.abs() > self.jump_min(line.pitch) || passed > 0.97 {
+                let jump = self.jump_min(line.pitch) + 4.0 * self.clock.sigma;
+                if reached > 0 && surprise.abs() > jump || passed > 0.97 {
                     break;
                 }
                 line.pitch = passed / step as f64;
                 reached = step;
             }
             step *= 2;
+        }
+        // Near a boundary there is not enough of the track to do better than the guess.
+        let error = 4.0 * self.clock.sigma / reached.max(1) as f64;
+        if let Some(kind) = guess.filter(|kind| (kind.pitch - line.pitch).abs() < error) {
+            line.pitch = kind.pitch;
         }
         if line.pitch <= 0.0 {
             return Err(self.baffled("the angles of sectors do not advance"));
@@ -169,35 +179,43 @@ impl Search<'_, '_> {
     /// The line with the pitch of a guess, put right where a zone changed it a little; `None` where it does not fit.
     fn confirm_pitch(&mut self, line: Line, kind: Kind) -> Result<Option<Line>, ProbeError> {
         let tolerance = self.jump_min(kind.pitch) / 2.0;
-        let half = u64::from(kind.sectors / 2);
-        let quarter = half / 2;
-        if quarter < 2 || line.lbn + half >= self.end {
-            return Ok(None);
-        }
-        let mut off = |by: u64| -> Result<Option<f64>, ProbeError> {
-            let angle = self.clock.angle(line.lbn + by)?;
-            Ok(angle.map(|angle| wrap(angle - line.at(line.lbn + by))))
-        };
-        let Some(far) = off(half)? else {
-            return Ok(None);
-        };
-        if far.abs() <= tolerance {
-            return Ok(Some(line));
-        }
-        let Some(near) = off(quarter)? else {
-            return Ok(None);
-        };
-        if near.abs() <= tolerance / 2.0 {
-            return Ok(Some(line));
-        }
-        // Another pitch shows everywhere in proportion; slipped sectors do not.
-        let even = |part: f64, whole: f64| (whole - 2.0 * part).abs() <= tolerance;
-        if far.abs() < 0.25
-            && even(near, far)
-            && off(quarter / 2)?.is_some_and(|nearer| even(nearer, near))
-        {
-            let pitch = line.pitch + far / half as f64;
-            return Ok(Some(Line { pitch, ..line }));
+        let most = u64::from(kind.sectors) * 9 / 10;
+        // How far sectors are off the line, at ever shorter distances.
+        let mut off: Vec<Option<f64>> = Vec::new();
+        for reached in 0..3 {
+            while off.len() < reached + 3 {
+                let by = most >> off.len();
+                let near = by > 0 && line.lbn + by < self.end;
+                let angle = match near {
+                    true => self.clock.angle(line.lbn + by)?,
+                    false => None,
+                };
+                off.push(angle.map(|angle| wrap(angle - line.at(line.lbn + by))));
+                if off.len() == reached + 1 && off[reached].is_some_and(|d| d.abs() <= tolerance) {
+                    break;
+                }
+            }
+            let Some(far) = off[reached].filter(|far| far.abs() < 0.15) else {
+                continue;
+            };
+            // Another pitch shows everywhere in proportion; slipped sectors do not.
+            let even = |part: f64, whole: f64| (whole - 2.0 * part).abs() <= tolerance;
+            let proportional = far.abs() <= tolerance
+                || match (off[reached + 1], off[reached + 2]) {
+                    (Some(half), Some(quarter)) => even(half, far) && even(quarter, half),
+                    _ => false,
+                };
+            if proportional {
+                // A short piece says less of the pitch than the guess does.
+                let better = reached == 0 || far.abs() > tolerance;
+                let by = if better {
+                    far / (most >> reached) as f64
+                } else {
+                    0.0
+                };
+                let pitch = line.pitch + by;
+                return Ok(Some(Line { pitch, ..line }));
+            }
         }
         Ok(None)
     }
@@ -263,17 +281,26 @@ impl Search<'_, '_> {
     /// Whether a sector passes where the line says; if so, it makes the pitch a little better.
     fn on(&mut self, line: &mut Line, lbn: u64) -> Result<bool, ProbeError> {
         let mut surprises: Vec<f64> = Vec::new();
+        let mut late = 0;
         for _ in 0..8 {
             let Some(pass) = self.clock.pass(lbn)? else {
                 return Ok(true);
             };
             let deviation = wrap(pass.angle - line.at(lbn));
-            if deviation.abs() <= self.jump_min(line.pitch) {
-                let distance = lbn as f64 - line.lbn as f64;
-                if distance * line.pitch > 0.2 {
-                    line.pitch += deviation / distance / 2.0;
-                }
+            // One reading does not tell a small jump from noise.
+            let sigmas = deviation.abs() / self.clock.sigma.max(f64::MIN_POSITIVE);
+            if self.clock.is_noisy() && (2.0..12.0).contains(&sigmas) {
+                let angle = self.clock.angle(lbn)?;
+                let deviation = angle.map_or(0.0, |angle| wrap(angle - line.at(lbn)));
+                return Ok(deviation.abs() <= self.jump_min(line.pitch));
+            }
+            // What comes late may come at any angle: once is not enough then.
+            late += u32::from(pass.took > PROMPT);
+            if deviation.abs() <= self.jump_min(line.pitch) && (pass.took <= PROMPT || late > 1) {
                 return Ok(true);
+            }
+            if deviation.abs() <= self.jump_min(line.pitch) {
+                continue;
             }
             let again = |d: &f64| wrap(d - deviation).abs() <= self.clock.tolerance();
             if surprises.iter().any(again) {
@@ -282,6 +309,19 @@ impl Search<'_, '_> {
             surprises.push(deviation);
         }
         Ok(false)
+    }
+
+    /// Makes the pitch right by the last sector of the line.
+    fn refine(&mut self, line: &mut Line, last: u64) -> Result<(), ProbeError> {
+        let distance = last as f64 - line.lbn as f64;
+        let Some(angle) = self.clock.angle(last)? else {
+            return Ok(());
+        };
+        let deviation = wrap(angle - line.at(last));
+        if distance * line.pitch > 0.3 && deviation.abs() < 2.0 * self.jump_min(line.pitch) {
+            line.pitch += deviation / distance;
+        }
+        Ok(())
     }
 
     /// The end of a track whose successor goes on at the same angle: reads across it lose a revolution.
@@ -429,8 +469,14 @@ impl Search<'_, '_> {
         }
         let turnaround = self.turnaround(line, (first, end))?;
         let switch = self.switch()?;
-        if switch.is_some_and(|switch| gap < 0.6 * switch) {
-            // The heads could not have changed tracks within the gap, yet nothing interrupted a read across it.
+        // The heads could not have changed tracks within the gap, yet nothing interrupted a read across it.
+        let too_soon = switch.is_some_and(|switch| gap < 0.6 * switch);
+        // It is far less than any skew here.
+        let too_small = self
+            .pattern
+            .least_skew()
+            .is_some_and(|least| gap < least / 3.0);
+        if too_soon || too_small {
             return Ok(Some(rest));
         }
         if let Some(switch) = switch.filter(|switch| *switch > 0.02) {

@@ -221,6 +221,7 @@ impl Search<'_, '_> {
                     false => (skew / 3.0).min(0.06).max(seen / 2.0),
                 };
                 let mut surprises: Vec<f64> = Vec::new();
+                let mut late = 0;
                 let mut away = window.reach(here, test);
                 for _ in 0..8 {
                     let angle = window.angle(test) + *drift;
@@ -229,10 +230,14 @@ impl Search<'_, '_> {
                         return Ok(true);
                     };
                     let deviation = wrap(pass.angle - angle);
-                    if deviation.abs() <= tolerance && pass.took < due + 1.5 {
+                    if deviation.abs() <= tolerance {
                         self.clock.learn(away, due, pass.took);
-                        *drift += deviation / 2.0;
-                        return Ok(true);
+                        // What comes late may come at any angle: once is not enough then.
+                        late += u32::from(pass.took > due + 0.5);
+                        if pass.took <= due + 0.5 || late > 1 {
+                            *drift += deviation / 2.0;
+                            return Ok(true);
+                        }
                     }
                     let again =
                         |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
