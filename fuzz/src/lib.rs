@@ -36,6 +36,18 @@ pub const TARGETS: &[Target] = &[
     target("trace-detect", targets::workload::trace_detect),
     target("workload", targets::workload::line),
     target("workload-toml", targets::workload::table),
+    target("scsi-command", targets::scsi::command),
+    target("scsi-sense", targets::scsi::sense),
+    target("scsi-inquiry", targets::scsi::inquiry),
+    target("scsi-vital", targets::scsi::vital),
+    target("scsi-capacity", targets::scsi::capacity),
+    target("scsi-translate", targets::scsi::translate),
+    target("scsi-defects", targets::scsi::defects),
+    target("scsi-mode", targets::scsi::mode),
+    target("scsi-device", targets::scsi::device),
+    target("scsi-host", targets::scsi::host),
+    target("map-file", targets::trackmap::file),
+    target("track-list", targets::trackmap::csv),
     target("arguments", targets::arguments),
 ];
 

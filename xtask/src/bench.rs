@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures with the machine, the seed and the commit beside them.
 
 mod build;
+mod probe;
 mod sim;
 
 use std::process::ExitCode;
@@ -27,14 +28,17 @@ enum Subject {
         #[arg(long, default_value_t = 10_000_000)]
         most: u64,
     },
+    /// Ways to find tracks, on every drive: what they ask, how long it takes, whether it is exact
+    Probe(probe::Options),
     /// The time of a clean release build on two cores
     Build,
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     println!("{}\n", machine::header(options.seed));
-    match options.subject {
-        Subject::Sim { most } => sim::run(options.seed, most)?,
+    match &options.subject {
+        Subject::Sim { most } => sim::run(options.seed, *most)?,
+        Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
         Subject::Build => build::run()?,
     }
     Ok(ExitCode::SUCCESS)

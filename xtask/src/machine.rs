@@ -26,6 +26,12 @@ pub(crate) fn header(seed: u64) -> String {
     .join("\n")
 }
 
+/// The machine in a line.
+pub(crate) fn name() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
+    format!("{} ({cores} cores)", cpu())
+}
+
 /// The commit that is checked out, marked if files differ from it.
 pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| shell::output("git", arguments);

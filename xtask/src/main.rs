@@ -1,8 +1,10 @@
 //! What developers run. `cargo xtask --help` lists the verbs.
 
 mod bench;
+mod blind;
 mod dist;
 mod fuzz;
+mod guest;
 mod libtest;
 mod machine;
 mod packages;
@@ -26,6 +28,8 @@ enum Verb {
     Test,
     /// Measure, and print the machine, the seed and the commit beside the figures
     Bench(bench::Options),
+    /// Probe random drives blind, and compare what is found with what they are
+    Blind(blind::Options),
     /// Search for inputs that break a parser
     Fuzz(fuzz::Options),
     /// Run the tests at many times their usual repetitions, then fuzz for hours
@@ -53,6 +57,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Test => test::run(),
         Verb::Bench(options) => bench::run(&options),
+        Verb::Blind(options) => blind::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Soak(options) => soak::run(&options),
         Verb::Dist(options) => dist::run(&options),

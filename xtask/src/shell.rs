@@ -34,6 +34,14 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
+/// An example of a package, built for speed; arguments added are its own.
+pub(crate) fn example(package: &str, name: &str) -> Command {
+    let mut cargo = cargo();
+    cargo.args(["run", "--quiet", "--release"]);
+    cargo.args(["--package", package, "--example", name, "--"]);
+    cargo
+}
+
 /// Where the program `name` is installed, if it is; administrators' folders are searched too.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

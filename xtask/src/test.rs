@@ -7,13 +7,14 @@ use anyhow::{Context, Result};
 
 use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
-use crate::{fuzz, packages, shell};
+use crate::{fuzz, guest, packages, shell};
 
 /// Runs all checks, whatever fails on the way, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
     let mut tally = Tally::default();
     heading("system packages");
     packages::install(packages::FOR_TESTS);
+    guest::prepare_kernel();
     heading("style and lints");
     tally.check(
         "rustfmt",

@@ -62,6 +62,15 @@ impl Request {
         }
     }
 
+    /// The first of the given LBNs, which ascend, that the request addresses.
+    pub fn first_of(&self, ascending: &[Lbn]) -> Option<Lbn> {
+        let first = ascending.partition_point(|lbn| *lbn < self.lbn);
+        ascending
+            .get(first)
+            .copied()
+            .filter(|lbn| *lbn < self.end())
+    }
+
     /// The first LBN behind the request, or the last there is where that exceeds 64 bits.
     pub fn end(&self) -> Lbn {
         Lbn(self.lbn.0.saturating_add(u64::from(self.sectors)))

@@ -1,9 +1,17 @@
 //! Executors: what runs the pure core on a clock.
 //!
-//! [`simulate()`] runs it on the virtual clock, as fast as the machine allows.
+//! [`simulate()`] runs it on the virtual clock, as fast as the machine allows. [`SimTarget`] lets a
+//! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes;
+//! [`device`] lets it ask real ones.
 
+pub mod device;
+mod sim_host;
 pub mod sim_target;
+pub mod sim_transport;
 pub mod simulate;
 
-pub use sim_target::{Faults, Noise, SimTarget, TRANSLATION};
+pub use sim_host::Noise;
+pub use sim_target::SimTarget;
+pub use sim_transport::SimTransport;
 pub use simulate::{Host, Outcome, SimulateError, simulate};
+pub use traxtent_core::scsi::{Faults, Obedience};

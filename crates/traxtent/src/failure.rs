@@ -12,6 +12,8 @@ pub(crate) enum Failure {
     Input(String),
     /// A file or device cannot be used: status 3.
     Io(String),
+    /// The answer is no, or something was found: status 1.
+    Finding(String),
     /// Whoever reads the output has seen enough: nothing to say, status 0.
     Closed,
 }
@@ -37,6 +39,10 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Closed => ExitCode::SUCCESS,
+            Failure::Finding(line) => {
+                complain(line);
+                ExitCode::from(1)
+            }
             Failure::Input(line) => {
                 complain(line);
                 ExitCode::from(2)

@@ -4,14 +4,17 @@
 //! Results go to standard output, everything else to standard error, a line each. Exit status: 0
 //! done, 1 done and something was found, 2 usage or bad input, 3 a file or device that cannot be used.
 
+mod claims;
 mod demo;
 mod drives;
 mod failure;
 mod input;
+mod lab;
 mod map;
 mod output;
 mod parse;
 mod plot;
+mod probe;
 mod progress;
 mod sim;
 mod table;
@@ -38,7 +41,9 @@ Exit status: 0 done; 1 done, and something was found; 2 usage or bad input; 3 a 
 enum Verb {
     Demo(demo::Args),
     Drives(drives::Args),
+    Lab(lab::Args),
     Map(map::Args),
+    Probe(probe::Args),
     Sim(sim::Args),
     Validate(validate::Args),
     /// Print a shell's completions
@@ -68,7 +73,9 @@ pub fn main() -> ExitCode {
     let result = match &cli.verb {
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
+        Verb::Lab(args) => lab::run(args),
         Verb::Map(args) => map::run(args),
+        Verb::Probe(args) => probe::run(args),
         Verb::Sim(args) => sim::run(args),
         Verb::Validate(args) => validate::run(args),
         Verb::Completions { shell } => completions(*shell),

@@ -37,6 +37,26 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     file.finish()
 }
 
+/// Writes a file that is on the disk before it takes its place.
+pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
+    let fail = |error: &io::Error| Failure::file(path, error);
+    let mut file = Whole::create(path)?;
+    file.write_all(bytes).map_err(|error| fail(&error))?;
+    file.sync().map_err(|error| fail(&error))?;
+    file.finish()?;
+    File::open(folder_of(path))
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| fail(&error))
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// A file that takes its place when it is complete. Until then its bytes are in a temporary file
 /// beside it, which goes when this is dropped.
 pub(crate) struct Whole {
@@ -59,19 +79,28 @@ impl Whole {
         let sink = if special {
             Sink::Direct(BufWriter::new(File::create(path).map_err(fail)?))
         } else {
-            let folder = match path.parent() {
-                Some(folder) if folder != Path::new("") => folder,
-                _ => Path::new("."),
-            };
             let mut beside = tempfile::Builder::new();
             beside.prefix(".traxtent-");
             beside.permissions(readable());
-            Sink::Beside(BufWriter::new(beside.tempfile_in(folder).map_err(fail)?))
+            Sink::Beside(BufWriter::new(
+                beside.tempfile_in(folder_of(path)).map_err(fail)?,
+            ))
         };
         Ok(Whole {
             path: path.to_owned(),
             sink,
         })
+    }
+
+    /// Waits until what has been written is on the disk.
+    fn sync(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Beside(file) => {
+                file.flush()?;
+                file.get_ref().as_file().sync_all()
+            }
+            Sink::Direct(file) => file.flush(),
+        }
     }
 
     /// Gives the file its name.

@@ -1,6 +1,9 @@
 //! Values of options.
 
+use std::ops::Range;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use traxtent_core::units::Lbn;
 use traxtent_core::workload::{ReplayPace, TraceFormat};
 
 /// The name of a trace format.
@@ -26,6 +29,15 @@ pub(crate) fn pace(text: &str) -> Result<ReplayPace, String> {
         .ok_or_else(|| {
             "expected recorded, semi-closed or closed:N with N from 1 to 65536".to_owned()
         })
+}
+
+/// LBNs, half-open.
+pub(crate) fn lbns(text: &str) -> Result<Range<Lbn>, String> {
+    text.split_once("..")
+        .and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?))
+        .filter(|range: &Range<u64>| range.start < range.end)
+        .map(|range| Lbn(range.start)..Lbn(range.end))
+        .ok_or_else(|| "expected FIRST..END, two LBNs, the second behind the last".to_owned())
 }
 
 /// A factor above 0.

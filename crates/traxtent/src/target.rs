@@ -110,6 +110,24 @@ impl Machine {
         }
     }
 
+    /// The one drive of the target.
+    pub(crate) fn only_drive(mut self) -> Result<NamedDrive> {
+        if self.drives.len() == 1 {
+            return Ok(self.drives.remove(0));
+        }
+        let names: Vec<&str> = self
+            .drives
+            .iter()
+            .map(|drive| drive.name.as_str())
+            .collect();
+        Err(Failure::input(format!(
+            "{} has {} drives; name one of them behind a #: {}",
+            self.target,
+            names.len(),
+            names.join(", ")
+        )))
+    }
+
     /// Adds the drives of another machine behind its own.
     pub(crate) fn extend(&mut self, other: Machine) {
         self.target = format!("{}, {}", self.target, other.target);

@@ -97,6 +97,24 @@ impl Cache {
         }
     }
 
+    /// Lets reads come from the buffer or not; what it holds is forgotten if not.
+    pub(super) fn set_enabled(&mut self, enabled: bool) {
+        self.spec.enabled = enabled;
+        if !enabled {
+            let held = [State::Clean, State::Reading];
+            for s in self.segments.iter_mut().filter(|s| held.contains(&s.state)) {
+                s.state = State::Empty;
+            }
+        }
+    }
+
+    /// Takes back how far read-ahead may go.
+    pub(super) fn forget_read_ahead(&mut self) {
+        for s in &mut self.segments {
+            (s.ahead_limit, s.ahead_least) = (Lbn(0), Lbn(0));
+        }
+    }
+
     pub(super) fn segment(&self, index: usize) -> &Segment {
         &self.segments[index]
     }
@@ -125,7 +143,11 @@ impl Cache {
                 }
             } else if s.state == State::Dirty && overlaps(s, lbn, end) {
                 return ReadPlace::Blocked;
-            } else if s.state == State::Reading && s.end == lbn && self.spec.almost_hits {
+            } else if s.state == State::Reading
+                && s.end == lbn
+                && self.spec.almost_hits
+                && self.spec.enabled
+            {
                 (5, ReadPlace::Partial(i))
             } else {
                 self.recyclable(now, i)

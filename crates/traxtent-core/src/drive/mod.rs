@@ -24,9 +24,10 @@ pub use schedule::{Candidate, Schedule};
 
 use crate::geometry::Geometry;
 use crate::mechanics::{Mechanics, Position};
-use crate::profile::{Preseek, Profile, ProfileError, Scheduler};
+use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
+use crate::workload::Rng;
 use bus::{Bus, Ramp};
 use cache::{Cache, ReadPlace, State, WritePlace};
 use controller::Controller;
@@ -108,6 +109,35 @@ pub enum RequestError {
     },
 }
 
+/// What a host may switch of a drive's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// Whether reads may come from the buffer.
+    pub read: bool,
+    /// Whether the drive may read ahead, as far as its profile does at all.
+    pub read_ahead: bool,
+    /// Whether a write is complete when the buffer has it.
+    pub write_back: bool,
+}
+
+impl Caching {
+    /// Every read comes from the media, every write goes there, and nothing else is done.
+    pub const OFF: Caching = Caching {
+        read: false,
+        read_ahead: false,
+        write_back: false,
+    };
+
+    /// As the profile has it when nobody has switched anything.
+    pub fn of(profile: &Profile) -> Caching {
+        Caching {
+            read: profile.cache.enabled,
+            read_ahead: profile.cache.read_ahead.until != ReadAheadUntil::None,
+            write_back: profile.cache.write_back == WriteBack::Full,
+        }
+    }
+}
+
 /// A request on its way through the drive.
 #[derive(Clone, Copy, Debug)]
 struct Job {
@@ -185,6 +215,10 @@ pub struct Drive {
     mechanics: Mechanics,
     profile: Arc<Profile>,
     controller: Controller,
+    /// What the host has ordered of the buffer.
+    caching: Caching,
+    /// What of it the drive does.
+    in_force: Caching,
     cache: Cache,
     bus: Bus,
     schedule: Schedule,
@@ -199,6 +233,8 @@ pub struct Drive {
     last_was_read: bool,
     /// When and where the last write left the media.
     last_write: (SimTime, Lbn),
+    /// Draws which reads keep the sectors that passed before.
+    keeping: Rng,
     legs: Vec<Leg>,
     ramps: Vec<Ramp>,
 }
@@ -228,6 +264,8 @@ impl Drive {
                     Mechanics::new(spec, geometry.cylinders())
                 }),
             controller: Controller::new(&profile),
+            caching: Caching::of(&profile),
+            in_force: Caching::of(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
             schedule: Schedule::new(profile.queue.scheduler),
@@ -240,6 +278,7 @@ impl Drive {
             next_tag: 0,
             last_was_read: false,
             last_write: (SimTime::ZERO, Lbn(u64::MAX)),
+            keeping: Rng::new(0),
             legs: Vec::new(),
             ramps: Vec::new(),
             geometry,
@@ -255,6 +294,46 @@ impl Drive {
     /// The drive's figures.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
+    }
+
+    /// What of the buffer is switched on, as the host has ordered; a drive need not obey.
+    pub fn caching(&self) -> Caching {
+        self.caching
+    }
+
+    /// Switches parts of the buffer on or off at `now`, which is no earlier than any time before.
+    ///
+    /// A read-ahead under way is stopped where read-ahead is switched off; what the buffer holds
+    /// is forgotten where reads may not come from it any more. Writes that it has taken stay, and
+    /// go to the media as before. A drive that reads ahead whatever its host orders
+    /// (`cache.read_ahead.ignores_host`) obeys as to writes only.
+    pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
+        self.run_until(now);
+        self.caching = caching;
+        let caching = if self.profile.cache.read_ahead.ignores_host {
+            Caching {
+                write_back: caching.write_back,
+                ..self.in_force
+            }
+        } else {
+            caching
+        };
+        let before = std::mem::replace(&mut self.in_force, caching);
+        if before.read_ahead && !caching.read_ahead {
+            match &mut self.arm {
+                Arm::ReadAhead(_) => {
+                    self.take_arm(now);
+                }
+                Arm::Access { then, .. } => {
+                    if let Some(run) = then.take() {
+                        self.cache.set_reading(run.segment, false);
+                    }
+                }
+                Arm::Idle => {}
+            }
+            self.cache.forget_read_ahead();
+        }
+        self.cache.set_enabled(caching.read);
     }
 
     /// Hands over a request at `now`, which is no earlier than any time before.
@@ -285,6 +364,22 @@ impl Drive {
             self.done.pop_front()
         } else {
             None
+        }
+    }
+
+    /// Submits a request at `now` to a drive that has no other, and lets it work until the request
+    /// is complete.
+    ///
+    /// # Errors
+    /// As of [`Drive::submit`].
+    pub fn serve(&mut self, now: SimTime, request: Request) -> Result<Completion, RequestError> {
+        let tag = self.submit(now, request)?;
+        loop {
+            let wake = self.next_wakeup().expect("a request is outstanding");
+            if let Some(completion) = self.poll(wake) {
+                assert_eq!(completion.tag, tag, "another request was outstanding");
+                return Ok(completion);
+            }
         }
     }
 

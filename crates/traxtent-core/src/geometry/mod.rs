@@ -308,7 +308,7 @@ impl Geometry {
     pub fn lbn_at(&self, place: Place) -> Occupant {
         let at_home = self.home(place);
         if let Occupant::Lbn(lbn) = at_home
-            && self.moved.binary_search_by_key(&lbn.0, |m| m.lbn).is_err()
+            && !self.is_moved(lbn)
         {
             return at_home;
         }
@@ -368,6 +368,11 @@ impl Geometry {
             }
         });
         slipped.chain(remapped)
+    }
+
+    /// Whether an LBN is kept elsewhere than in its place on its track.
+    pub fn is_moved(&self, lbn: Lbn) -> bool {
+        self.moved.binary_search_by_key(&lbn.0, |m| m.lbn).is_ok()
     }
 
     /// How many LBNs are kept elsewhere than in their track.

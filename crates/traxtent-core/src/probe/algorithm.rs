@@ -4,9 +4,12 @@ use std::ops::ControlFlow;
 
 use super::angle;
 use super::clock::Clock;
+use super::jump::jump;
 use super::target::{Target, TargetError};
-use crate::request::{Op, Request};
-use crate::units::{Lbn, Sectors, Span};
+use super::track_end::Search;
+use super::tree::tree;
+use super::walk::walk;
+use crate::units::{Lbn, Sectors};
 
 /// A way to find track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +53,11 @@ impl Algorithm {
         }
     }
 
+    /// The one of that name.
+    pub fn by_name(name: &str) -> Option<Algorithm> {
+        Algorithm::ALL.into_iter().find(|one| one.name() == name)
+    }
+
     /// Whether it asks for translations; else it times reads.
     pub fn translates(self) -> bool {
         !matches!(self, Algorithm::Scan | Algorithm::Angle)
@@ -66,6 +74,20 @@ pub enum Verify {
     Sample,
     /// Every boundary.
     Full,
+}
+
+impl Verify {
+    /// All of them.
+    pub const ALL: [Verify; 3] = [Verify::None, Verify::Sample, Verify::Full];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verify::None => "none",
+            Verify::Sample => "sample",
+            Verify::Full => "full",
+        }
+    }
 }
 
 /// The part of a drive to probe. Half-open.
@@ -100,6 +122,20 @@ pub enum Confirm {
     Sampled,
     /// It has itself been tested on both sides.
     Tested,
+}
+
+impl Confirm {
+    /// All of them, the least sure first.
+    pub const ALL: [Confirm; 3] = [Confirm::Predicted, Confirm::Sampled, Confirm::Tested];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confirm::Predicted => "predicted",
+            Confirm::Sampled => "sampled",
+            Confirm::Tested => "tested",
+        }
+    }
 }
 
 /// A track that has been found.
@@ -162,53 +198,12 @@ pub fn extract(
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
     match algorithm {
-        Algorithm::Angle => {
-            let (op, period, sigma) = spin(target)?;
-            angle::search(Clock::new(target, op, period, sigma), region, verify, sink)
+        Algorithm::Walk => walk(target, region, Search::Binary, sink),
+        Algorithm::Jump => jump(target, region, sink),
+        Algorithm::Tree => tree(target, region, sink),
+        Algorithm::Angle => angle::search(Clock::start(target)?, region, verify, sink),
+        Algorithm::Scan | Algorithm::Dixtrac => {
+            Err(TargetError::Unsupported(algorithm.name()).into())
         }
-        Algorithm::Scan
-        | Algorithm::Walk
-        | Algorithm::Jump
-        | Algorithm::Dixtrac
-        | Algorithm::Tree => Err(TargetError::Unsupported(algorithm.name()).into()),
     }
-}
-
-/// TEMPORARY
-fn spin(target: &mut dyn Target) -> Result<(Op, Span, f64), ProbeError> {
-    let op = Op::Verify;
-    let lbn = Lbn(target.identity().capacity.0 / 3);
-    let request = Request {
-        lbn,
-        sectors: 1,
-        op,
-        fua: false,
-    };
-    let mut times = Vec::new();
-    for _ in 0..400 {
-        times.push(target.request(request)?.completed.0 as f64);
-    }
-    let mut gaps: Vec<f64> = times.windows(2).map(|t| t[1] - t[0]).collect();
-    gaps.sort_by(f64::total_cmp);
-    let rough = gaps[gaps.len() / 2];
-    // Theil-Sen over whole revolutions.
-    let mut slopes = Vec::new();
-    let half = times.len() / 2;
-    for i in 0..half {
-        let span = times[i + half] - times[i];
-        let turns = (span / rough).round();
-        slopes.push(span / turns);
-    }
-    slopes.sort_by(f64::total_cmp);
-    let period = slopes[slopes.len() / 2];
-    let mut residuals: Vec<f64> = gaps
-        .iter()
-        .map(|gap| {
-            let t = gap / period;
-            (t - t.round()).abs()
-        })
-        .collect();
-    residuals.sort_by(f64::total_cmp);
-    let sigma = residuals[residuals.len() / 2] / 0.6745 / std::f64::consts::SQRT_2;
-    Ok((op, Span(period.round() as u64), sigma))
 }

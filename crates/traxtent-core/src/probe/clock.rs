@@ -7,8 +7,8 @@
 //! wandering spindle do not matter.
 
 use super::algorithm::ProbeError;
+use super::method::{Method, Qualified, qualify};
 use super::target::{Target, TargetError, Timing};
-use crate::request::{Op, Request};
 use crate::units::{Lbn, SimTime, Span};
 
 /// Readings of one sector until two agree.
@@ -46,7 +46,7 @@ impl Reach {
 /// A drive as a clock.
 pub(super) struct Clock<'a> {
     target: &'a mut dyn Target,
-    op: Op,
+    method: Qualified,
     /// The period of revolution in picoseconds.
     period: f64,
     /// Standard deviation of an angle.
@@ -79,18 +79,74 @@ pub(super) fn fraction(turns: f64) -> f64 {
 }
 
 impl<'a> Clock<'a> {
-    /// A clock whose period is known.
-    pub(super) fn new(target: &'a mut dyn Target, op: Op, period: Span, sigma: f64) -> Clock<'a> {
-        Clock {
+    /// A clock that runs right: finds out how the drive can be timed, and its period.
+    ///
+    /// # Errors
+    /// If no method of timing works, or the drive fails.
+    pub(super) fn start(target: &'a mut dyn Target) -> Result<Clock<'a>, ProbeError> {
+        let method = qualify(target)?;
+        let mut clock = Clock {
             target,
-            op,
-            period: period.0 as f64,
-            sigma,
+            period: method.revolution.0 as f64,
+            method,
+            sigma: 0.0,
             // Too hopeful: what is missed teaches quickly, what is not tried teaches nothing.
             lead: [0.02; REACHES],
             learned: [0; REACHES],
             unreadable: Vec::new(),
+        };
+        clock.regulate()?;
+        Ok(clock)
+    }
+
+    /// Measures period and jitter by reading one sector over and over.
+    fn regulate(&mut self) -> Result<(), ProbeError> {
+        let readings = if self.is_interleaved() { 40 } else { 400 };
+        let capacity = self.target.identity().capacity.0;
+        let mut times: Vec<f64> = Vec::new();
+        // A sector that can be read is soon found.
+        for lbn in capacity / 3..capacity {
+            times.clear();
+            while times.len() < readings {
+                let Some(timing) = self.read(lbn, 1)? else {
+                    break;
+                };
+                times.push(timing.completed.0 as f64);
+            }
+            if times.len() == readings {
+                break;
+            }
         }
+        self.unreadable.clear();
+        let half = times.len() / 2;
+        // Each reading against one half of them later: whole revolutions apart (Theil and Sen's median).
+        let slopes = (0..half).map(|i| {
+            let apart = times[i + half] - times[i];
+            apart / (apart / self.period).round().max(1.0)
+        });
+        self.period = median(slopes.collect()).unwrap_or(self.period);
+        let steps = times
+            .windows(2)
+            .map(|pair| wrap((pair[1] - pair[0]) / self.period).abs());
+        // From the median of the differences to the deviation of each.
+        let spread = median(steps.collect()).unwrap_or(0.0);
+        self.sigma = spread / 0.6745 / std::f64::consts::SQRT_2;
+        Ok(())
+    }
+
+    /// Whether distant reads come before each timed one, so that nothing can be read right behind something else.
+    pub(super) fn is_interleaved(&self) -> bool {
+        self.method.between > 0
+    }
+
+    /// A read nearby takes no longer than this, if nothing goes wrong, in revolutions.
+    pub(super) fn prompt(&self) -> f64 {
+        if self.is_interleaved() { 8.0 } else { 1.4 }
+    }
+
+    /// How the drive is timed.
+    pub(super) fn method(&self) -> Method {
+        self.method.method
     }
 
     /// The angle of the platter now.
@@ -106,13 +162,7 @@ impl<'a> Clock<'a> {
 
     /// Reads, and says when; `None` where the media give no answer.
     fn read(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
-        let request = Request {
-            lbn: Lbn(lbn),
-            sectors,
-            op: self.op,
-            fua: self.op == Op::Read,
-        };
-        match self.target.request(request) {
+        match self.method.timed(self.target, Lbn(lbn), sectors) {
             Ok(timing) => Ok(Some(timing)),
             Err(TargetError::Unreadable { lbn, sectors }) => {
                 if sectors == 1 && !self.unreadable.contains(&lbn) {
@@ -180,6 +230,10 @@ impl<'a> Clock<'a> {
         angle: f64,
         pitch: f64,
     ) -> Result<Option<f64>, ProbeError> {
+        if self.is_interleaved() {
+            // A seek of unknown length comes first.
+            return Ok(None);
+        }
         let length = f64::from(sectors - 1) * pitch;
         let mut least = f64::INFINITY;
         // Whatever goes wrong makes it longer, so the shortest of several counts.
@@ -232,4 +286,9 @@ impl<'a> Clock<'a> {
             *lead = (*lead * 0.9985).max(0.002);
         }
     }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }

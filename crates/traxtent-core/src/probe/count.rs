@@ -66,4 +66,7 @@ impl<T: Target> Target for Counted<T> {
     fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
         self.target.defects()
     }
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        self.target.switch_caching(on)
+    }
 }

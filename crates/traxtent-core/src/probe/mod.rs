@@ -10,12 +10,22 @@
 
 mod algorithm;
 mod angle;
+mod ask;
+pub mod character;
 mod clock;
 mod count;
+mod jump;
+mod method;
+mod pattern;
 mod target;
+mod track_end;
+mod tree;
+mod turning;
+mod walk;
 
 pub use algorithm::{
     Algorithm, Confirm, Extraction, Found, ProbeError, Region, Sink, Verify, extract,
 };
 pub use count::{Counted, Counts};
+pub use method::{Evidence, Method, Qualified, Rejected, qualify};
 pub use target::{Identity, Target, TargetError, Timing};

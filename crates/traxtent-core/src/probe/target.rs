@@ -50,6 +50,17 @@ pub trait Target {
     fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
         Err(TargetError::Unsupported("defect lists"))
     }
+
+    /// Switches read caching and read-ahead off, or back to as they were found.
+    ///
+    /// A drive may take the order and ignore it.
+    ///
+    /// # Errors
+    /// [`TargetError::Unsupported`] on drives that take no such order, as by default.
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        let _ = on;
+        Err(TargetError::Unsupported("cache control"))
+    }
 }
 
 /// What a drive says of itself.
@@ -129,5 +140,8 @@ impl<T: Target + ?Sized> Target for &mut T {
     }
     fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
         (**self).defects()
+    }
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        (**self).switch_caching(on)
     }
 }

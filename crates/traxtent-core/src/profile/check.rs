@@ -1,6 +1,6 @@
 //! Bounds of every figure of a profile.
 
-use super::{FORMAT, Profile, ProfileError, Scheduler, SeekSpec};
+use super::{FORMAT, Profile, ProfileError, Scheduler, ScsiSpec, SeekSpec};
 use crate::geometry::Geometry;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -31,6 +31,11 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
         stroke(&m.seek, p.geometry.cylinders)?;
     }
     overheads(p)?;
+    within(
+        "access.read_on_arrival_share",
+        p.access.read_on_arrival_share,
+        0.0..=1.0,
+    )?;
     within("queue.depth", p.queue.depth, 1..=65_536)?;
     if let Scheduler::AgedSptf { weight } = p.queue.scheduler {
         within("queue.scheduler.weight", weight, 0.0..=1_000.0)?;
@@ -38,6 +43,7 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     cache(p)?;
     duration("bus.read_sector_ms", p.bus.read_sector_ms)?;
     duration("bus.write_sector_ms", p.bus.write_sector_ms)?;
+    scsi(&p.scsi)?;
     // Before the figures are listed: TOML holds no number that the geometry would refuse.
     Geometry::build(&p.geometry).map_err(|e| ProfileError::Geometry(e.to_string()))?;
     p.provenance.check(&super::figures(p))
@@ -231,6 +237,23 @@ fn cache(p: &Profile) -> Result<(), ProfileError> {
         c.read_ahead.max_sectors,
         0..=1 << 30,
     )
+}
+
+fn scsi(s: &ScsiSpec) -> Result<(), ProfileError> {
+    duration("scsi.translate_ms", s.translate_ms)?;
+    for (key, text, longest) in [
+        ("scsi.vendor", &s.vendor, 8),
+        ("scsi.product", &s.product, 16),
+        ("scsi.revision", &s.revision, 4),
+        ("scsi.serial", &s.serial, 32),
+    ] {
+        let fits = text.len() <= longest && text.trim() == text;
+        if !fits || !text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+            let bound = format!("up to {longest} characters of ASCII, without blanks around them");
+            return out(key, text, &bound);
+        }
+    }
+    Ok(())
 }
 
 fn duration(key: &str, ms: f64) -> Result<(), ProfileError> {

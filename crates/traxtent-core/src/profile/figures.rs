@@ -48,6 +48,13 @@ impl Profile {
             bound: bound.to_owned(),
         };
         let mut root = toml::Value::try_from(self).expect("a profile serializes");
+        let table = root.as_table_mut().expect("a profile is a table");
+        let silent = key.starts_with("scsi.") && !table.contains_key("scsi");
+        if silent {
+            // A table that a profile may leave out, and the origin of what is set in it.
+            let scsi = toml::Value::try_from(&self.scsi).expect("a table serializes");
+            table.insert("scsi".to_owned(), scsi);
+        }
         let mut place = &mut root;
         for part in key.split('.') {
             place = match place {
@@ -70,18 +77,26 @@ impl Profile {
                 .parse()
                 .map(toml::Value::Boolean)
                 .map_err(|_| bad("true or false"))?,
+            // A name, though it may look like a number.
+            toml::Value::String(_) if key.starts_with("scsi.") => {
+                toml::Value::String(value.to_owned())
+            }
             _ => toml::from_str::<toml::Table>(&format!("v = {value}"))
                 .ok()
                 .and_then(|mut t| t.remove("v"))
                 .unwrap_or_else(|| toml::Value::String(value.to_owned())),
         };
-        let changed: Profile =
+        let mut changed: Profile =
             root.try_into()
                 .map_err(|e: toml::de::Error| ProfileError::Kind {
                     key: key.to_owned(),
                     value: value.to_owned(),
                     problem: e.message().replace('\n', " "),
                 })?;
+        if silent && !changed.scsi.is_default() && changed.provenance.of("scsi").is_none() {
+            let origin = "assumed: set by hand".to_owned();
+            changed.provenance.0.insert("scsi".to_owned(), origin);
+        }
         changed.check()?;
         Ok(changed)
     }

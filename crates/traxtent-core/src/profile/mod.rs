@@ -16,6 +16,7 @@ mod figures;
 mod firmware;
 mod mechanics;
 mod provenance;
+mod scsi;
 
 use figures::figures;
 
@@ -25,6 +26,7 @@ pub use error::ProfileError;
 pub use firmware::*;
 pub use mechanics::*;
 pub use provenance::{Origin, Provenance, Standing};
+pub use scsi::ScsiSpec;
 
 use crate::geometry::GeometrySpec;
 use serde::{Deserialize, Serialize};
@@ -66,6 +68,9 @@ pub struct Profile {
     pub cache: CacheSpec,
     /// Host interface.
     pub bus: BusSpec,
+    /// What the drive tells of itself.
+    #[serde(default, skip_serializing_if = "ScsiSpec::is_default")]
+    pub scsi: ScsiSpec,
     /// Where each figure comes from.
     pub provenance: Provenance,
     /// Where each sector lies.

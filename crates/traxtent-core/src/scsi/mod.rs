@@ -1,5 +1,34 @@
 //! SCSI by command bytes: what a host sends, what a drive answers.
 
+mod address;
+mod caching;
+mod capacity;
+mod cdb;
+mod command;
+mod defects;
+pub mod diagnostic;
+mod faults;
+pub mod inquiry;
+pub mod mode;
+mod modes;
+mod read_defects;
+mod sense;
+mod server;
+mod target;
 mod transport;
+mod wire;
 
+pub use address::{Address, Format, Inexpressible, WHOLE_TRACK};
+pub use caching::CachingOff;
+pub use capacity::{Capacity, TOO_LARGE};
+pub use command::{
+    BlockOp, Blocks, Command, Compare, DefectWidth, ModeSense, ModeWidth, PageValues,
+    ReadDefectData, Width,
+};
+pub use defects::DefectList;
+pub use faults::{Faults, Obedience};
+pub use sense::{AdditionalSense, FieldPointer, Sense, SenseFormat, SenseKey};
+pub use server::{Answer, DeviceServer, Failed, Payload};
+pub use target::ScsiTarget;
 pub use transport::{Data, Reply, Status, Transport, TransportError};
+pub use wire::ScsiError;

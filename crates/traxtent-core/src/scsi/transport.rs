@@ -71,3 +71,25 @@ pub enum TransportError {
     #[error("{0}")]
     Refused(String),
 }
+
+macro_rules! forward {
+    ($($lender:ty),+) => {$(
+        impl<T: Transport + ?Sized> Transport for $lender {
+            fn now(&self) -> SimTime {
+                (**self).now()
+            }
+            fn wait_until(&mut self, at: SimTime) {
+                (**self).wait_until(at);
+            }
+            fn execute(
+                &mut self,
+                command: &[u8],
+                data: Data<'_>,
+            ) -> Result<Reply, TransportError> {
+                (**self).execute(command, data)
+            }
+        }
+    )+};
+}
+
+forward!(&mut T, Box<T>);

@@ -1,4 +1,11 @@
 //! Tests of the executors.
 
+mod character;
+mod devices;
+mod drives;
+mod guest;
 mod host;
+mod method;
+mod scsi;
+mod translate;
 mod validate;

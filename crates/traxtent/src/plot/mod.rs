@@ -8,10 +8,18 @@ mod canvas;
 #[cfg(feature = "plot")]
 mod chart;
 #[cfg(feature = "plot")]
+mod figure;
+#[cfg(feature = "plot")]
 mod pictures;
+#[cfg(feature = "plot")]
+mod tracks;
 
 #[cfg(feature = "plot")]
+pub(crate) use figure::figure;
+#[cfg(feature = "plot")]
 pub(crate) use pictures::{efficiency, response, validation};
+#[cfg(feature = "plot")]
+pub(crate) use tracks::tracks;
 
 use std::path::Path;
 
@@ -79,6 +87,39 @@ pub(crate) struct EfficiencyPanel {
     pub(crate) track_kb: f64,
 }
 
+/// Something of each track against its LBNs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tracks {
+    /// Above the picture.
+    pub(crate) title: String,
+    /// The LBNs that are shown.
+    pub(crate) lbns: std::ops::Range<f64>,
+    /// Above one another.
+    pub(crate) panels: Vec<TracksPanel>,
+}
+
+/// One number of each track.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TracksPanel {
+    /// What the number is.
+    pub(crate) title: &'static str,
+    /// What the colours mean, if anything.
+    pub(crate) legend: Vec<String>,
+    /// Tracks, or many tracks in one.
+    pub(crate) bars: Vec<Bar>,
+}
+
+/// One track, or the range of many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bar {
+    /// From and to.
+    pub(crate) lbns: (f64, f64),
+    /// The least and the greatest number.
+    pub(crate) values: (f64, f64),
+    /// Which colour.
+    pub(crate) colour: usize,
+}
+
 /// Refuses a file name that no picture can be written to, before anything is computed.
 pub(crate) fn check_ending(path: &Path) -> Result<()> {
     if !cfg!(feature = "plot") {
@@ -100,6 +141,10 @@ mod none {
     //! What draws nothing; `check_ending` has refused before.
     use super::*;
 
+    pub(crate) fn figure(path: &Path, _: &traxtent_lab::Figure) -> Result<()> {
+        check_ending(path)
+    }
+
     pub(crate) fn response(path: &Path, _: &Response) -> Result<()> {
         check_ending(path)
     }
@@ -111,6 +156,10 @@ mod none {
     pub(crate) fn efficiency(path: &Path, _: &Efficiency) -> Result<()> {
         check_ending(path)
     }
+
+    pub(crate) fn tracks(path: &Path, _: &Tracks) -> Result<()> {
+        check_ending(path)
+    }
 }
 #[cfg(not(feature = "plot"))]
-pub(crate) use none::{efficiency, response, validation};
+pub(crate) use none::{efficiency, figure, response, tracks, validation};

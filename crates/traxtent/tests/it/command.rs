@@ -51,7 +51,16 @@ pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
 /// Does every verb explain itself, and do completions and manual pages come out?
 #[test]
 fn explains_itself() {
-    for verb in ["demo", "drives", "map", "sim", "validate", "completions"] {
+    for verb in [
+        "demo",
+        "drives",
+        "lab",
+        "map",
+        "probe",
+        "sim",
+        "validate",
+        "completions",
+    ] {
         assert!(
             prints(&[verb, "--help"]).contains("Usage: traxtent"),
             "{verb}"

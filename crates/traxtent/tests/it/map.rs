@@ -1,11 +1,14 @@
 //! `traxtent map`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::path::Path;
+use std::process::Command;
 
 use testkit::shared_data;
 
-use super::command::{json, prints, traxtent};
+use super::command::{json, prints, traxtent, traxtent_in};
 
 /// Is the list of tracks that of DiskSim's own layout code, to the byte, for every layout there is?
 #[test]
@@ -45,7 +48,7 @@ fn csv_equals_disksim() {
 #[test]
 fn forms_agree() {
     let csv = prints(&["map", "hp-c2247", "--format", "csv"]);
-    let text = prints(&["map", "hp-c2247"]);
+    let text = prints(&["map", "hp-c2247", "--format", "text"]);
     let tracks = json(&["map", "hp-c2247", "--json"]);
     let tracks = tracks["tracks"].as_array().unwrap();
     assert_eq!(csv.lines().count() - 1, tracks.len());
@@ -96,4 +99,251 @@ fn reads_its_own() {
         "{}",
         answer.err
     );
+}
+
+/// Does a drive's map say the same from its file as from its model?
+#[test]
+fn map_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.map");
+    let path = file.to_str().unwrap();
+    let text = prints(&["map", "maxtor10k5", "--format", "map"]);
+    assert!(text.len() < 2000, "{} bytes", text.len());
+    fs::write(&file, &text).unwrap();
+    assert_eq!(prints(&["map", path, "--format", "map"]), text);
+    let summary = prints(&["map", path]);
+    for says in [
+        "159203 tracks, LBNs 0 to 142578124\n",
+        "maxtor10k5, sectors of 512 bytes",
+        "269 to 1144 sectors, 2503 changes of size",
+        "the drive's model",
+    ] {
+        assert!(summary.contains(says), "{says:?} is not in {summary}");
+    }
+    let tracks = json(&["map", path, "--json"]);
+    assert_eq!(tracks["product"], "maxtor10k5");
+    assert_eq!(tracks["tracks"].as_array().unwrap().len(), 159_203);
+    assert_eq!(traxtent(&["map", path, "--diff", "maxtor10k5"]).status, 0);
+
+    for (bytes, says) in [
+        (&text.as_bytes()[..900], "a.map: is cut short"),
+        (
+            text.replace("1144*32", "1145*32").as_bytes(),
+            "a.map: was altered or damaged",
+        ),
+        (
+            text.replacen("map 1", "map 9", 1).as_bytes(),
+            "a.map: has format version 9",
+        ),
+    ] {
+        fs::write(&file, bytes).unwrap();
+        let answer = traxtent(&["map", path]);
+        assert_eq!(answer.status, 2);
+        assert!(answer.err.contains(says), "{}", answer.err);
+        assert_eq!(answer.err.lines().count(), 1);
+    }
+}
+
+/// Are the tracks told that only one of two maps has, with exit status 1?
+#[test]
+fn diff() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, rows: &str| {
+        fs::write(
+            folder.path().join(name),
+            format!("first_lbn,sectors\n{rows}"),
+        )
+        .unwrap();
+    };
+    write("a.csv", "0,10\n10,10\n20,10\n");
+    write("b.csv", "0,10\n10,11\n21,9\n");
+    let answer = traxtent_in(folder.path(), &["map", "a.csv", "--diff", "b.csv"]);
+    assert_eq!(answer.out, "- 10 10\n+ 10 11\n- 20 10\n+ 21 9\n");
+    assert_eq!(answer.status, 1);
+    assert_eq!(
+        answer.err,
+        "traxtent: a.csv and b.csv differ: 4 tracks are in one only\n"
+    );
+    let answer = traxtent_in(
+        folder.path(),
+        &["map", "a.csv", "--diff", "b.csv", "--json"],
+    );
+    let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!((answer.status, &object["count"]), (1, &4.into()));
+    assert_eq!(object["differences"][1]["only_in"], "right");
+    let answer = traxtent_in(folder.path(), &["map", "a.csv", "--diff", "a.csv"]);
+    assert_eq!((answer.status, answer.out.as_str()), (0, ""));
+}
+
+/// Does mke2fs take the list of blocks, and does no file get any of them?
+#[test]
+fn badblocks_for_mke2fs() {
+    let (mke2fs, dumpe2fs) = (system_tool("mke2fs"), system_tool("dumpe2fs"));
+    let debugfs = system_tool("debugfs");
+    let (Some(mke2fs), Some(dumpe2fs), Some(debugfs)) = (mke2fs, dumpe2fs, debugfs) else {
+        testkit::skip!("mke2fs, dumpe2fs and debugfs are not installed");
+    };
+    const BLOCKS: u64 = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("fs.img");
+    let list = folder.path().join("list");
+    // The partition begins amid a track.
+    for (start, block_size) in [(63_u64, 4096_u64), (1_000_001, 1024)] {
+        let end = start + BLOCKS * block_size / 512;
+        let blocks = prints(&[
+            "map",
+            "atlas10k2",
+            "--format",
+            "badblocks",
+            "--block-size",
+            &block_size.to_string(),
+            "--partition-start",
+            &start.to_string(),
+            "--partition-end",
+            &end.to_string(),
+        ]);
+        // Most of the partition's tracks end amid a block.
+        assert!(
+            blocks.lines().count() > 60,
+            "{} blocks",
+            blocks.lines().count()
+        );
+        fs::write(&list, &blocks).unwrap();
+        fs::File::create(&image)
+            .unwrap()
+            .set_len(BLOCKS * block_size)
+            .unwrap();
+        let run = |program: &Path, arguments: &[&str]| {
+            let output = Command::new(program).args(arguments).output().unwrap();
+            let says = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{}: {says}", program.display());
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let (image, list) = (image.to_str().unwrap(), list.to_str().unwrap());
+        let size = block_size.to_string();
+        // The inode table of a group must fit between two of these blocks, hence few inodes.
+        run(
+            &mke2fs,
+            &[
+                "-q", "-F", "-t", "ext2", "-N", "256", "-b", &size, "-l", list, image,
+            ],
+        );
+        assert_eq!(run(&dumpe2fs, &["-b", image]), blocks);
+        // A file that fills most of it has none of them.
+        let large = folder.path().join("large");
+        fs::write(&large, vec![7; (BLOCKS * block_size * 9 / 10) as usize]).unwrap();
+        let write = format!("write {} large", large.display());
+        run(&debugfs, &["-w", "-R", &write, image]);
+        let used = run(&debugfs, &["-R", "blocks /large", image]);
+        let used: BTreeSet<&str> = used.split_whitespace().collect();
+        assert!(used.len() as u64 > BLOCKS * 9 / 10, "{} blocks", used.len());
+        assert_eq!(blocks.lines().find(|&block| used.contains(block)), None);
+    }
+}
+
+/// Programs of administrators are often not on the path of others.
+fn system_tool(name: &str) -> Option<std::path::PathBuf> {
+    let there = Path::new("/usr/sbin").join(name);
+    testkit::tool(name).or_else(|| there.exists().then_some(there))
+}
+
+/// Are blocks refused that are no whole sectors, partitions beyond the map, and options that mean
+/// nothing here?
+#[test]
+fn refusals() {
+    for (arguments, says) in [
+        (
+            &["--format", "badblocks", "--block-size", "1000"][..],
+            "--block-size 1000: a block is a multiple of the drive's sector of 512 bytes",
+        ),
+        (
+            &["--format", "badblocks", "--partition-end", "99999999999"],
+            "is not within the map",
+        ),
+        (
+            &["--block-size", "4096"],
+            "--block-size belongs to --format badblocks",
+        ),
+        (
+            &["--format", "csv", "--diff", "atlas10k"],
+            "--diff prints text or JSON",
+        ),
+        (
+            &["--draw", "a.gif"],
+            "a picture's name ends in .svg or .png",
+        ),
+        (
+            &["--draw", "a.svg", "--lbn-range", "5..5"],
+            "expected FIRST..END",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = traxtent_in(folder.path(), &[&["map", "atlas10k2"], arguments].concat());
+        assert_eq!(answer.status, 2, "{arguments:?}");
+        assert!(answer.err.contains(says), "{arguments:?}: {}", answer.err);
+    }
+}
+
+/// Does the picture of a serpentine show what paper Q's Figure 2 does: on the first surface from
+/// cylinder 31 to 0, on the second from 0 to 31, and on from 63?
+#[test]
+fn draws_the_serpentine() {
+    if !cfg!(feature = "plot") {
+        testkit::skip!("this build draws no pictures");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let draw = |arguments: &[&str]| {
+        let answer = traxtent_in(folder.path(), &[&["map"], arguments].concat());
+        assert_eq!(
+            (answer.status, answer.out.as_str()),
+            (0, ""),
+            "{}",
+            answer.err
+        );
+        fs::read_to_string(folder.path().join("a.svg")).unwrap()
+    };
+    let lbns = ["--lbn-range", "0..144000"];
+    let svg = draw(&[&["maxtor10k5", "--draw", "a.svg"], &lbns[..]].concat());
+    for text in [
+        "cylinder",
+        "surface 0",
+        "surface 1",
+        "LBN",
+        "maxtor10k5: where its LBNs are",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
+    // The height of each track of the upper panel, which comes first: half turns of 32 tracks.
+    let heights: Vec<i64> = svg
+        .lines()
+        .filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"6\""))
+        .filter_map(|line| {
+            line.split("points=\"")
+                .nth(1)?
+                .split([',', ' '])
+                .nth(1)?
+                .parse()
+                .ok()
+        })
+        .skip(2)
+        .take(128)
+        .collect();
+    let falls = |half: &[i64]| half.windows(2).all(|pair| pair[0] < pair[1]);
+    let rises = |half: &[i64]| half.windows(2).all(|pair| pair[0] > pair[1]);
+    assert_eq!(heights.len(), 128);
+    // Pixels count downwards.
+    assert!(
+        falls(&heights[..32]) && rises(&heights[32..64]),
+        "{heights:?}"
+    );
+    assert!(
+        falls(&heights[64..96]) && rises(&heights[96..]),
+        "{heights:?}"
+    );
+    assert!(heights[64] < heights[0], "the second turn is further in");
+
+    let map = prints(&["map", "maxtor10k5", "--format", "map"]);
+    fs::write(folder.path().join("a.map"), map).unwrap();
+    let svg = draw(&["a.map", "--draw", "a.svg"]);
+    assert!(svg.contains("sectors on the track") && !svg.contains("cylinder"));
 }

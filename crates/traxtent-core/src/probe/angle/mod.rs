@@ -85,6 +85,11 @@ pub(super) fn search<'b>(
         search.advance()?;
     }
     search.flush(0)?;
+    let method = search.clock.method();
+    search
+        .result
+        .notes
+        .push(format!("timed by {}", method.name()));
     search.result.unreadable = std::mem::take(&mut search.clock.unreadable);
     Ok(search.result)
 }
@@ -115,7 +120,15 @@ impl Search<'_, '_> {
         self.reach = (self.reach / 2).max(2);
         if self.first < self.end {
             let guess = self.pattern.predict(1).first().copied();
-            let (kind, angle) = self.find_track(guess)?;
+            // What baffles once may have been noise.
+            let found = match self.find_track(guess) {
+                Err(ProbeError::Baffled { .. }) => self.find_track(None),
+                found => found,
+            };
+            let (kind, angle) = match found {
+                Err(ProbeError::Baffled { .. }) => self.find_track(guess)?,
+                found => found?,
+            };
             self.keep(kind, Confirm::Tested)?;
             self.angle = angle;
         }

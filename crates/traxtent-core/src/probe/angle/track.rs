@@ -9,9 +9,6 @@ use crate::units::Lbn;
 /// A gap smaller than this may be one of bad sectors, in revolutions.
 const NEAR: f64 = 0.1;
 
-/// A read nearby takes no longer than this, if nothing goes wrong, in revolutions.
-const PROMPT: f64 = 1.4;
-
 /// A line of evenly spaced sectors: where the sectors of a track pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -54,7 +51,6 @@ impl Search<'_, '_> {
             return Ok((kind, next));
         }
         let mut end = self.end_of(&mut line, first, guess.map(|kind| kind.sectors))?;
-        end = self.end_if_interrupted(&line, first, end)?;
         // From the first sector to past the last, gaps included.
         let mut span = (end - first) as f64 * line.pitch;
         let mut next = line.at(end);
@@ -82,7 +78,7 @@ impl Search<'_, '_> {
                 angle: next,
                 ..line
             };
-            end = self.end_if_interrupted(&line, end, rest)?;
+            end = rest;
             span += (end - resumed) as f64 * line.pitch;
             next = line.at(end);
         }
@@ -225,7 +221,10 @@ impl Search<'_, '_> {
     /// Refines the line as it goes. `hint` is the length of the track, if there is a guess.
     fn end_of(&mut self, line: &mut Line, from: u64, hint: Option<u32>) -> Result<u64, ProbeError> {
         // `low` is on the line; `high` is not, or too far away to be.
-        let limit = (from + line.sectors_in(1.02) + 2).min(self.end);
+        let limit = (line.lbn + line.sectors_in(1.02) + 2).min(self.end);
+        if from + 1 >= limit {
+            return Ok(limit);
+        }
         let (mut low, mut high) = (from, limit);
         // Most surprises are small: look around the expected end first, further and further away.
         let mut around = hint.map(|n| from + u64::from(n) - 1);
@@ -250,8 +249,42 @@ impl Search<'_, '_> {
             }
             step *= 2;
         }
-        if high == limit && limit < self.end {
+        if high == self.end {
+            return Ok(high);
+        }
+        if high == limit {
             return self.end_without_skew(line, from, limit);
+        }
+        self.settle(line, from, low, high)
+    }
+
+    /// The end of a track whose last sector on the line seems to be `low`, where only a jump from there to
+    /// `high` makes it one.
+    fn settle(
+        &mut self,
+        line: &mut Line,
+        from: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, ProbeError> {
+        let (Some(before), Some(behind)) = (self.clock.angle(low)?, self.clock.angle(high)?) else {
+            return Ok(high);
+        };
+        let jump = wrap(behind - before - (high - low) as f64 * line.pitch).abs();
+        if jump > 4.0 * self.jump_min(line.pitch) {
+            return Ok(high);
+        }
+        // The next track may begin so near to where this one goes on that the angles tell only some way behind.
+        let near = from.max(high.saturating_sub(line.sectors_in(0.4)));
+        if self.is_interrupted(line, near, high + 1)? {
+            return self.end_without_skew(line, near, high + 1);
+        }
+        let off = wrap(behind - line.at(high));
+        let seen = self.jump_min(line.pitch);
+        if jump < seen && off.abs() < 3.0 * seen {
+            // Nothing jumps here: it is the line that runs astray.
+            line.pitch += off / (high - line.lbn) as f64;
+            return self.end_of(line, high, None);
         }
         Ok(high)
     }
@@ -295,8 +328,9 @@ impl Search<'_, '_> {
                 return Ok(deviation.abs() <= self.jump_min(line.pitch));
             }
             // What comes late may come at any angle: once is not enough then.
-            late += u32::from(pass.took > PROMPT);
-            if deviation.abs() <= self.jump_min(line.pitch) && (pass.took <= PROMPT || late > 1) {
+            let is_late = pass.took > self.clock.prompt();
+            late += u32::from(is_late);
+            if deviation.abs() <= self.jump_min(line.pitch) && (!is_late || late > 1) {
                 return Ok(true);
             }
             if deviation.abs() <= self.jump_min(line.pitch) {
@@ -330,7 +364,7 @@ impl Search<'_, '_> {
         let (mut low, mut high) = (from + 1, limit + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.is_interrupted(line, from, middle)? {
+            if self.is_interrupted(line, low - 1, middle)? {
                 high = middle;
             } else {
                 low = middle;
@@ -361,7 +395,7 @@ impl Search<'_, '_> {
                 Some(lbn) => lbn.clamp(low + 1, high - 1),
                 None => low + (high - low) / 2,
             };
-            let interrupted = self.is_interrupted(line, first, middle)?;
+            let interrupted = self.is_interrupted(line, low - 1, middle)?;
             if interrupted {
                 high = middle;
             } else {
@@ -380,33 +414,28 @@ impl Search<'_, '_> {
         Ok(slipped.then_some(low))
     }
 
-    /// The end of a track that seems to end at `end`, where the next may begin so near to where this one
-    /// goes on that the angles tell only some way behind the boundary.
-    fn end_if_interrupted(&mut self, line: &Line, from: u64, end: u64) -> Result<u64, ProbeError> {
-        if end >= self.end {
-            return Ok(end);
-        }
-        let jump = self
-            .clock
-            .angle(end)?
-            .map(|angle| wrap(angle - line.at(end)));
-        if jump.is_none_or(|jump| jump.abs() > 4.0 * self.jump_min(line.pitch)) {
-            return Ok(end);
-        }
-        let from = from.max(end.saturating_sub(line.sectors_in(0.4)));
-        if self.is_interrupted(line, from, end + 1)? {
-            return self.end_without_skew(line, from, end + 1);
-        }
-        Ok(end)
-    }
-
     /// Whether a read of sectors that seem to lie one behind the other loses a revolution.
-    fn is_interrupted(&mut self, line: &Line, from: u64, to: u64) -> Result<bool, ProbeError> {
-        let sectors = (to - from) as u32;
-        let excess = self
-            .clock
-            .excess(from, sectors, line.at(from), line.pitch)?;
-        Ok(excess.is_some_and(|excess| excess > 0.5))
+    ///
+    /// It reads half a revolution at a time: what begins longer reads anywhere on the track gains what it loses.
+    pub(super) fn is_interrupted(
+        &mut self,
+        line: &Line,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, ProbeError> {
+        let half = line.sectors_in(0.5).max(2);
+        let mut first = from;
+        while first + 1 < to {
+            let sectors = (to - first).min(half) as u32;
+            let angle = line.at(first);
+            let excess = self.clock.excess(first, sectors, angle, line.pitch)?;
+            if excess.is_some_and(|excess| excess > 0.5) {
+                return Ok(true);
+            }
+            // Sectors side by side must be in one read.
+            first += u64::from(sectors) - 1;
+        }
+        Ok(false)
     }
 
     /// The angle of the sector at `end`, if it is the only one left of the track behind a small gap.
@@ -530,7 +559,11 @@ impl Search<'_, '_> {
             .map(|(line, sectors)| (*line, (line.lbn, line.lbn + u64::from(*sectors))))
             .collect();
         let whole = |part: &(Line, (u64, u64))| (part.1.1 - part.1.0) as f64 * part.0.pitch > 0.6;
-        if self.switch.is_some() || lines.len() < RECENT || !lines.iter().all(whole) {
+        if self.switch.is_some()
+            || self.clock.is_interleaved()
+            || lines.len() < RECENT
+            || !lines.iter().all(whole)
+        {
             return Ok(self.switch);
         }
         let turnaround = self.turnaround(&lines[0].0, lines[0].1)?;

@@ -3,6 +3,7 @@
 use super::super::algorithm::{Confirm, ProbeError, Verify};
 use super::super::clock::{Reach, wrap};
 use super::pattern::Kind;
+use super::track::Line;
 use super::{CYLINDER, Search};
 
 /// A test that a prediction must pass.
@@ -202,9 +203,12 @@ impl Search<'_, '_> {
         let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
         match test.question {
             Question::Whole => {
-                let angle = window.angles[test.track] + *drift;
-                let excess = self.clock.excess(first, kind.sectors, angle, kind.pitch)?;
-                Ok(excess.is_none_or(|excess| excess < 0.5))
+                let line = Line {
+                    lbn: first,
+                    angle: window.angles[test.track] + *drift,
+                    pitch: kind.pitch,
+                };
+                Ok(!self.is_interrupted(&line, first, bound)?)
             }
             Question::Across => {
                 let angle = window.angle(test) + *drift;

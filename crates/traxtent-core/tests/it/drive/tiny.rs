@@ -9,8 +9,8 @@ use traxtent_core::drive::{Completion, Drive, Tag};
 use traxtent_core::geometry::{GeometrySpec, PerSurface, Skew, ZoneSpec};
 use traxtent_core::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OverheadSpec,
-    Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, SectorSpec,
-    SeekSpec, Standing, WriteBack,
+    Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, ScsiSpec,
+    SectorSpec, SeekSpec, Standing, WriteBack,
 };
 use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, SimTime};
@@ -22,6 +22,7 @@ pub(crate) fn tiny() -> Profile {
         model: "for tests".into(),
         year: None,
         notes: String::new(),
+        scsi: ScsiSpec::default(),
         sector: SectorSpec::default(),
         mechanics: Some(MechanicsSpec {
             rpm: 6_000.0,
@@ -63,6 +64,7 @@ pub(crate) fn tiny() -> Profile {
                 on_idle_hit: false,
                 stop_in_sector: false,
                 stop_on_write_hit: true,
+                ignores_host: false,
             },
         },
         bus: BusSpec {

@@ -1,0 +1,24 @@
+//! Jumps by the size of the last track (paper Q, section 2.3).
+//!
+//! 1. From the first LBN, translate LBN by LBN until the cylinder or surface changes: the first
+//!    boundary `T`, and the track size `S`.
+//! 2. Translate `T + S` and `T + S - 1`. If the track changes between them, `T + S` is a boundary.
+//!    Else translate LBN by LBN from `T` to the next boundary, which gives a new `S`.
+//!
+//! Taken literally, step 2 overlooks a boundary between `T` and `T + S - 1` if another happens to
+//! lie at `T + S`, as behind a track of 6 sectors and one of 386 where 392 are expected. So here
+//! `T + S - 1` must also be on the track of `T`, which needs no further translation.
+
+use super::algorithm::{Extraction, ProbeError, Region, Sink};
+use super::target::Target;
+use super::track_end::Search;
+use super::walk::walk;
+
+/// Finds the tracks of a region.
+pub(super) fn jump(
+    target: &mut dyn Target,
+    region: Region,
+    sink: &mut Sink<'_>,
+) -> Result<Extraction, ProbeError> {
+    walk(target, region, Search::Linear, sink)
+}

@@ -1,0 +1,69 @@
+//! Two translations a track (paper T, section 4.1.2): the general approach of section 4.1.1 with
+//! translations in place of timed reads.
+//!
+//! The common case of a track as long as the one before it is verified by its last LBN and the
+//! one after. Where that fails, a binary search from the track's first LBN finds its end. The
+//! algorithm knows nothing of zones, spares and surfaces. The defect list, if the drive has one,
+//! serves only to tell which track an LBN belongs to that is kept elsewhere; see [`track_end`].
+
+use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
+use super::ask::{Ask, Out, home};
+use super::target::Target;
+use super::track_end::{Search, first_track, track_end};
+
+/// Finds the tracks of a region. `search` is what is done where a track differs.
+pub(super) fn walk(
+    target: &mut dyn Target,
+    region: Region,
+    search: Search,
+    sink: &mut Sink<'_>,
+) -> Result<Extraction, ProbeError> {
+    let mut ask = Ask::new(target);
+    let first = first_track(&mut ask, region)?;
+    let mut out = Out::new(sink, first, region, ask.end);
+    let mut expected = None;
+    while out.goes_on() {
+        let start = out.at;
+        let end = match expected {
+            Some(size) if is_so_long(&mut ask, start, size)? => start + size,
+            _ => track_end(&mut ask, start, expected, search)?,
+        };
+        out.track(end, Confirm::Tested)?;
+        expected = Some(end - start);
+        ask.forget_below(end);
+    }
+    Ok(ask.left)
+}
+
+/// Whether a track ends where it is expected to, by an LBN on either side.
+pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<bool, ProbeError> {
+    let end = start.saturating_add(size);
+    if end > ask.end {
+        return Ok(false);
+    }
+    let (Some(first), Some(last)) = (ask.place(start)?, ask.place(end - 1)?) else {
+        return Ok(false);
+    };
+    let grows = u64::from(last.slot) >= u64::from(first.slot) + size - 1;
+    if home(first) != home(last) || !grows {
+        return Ok(false);
+    }
+    if end == ask.end {
+        return Ok(true);
+    }
+    let Some(next) = ask.place(end)? else {
+        return Ok(false);
+    };
+    if home(next) == home(last) {
+        return Ok(false);
+    }
+    // A track begins as others do; an LBN that is kept elsewhere may be anywhere.
+    if next.slot == first.slot || end + 1 == ask.end {
+        return Ok(true);
+    }
+    if ask.bad_after(last)? > 0 {
+        return Ok(false);
+    }
+    let after = ask.place(end + 1)?;
+    Ok(after.is_some_and(|after| home(after) == home(next) && after.slot > next.slot))
+}

@@ -1,0 +1,124 @@
+//! How large a drive is: READ CAPACITY data (SBC-4).
+
+use super::wire::{IntoBytes, ScsiError, U32, U64, bits, front, padded, wire};
+
+/// What READ CAPACITY answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capacity {
+    /// The last LBN.
+    pub last_lbn: u64,
+    /// Bytes of a logical sector.
+    pub logical_bytes: u32,
+    /// The binary logarithm of the logical sectors in a physical one: 3 for 512e drives. Only
+    /// READ CAPACITY(16) has it.
+    pub physical_exponent: u8,
+    /// The lowest LBN that begins a physical sector. Only READ CAPACITY(16) has it.
+    pub lowest_aligned: u16,
+}
+
+bits! {
+    struct Exponents {
+        #[bits(4)] physical: u8,
+        #[bits(4)] protection: u8,
+    }
+}
+
+wire! {
+    struct Capacity10 { last_lbn: U32, logical_bytes: U32 }
+    struct Capacity16 {
+        last_lbn: U64,
+        logical_bytes: U32,
+        protection: u8,
+        exponents: Exponents,
+        lowest_aligned: U14,
+        reserved: [u8; 16],
+    }
+}
+
+/// A number of 14 bits below two flags.
+#[bitfield_struct::bitfield(u16, repr = zerocopy::big_endian::U16, from = from_u16, into = to_u16)]
+#[derive(
+    zerocopy::FromBytes,
+    zerocopy::IntoBytes,
+    zerocopy::Immutable,
+    zerocopy::KnownLayout,
+    zerocopy::Unaligned,
+)]
+struct U14 {
+    #[bits(14)]
+    number: u16,
+    provisioning_zeros: bool,
+    provisioning: bool,
+}
+
+const fn from_u16(number: u16) -> zerocopy::big_endian::U16 {
+    zerocopy::big_endian::U16::from_bytes(number.to_be_bytes())
+}
+
+const fn to_u16(number: zerocopy::big_endian::U16) -> u16 {
+    u16::from_be_bytes(number.to_bytes())
+}
+
+/// What a drive answers to READ CAPACITY(10) that has more LBNs than that can say.
+pub const TOO_LARGE: u64 = u32::MAX as u64;
+
+impl Capacity {
+    /// The answer to READ CAPACITY(10).
+    pub fn encode_10(&self) -> Vec<u8> {
+        Capacity10 {
+            last_lbn: u32::try_from(self.last_lbn).unwrap_or(u32::MAX).into(),
+            logical_bytes: self.logical_bytes.into(),
+        }
+        .as_bytes()
+        .to_vec()
+    }
+
+    /// The answer to READ CAPACITY(16).
+    pub fn encode_16(&self) -> Vec<u8> {
+        Capacity16 {
+            last_lbn: self.last_lbn.into(),
+            logical_bytes: self.logical_bytes.into(),
+            exponents: Exponents::new().with_physical(self.physical_exponent.min(0xf)),
+            lowest_aligned: U14::new().with_number(self.lowest_aligned.min(0x3fff)),
+            ..Default::default()
+        }
+        .as_bytes()
+        .to_vec()
+    }
+
+    /// Reads the answer to READ CAPACITY(10); [`TOO_LARGE`] as the last LBN means that only READ
+    /// CAPACITY(16) can say.
+    ///
+    /// # Errors
+    /// Where it is cut short.
+    pub fn decode_10(bytes: &[u8]) -> Result<Capacity, ScsiError> {
+        let (data, _) = front::<Capacity10>("READ CAPACITY(10) data", bytes)?;
+        Ok(Capacity {
+            last_lbn: data.last_lbn.get().into(),
+            logical_bytes: data.logical_bytes.get(),
+            ..Capacity::default()
+        })
+    }
+
+    /// Reads the answer to READ CAPACITY(16).
+    ///
+    /// # Errors
+    /// Where not even the size of a sector is there.
+    pub fn decode_16(bytes: &[u8]) -> Result<Capacity, ScsiError> {
+        front::<[u8; 12]>("READ CAPACITY(16) data", bytes)?;
+        let data: Capacity16 = padded(bytes);
+        Ok(Capacity {
+            last_lbn: data.last_lbn.get(),
+            logical_bytes: data.logical_bytes.get(),
+            physical_exponent: data.exponents.physical(),
+            lowest_aligned: data.lowest_aligned.number(),
+        })
+    }
+
+    /// Bytes of a physical sector; the logical size where the exponent is absurd.
+    pub fn physical_bytes(&self) -> u32 {
+        2u32.pow(self.physical_exponent.into())
+            .checked_mul(self.logical_bytes)
+            .unwrap_or(self.logical_bytes)
+    }
+}

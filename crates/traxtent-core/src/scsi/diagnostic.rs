@@ -1,0 +1,202 @@
+//! Diagnostic pages: which there are, and the translation of addresses (SPC-5, "Diagnostic
+//! parameters"; SBC-3, "Translate Address diagnostic pages").
+//!
+//! A host sends page 40h with an address and the form it wants, and receives page 40h with the
+//! answer. A drive may answer with several addresses, where a logical sector lies in several
+//! physical ones, or with none, where the place belongs to a reserved area.
+
+use super::address::{Address, Format, Inexpressible};
+use super::wire::{IntoBytes, ScsiError, U16, at_most, bits, front, wire};
+
+/// The page that lists the others.
+pub const SUPPORTED_DIAGNOSTICS: u8 = 0x00;
+/// The page that translates addresses.
+pub const TRANSLATE_ADDRESS: u8 = 0x40;
+
+/// A question: page 40h as a host sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TranslateRequest {
+    /// The form of the address.
+    pub supplied: Format,
+    /// The wanted form.
+    pub wanted: Format,
+    /// The address.
+    pub address: Address,
+}
+
+/// An answer: page 40h as a drive sends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// The form of the address that was sent.
+    pub supplied: Format,
+    /// The form of the addresses here.
+    pub translated: Format,
+    /// All or part of it lies in a reserved area (RAREA).
+    pub reserved_area: bool,
+    /// All or part of it lies in a sector that replaces another (ALTSEC).
+    pub alternate_sector: bool,
+    /// All or part of it lies on a track that replaces another (ALTTRK).
+    pub alternate_track: bool,
+    /// The addresses; up to 8,191.
+    pub addresses: Vec<Address>,
+}
+
+bits! {
+    struct FormatByte {
+        #[bits(3)] format: u8,
+        #[bits(5)] __: u8,
+    }
+    struct TranslatedByte {
+        #[bits(3)] format: u8,
+        #[bits(2)] __: u8,
+        alternate_track: bool,
+        alternate_sector: bool,
+        reserved_area: bool,
+    }
+}
+
+wire! {
+    struct PageHeader { page: u8, reserved: u8, length: U16 }
+    struct Question { header: PageHeader, supplied: FormatByte, wanted: FormatByte, address: [u8; ADDRESS] }
+    struct AnswerHeader { header: PageHeader, supplied: FormatByte, translated: TranslatedByte }
+}
+
+/// Bytes of an address in these pages; a short one is filled up with zeros.
+const ADDRESS: usize = 8;
+
+impl TranslateRequest {
+    /// The page's bytes.
+    ///
+    /// # Errors
+    /// Where the address does not fit its form.
+    pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
+        let question = Question {
+            header: PageHeader {
+                page: TRANSLATE_ADDRESS,
+                reserved: 0,
+                length: ((size_of::<Question>() - size_of::<PageHeader>()) as u16).into(),
+            },
+            supplied: FormatByte::new().with_format(self.supplied.code()),
+            wanted: FormatByte::new().with_format(self.wanted.code()),
+            address: slot(self.address, self.supplied)?,
+        };
+        Ok(question.as_bytes().to_vec())
+    }
+
+    /// Reads the page.
+    ///
+    /// # Errors
+    /// Where it is cut short, is another page, or names a form that is not known.
+    pub fn decode(bytes: &[u8]) -> Result<TranslateRequest, ScsiError> {
+        let (question, _) = front::<Question>("a translate address page", bytes)?;
+        check_page(&question.header)?;
+        let supplied = format(4, question.supplied.format())?;
+        Ok(TranslateRequest {
+            supplied,
+            wanted: format(5, question.wanted.format())?,
+            address: Address::decode(supplied, &question.address)?,
+        })
+    }
+}
+
+impl Translation {
+    /// The page's bytes.
+    ///
+    /// # Errors
+    /// Where an address does not fit its form, or there are too many.
+    pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
+        let body = 2 + self.addresses.len() * ADDRESS;
+        let answer = AnswerHeader {
+            header: PageHeader {
+                page: TRANSLATE_ADDRESS,
+                reserved: 0,
+                length: u16::try_from(body).map_err(|_| Inexpressible)?.into(),
+            },
+            supplied: FormatByte::new().with_format(self.supplied.code()),
+            translated: TranslatedByte::new()
+                .with_format(self.translated.code())
+                .with_reserved_area(self.reserved_area)
+                .with_alternate_sector(self.alternate_sector)
+                .with_alternate_track(self.alternate_track),
+        };
+        let mut bytes = answer.as_bytes().to_vec();
+        for address in &self.addresses {
+            bytes.extend_from_slice(&slot(*address, self.translated)?);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the page, as far as the host had room for it.
+    ///
+    /// # Errors
+    /// Where its head is cut short, it is another page, or names a form that is not known.
+    pub fn decode(bytes: &[u8]) -> Result<Translation, ScsiError> {
+        let (answer, rest) = front::<AnswerHeader>("a translate address page", bytes)?;
+        check_page(&answer.header)?;
+        let translated = format(5, answer.translated.format())?;
+        let body = usize::from(answer.header.length.get()).saturating_sub(2);
+        let addresses = at_most(rest, body)
+            .chunks_exact(ADDRESS)
+            .map(|bytes| Address::decode(translated, bytes))
+            .collect::<Result<_, _>>()?;
+        Ok(Translation {
+            supplied: format(4, answer.supplied.format())?,
+            translated,
+            reserved_area: answer.translated.reserved_area(),
+            alternate_sector: answer.translated.alternate_sector(),
+            alternate_track: answer.translated.alternate_track(),
+            addresses,
+        })
+    }
+}
+
+/// The page that lists the diagnostic pages of a drive.
+pub fn encode_supported(pages: &[u8]) -> Vec<u8> {
+    let pages = at_most(pages, u16::MAX.into());
+    let header = PageHeader {
+        page: SUPPORTED_DIAGNOSTICS,
+        reserved: 0,
+        length: (pages.len() as u16).into(),
+    };
+    [header.as_bytes(), pages].concat()
+}
+
+/// Reads the page that lists the diagnostic pages of a drive.
+///
+/// # Errors
+/// Where its header is cut short, or it is another page.
+pub fn decode_supported(bytes: &[u8]) -> Result<&[u8], ScsiError> {
+    let what = "a list of diagnostic pages";
+    let (header, rest) = front::<PageHeader>(what, bytes)?;
+    if header.page != SUPPORTED_DIAGNOSTICS {
+        return Err(wrong(what, 0, header.page));
+    }
+    Ok(at_most(rest, header.length.get().into()))
+}
+
+fn slot(address: Address, format: Format) -> Result<[u8; ADDRESS], Inexpressible> {
+    let mut bytes = Vec::with_capacity(ADDRESS);
+    address.encode(format, &mut bytes)?;
+    bytes.resize(ADDRESS, 0);
+    bytes.try_into().map_err(|_| Inexpressible)
+}
+
+fn check_page(header: &PageHeader) -> Result<(), ScsiError> {
+    if header.page == TRANSLATE_ADDRESS {
+        Ok(())
+    } else {
+        Err(wrong("a translate address page", 0, header.page))
+    }
+}
+
+fn format(byte: u16, code: u8) -> Result<Format, ScsiError> {
+    Format::from_code(code).ok_or(wrong("a translate address page", byte, code))
+}
+
+fn wrong(what: &'static str, byte: u16, value: u8) -> ScsiError {
+    ScsiError::Field {
+        what,
+        byte,
+        value: value.into(),
+    }
+}

@@ -1,0 +1,345 @@
+//! What a drive says of itself: INQUIRY data (SPC-5, "INQUIRY command" and "Vital product data";
+//! SBC-4 for pages B0h and B1h).
+
+use super::wire::{
+    IntoBytes, ScsiError, U16, U32, at_most, bits, front, padded, padded_text, text, wire,
+};
+
+/// Standard INQUIRY data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inquiry {
+    /// The kind of device: 0 for a disk.
+    pub device_type: u8,
+    /// Whether the device is there (qualifier 0).
+    pub connected: bool,
+    /// Whether the medium can be removed.
+    pub removable: bool,
+    /// The version of the standard: 2 for SCSI-2, 3 for SPC, 7 for SPC-5.
+    pub version: u8,
+    /// Whether several commands may be outstanding.
+    pub queueing: bool,
+    /// The manufacturer; up to 8 characters.
+    pub vendor: String,
+    /// The model; up to 16 characters.
+    pub product: String,
+    /// The version of the firmware; up to 4 characters.
+    pub revision: String,
+}
+
+/// The page of vital product data that lists the others.
+pub const SUPPORTED_PAGES: u8 = 0x00;
+/// The page with the serial number.
+pub const SERIAL_PAGE: u8 = 0x80;
+/// The page with names that are unique.
+pub const IDENTIFICATION_PAGE: u8 = 0x83;
+/// The page with the limits of requests.
+pub const BLOCK_LIMITS_PAGE: u8 = 0xb0;
+/// The page with speed and size.
+pub const CHARACTERISTICS_PAGE: u8 = 0xb1;
+
+/// A page of vital product data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VitalPage {
+    /// 00h: which pages there are.
+    Supported(Vec<u8>),
+    /// 80h: the serial number.
+    Serial(String),
+    /// 83h: names of the device and its ports.
+    Identification(Vec<Designator>),
+    /// B0h: limits of requests.
+    BlockLimits(BlockLimits),
+    /// B1h: speed and size.
+    Characteristics(Characteristics),
+}
+
+/// A name of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Designator {
+    /// How the name is written: 1 binary, 2 ASCII, 3 UTF-8.
+    pub code_set: u8,
+    /// What the name belongs to: 0 the unit, 1 a port, 2 the device.
+    pub association: u8,
+    /// What kind of name: 1 vendor and model, 2 EUI-64, 3 NAA, 8 SCSI name string.
+    pub kind: u8,
+    /// The name; up to 255 bytes.
+    pub name: Vec<u8>,
+}
+
+/// Limits of requests, in logical sectors; 0 where the drive states none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockLimits {
+    /// What the length of a request should be a multiple of.
+    pub granularity: u16,
+    /// The longest request.
+    pub longest: u32,
+    /// The longest request that is still efficient.
+    pub optimal: u32,
+}
+
+/// Speed and size of a drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Characteristics {
+    /// How fast it rotates.
+    pub rotation: Rotation,
+    /// Its nominal form factor: 1 for 5.25 inches, 2 for 3.5, 3 for 2.5; 0 if not reported.
+    pub form_factor: u8,
+}
+
+/// How fast a drive rotates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rotation {
+    /// It does not say.
+    #[default]
+    Unknown,
+    /// Not at all.
+    None,
+    /// So many revolutions a minute: 0401h to FFFEh.
+    Rpm(u16),
+    /// A number without a meaning.
+    Reserved(u16),
+}
+
+bits! {
+    struct Peripheral {
+        #[bits(5)] device_type: u8,
+        #[bits(3)] qualifier: u8,
+    }
+    struct HighBit {
+        #[bits(7)] __: u8,
+        set: bool,
+    }
+    struct FormatByte {
+        #[bits(4)] format: u8,
+        #[bits(4)] __: u8,
+    }
+    struct QueueByte {
+        __: bool,
+        queueing: bool,
+        #[bits(6)] __: u8,
+    }
+    struct CodeSet {
+        #[bits(4)] code_set: u8,
+        #[bits(4)] protocol: u8,
+    }
+    struct DesignatorKind {
+        #[bits(4)] kind: u8,
+        #[bits(2)] association: u8,
+        __: bool,
+        protocol_valid: bool,
+    }
+    struct FormFactor {
+        #[bits(4)] form_factor: u8,
+        #[bits(4)] __: u8,
+    }
+}
+
+wire! {
+    struct Standard {
+        peripheral: Peripheral,
+        removable: HighBit,
+        version: u8,
+        format: FormatByte,
+        additional: u8,
+        flags: [u8; 2],
+        queue: QueueByte,
+        vendor: [u8; 8],
+        product: [u8; 16],
+        revision: [u8; 4],
+    }
+    struct PageHeader { peripheral: Peripheral, page: u8, length: U16 }
+    struct DesignatorHeader { code_set: CodeSet, kind: DesignatorKind, reserved: u8, length: u8 }
+    struct Limits {
+        write_same_nonzero: u8,
+        compare_longest: u8,
+        granularity: U16,
+        longest: U32,
+        optimal: U32,
+    }
+    struct Speed { rotation: U16, product_type: u8, form_factor: FormFactor }
+}
+
+/// Bytes of pages B0h and B1h behind their header.
+const LIMITS_LENGTH: usize = 0x3c;
+
+impl Inquiry {
+    /// The data's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let standard = Standard {
+            peripheral: Peripheral::new()
+                .with_device_type(self.device_type.min(0x1f))
+                .with_qualifier(if self.connected { 0 } else { 1 }),
+            removable: HighBit::new().with_set(self.removable),
+            version: self.version,
+            format: FormatByte::new().with_format(2),
+            additional: (size_of::<Standard>() - 5) as u8,
+            flags: [0; 2],
+            queue: QueueByte::new().with_queueing(self.queueing),
+            vendor: padded_text(&self.vendor),
+            product: padded_text(&self.product),
+            revision: padded_text(&self.revision),
+        };
+        standard.as_bytes().to_vec()
+    }
+
+    /// Reads the data; what an answer of an earlier standard leaves out is empty.
+    ///
+    /// # Errors
+    /// Where not even the first five bytes are there.
+    pub fn decode(bytes: &[u8]) -> Result<Inquiry, ScsiError> {
+        front::<[u8; 5]>("standard INQUIRY data", bytes)?;
+        let standard: Standard = padded(bytes);
+        Ok(Inquiry {
+            device_type: standard.peripheral.device_type(),
+            connected: standard.peripheral.qualifier() == 0,
+            removable: standard.removable.set(),
+            version: standard.version,
+            queueing: standard.queue.queueing(),
+            vendor: text(&standard.vendor),
+            product: text(&standard.product),
+            revision: text(&standard.revision),
+        })
+    }
+}
+
+impl VitalPage {
+    /// Its number.
+    pub fn code(&self) -> u8 {
+        match self {
+            VitalPage::Supported(_) => SUPPORTED_PAGES,
+            VitalPage::Serial(_) => SERIAL_PAGE,
+            VitalPage::Identification(_) => IDENTIFICATION_PAGE,
+            VitalPage::BlockLimits(_) => BLOCK_LIMITS_PAGE,
+            VitalPage::Characteristics(_) => CHARACTERISTICS_PAGE,
+        }
+    }
+
+    /// The page's bytes, for a disk; what exceeds 64 KiB is left out.
+    pub fn encode(&self) -> Vec<u8> {
+        let body = match self {
+            VitalPage::Supported(pages) => pages.clone(),
+            VitalPage::Serial(serial) => serial.clone().into_bytes(),
+            VitalPage::Identification(designators) => {
+                designators.iter().flat_map(Designator::encode).collect()
+            }
+            VitalPage::BlockLimits(limits) => {
+                let limits = Limits {
+                    granularity: limits.granularity.into(),
+                    longest: limits.longest.into(),
+                    optimal: limits.optimal.into(),
+                    ..Default::default()
+                };
+                let mut body = limits.as_bytes().to_vec();
+                body.resize(LIMITS_LENGTH, 0);
+                body
+            }
+            VitalPage::Characteristics(drive) => {
+                let speed = Speed {
+                    rotation: drive.rotation.number().into(),
+                    form_factor: FormFactor::new().with_form_factor(drive.form_factor.min(0xf)),
+                    ..Default::default()
+                };
+                let mut body = speed.as_bytes().to_vec();
+                body.resize(LIMITS_LENGTH, 0);
+                body
+            }
+        };
+        let body = at_most(&body, u16::MAX.into());
+        let header = PageHeader {
+            page: self.code(),
+            length: (body.len() as u16).into(),
+            ..Default::default()
+        };
+        [header.as_bytes(), body].concat()
+    }
+
+    /// Reads a page, as far as the host had room for it.
+    ///
+    /// # Errors
+    /// Where the header is cut short, or the page is none of these.
+    pub fn decode(bytes: &[u8]) -> Result<VitalPage, ScsiError> {
+        let what = "vital product data";
+        let (header, rest) = front::<PageHeader>(what, bytes)?;
+        let body = at_most(rest, header.length.get().into());
+        Ok(match header.page {
+            SUPPORTED_PAGES => VitalPage::Supported(body.to_vec()),
+            SERIAL_PAGE => VitalPage::Serial(text(body)),
+            IDENTIFICATION_PAGE => VitalPage::Identification(designators(body)),
+            BLOCK_LIMITS_PAGE => {
+                let limits: Limits = padded(body);
+                VitalPage::BlockLimits(BlockLimits {
+                    granularity: limits.granularity.get(),
+                    longest: limits.longest.get(),
+                    optimal: limits.optimal.get(),
+                })
+            }
+            CHARACTERISTICS_PAGE => {
+                let speed: Speed = padded(body);
+                VitalPage::Characteristics(Characteristics {
+                    rotation: Rotation::from_number(speed.rotation.get()),
+                    form_factor: speed.form_factor.form_factor(),
+                })
+            }
+            other => {
+                return Err(ScsiError::Field {
+                    what,
+                    byte: 1,
+                    value: other.into(),
+                });
+            }
+        })
+    }
+}
+
+/// The names in the body of page 83h; one that is cut short is left out.
+fn designators(mut body: &[u8]) -> Vec<Designator> {
+    let mut names = Vec::new();
+    while let Ok((header, rest)) = front::<DesignatorHeader>("a designator", body) {
+        let Some((name, others)) = rest.split_at_checked(header.length.into()) else {
+            break;
+        };
+        names.push(Designator {
+            code_set: header.code_set.code_set(),
+            association: header.kind.association(),
+            kind: header.kind.kind(),
+            name: name.to_vec(),
+        });
+        body = others;
+    }
+    names
+}
+
+impl Designator {
+    fn encode(&self) -> Vec<u8> {
+        let name = at_most(&self.name, u8::MAX.into());
+        let header = DesignatorHeader {
+            code_set: CodeSet::new().with_code_set(self.code_set.min(0xf)),
+            kind: DesignatorKind::new()
+                .with_kind(self.kind.min(0xf))
+                .with_association(self.association.min(3)),
+            reserved: 0,
+            length: name.len() as u8,
+        };
+        [header.as_bytes(), name].concat()
+    }
+}
+
+impl Rotation {
+    /// The number that stands for it.
+    pub fn number(self) -> u16 {
+        match self {
+            Rotation::Unknown => 0,
+            Rotation::None => 1,
+            Rotation::Rpm(number) | Rotation::Reserved(number) => number,
+        }
+    }
+
+    /// What a number stands for.
+    pub fn from_number(number: u16) -> Rotation {
+        match number {
+            0 => Rotation::Unknown,
+            1 => Rotation::None,
+            0x0401..=0xfffe => Rotation::Rpm(number),
+            _ => Rotation::Reserved(number),
+        }
+    }
+}

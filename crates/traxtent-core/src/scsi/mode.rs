@@ -1,0 +1,471 @@
+//! Mode parameters: a header, a block descriptor, pages (SPC-5, "Mode parameters").
+
+use super::command::ModeWidth;
+use super::wire::{
+    IntoBytes, ScsiError, U16, U32, U64, at_most, bits, front, padded, to_u24, u24, wire,
+};
+
+/// The page code that stands for all pages.
+pub const ALL_PAGES: u8 = 0x3f;
+
+/// What MODE SENSE answers, and MODE SELECT sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModeData<'a> {
+    /// Whether nothing can be written (WP).
+    pub write_protected: bool,
+    /// Whether the bits DPO and FUA are known (DPOFUA).
+    pub dpo_fua: bool,
+    /// How many logical sectors there are, and their size.
+    pub blocks: Option<BlockDescriptor>,
+    /// The pages' bytes, one behind the other; [`pages`] takes them apart.
+    pub pages: &'a [u8],
+}
+
+/// How many logical sectors a drive has, and their size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockDescriptor {
+    /// How many; a short descriptor (8 bytes) says 2^32 - 1 for more.
+    pub sectors: u64,
+    /// Bytes of each.
+    pub bytes: u32,
+    /// Whether the descriptor has 16 bytes.
+    pub long: bool,
+}
+
+/// A mode page as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawPage<'a> {
+    /// Its number.
+    pub code: u8,
+    /// The number of its subpage; 0 where it has none.
+    pub subpage: u8,
+    /// Whether the drive can keep it over a loss of power (PS).
+    pub savable: bool,
+    /// All of its bytes, header included.
+    pub bytes: &'a [u8],
+}
+
+bits! {
+    struct DeviceByte {
+        #[bits(4)] __: u8,
+        dpo_fua: bool,
+        #[bits(2)] __: u8,
+        write_protected: bool,
+    }
+    struct LongBlocks {
+        set: bool,
+        #[bits(7)] __: u8,
+    }
+    struct PageByte {
+        #[bits(6)] code: u8,
+        subpages: bool,
+        savable: bool,
+    }
+}
+
+wire! {
+    struct Header6 { length: u8, medium: u8, device: DeviceByte, descriptors: u8 }
+    struct Header10 { length: U16, medium: u8, device: DeviceByte, long: LongBlocks, reserved: u8, descriptors: U16 }
+    struct ShortDescriptor { sectors: U32, density: u8, bytes: [u8; 3] }
+    struct LongDescriptor { sectors: U64, density: U32, bytes: U32 }
+    struct PageHeader { code: PageByte, length: u8 }
+    struct SubpageHeader { code: PageByte, subpage: u8, length: U16 }
+}
+
+impl ModeData<'_> {
+    /// The bytes of an answer to MODE SENSE.
+    pub fn encode_sense(&self, width: ModeWidth) -> Vec<u8> {
+        let device = DeviceByte::new()
+            .with_dpo_fua(self.dpo_fua)
+            .with_write_protected(self.write_protected);
+        let descriptor = self.blocks.map_or_else(Vec::new, BlockDescriptor::encode);
+        let follow = descriptor.len() + self.pages.len();
+        let header = match width {
+            ModeWidth::Six => {
+                let length = follow + size_of::<Header6>() - size_of::<u8>();
+                header_6(u8::try_from(length).unwrap_or(u8::MAX), device, &descriptor)
+            }
+            ModeWidth::Ten => {
+                let length = follow + size_of::<Header10>() - size_of::<U16>();
+                let length = u16::try_from(length).unwrap_or(u16::MAX);
+                self.header_10(length, device, &descriptor)
+            }
+        };
+        [&header, &descriptor, self.pages].concat()
+    }
+
+    /// The bytes that MODE SELECT sends: lengths, the device's own byte and the pages' PS bits are
+    /// reserved there, and zero.
+    pub fn encode_select(&self, width: ModeWidth) -> Vec<u8> {
+        let descriptor = self.blocks.map_or_else(Vec::new, BlockDescriptor::encode);
+        let header = match width {
+            ModeWidth::Six => header_6(0, DeviceByte::new(), &descriptor),
+            ModeWidth::Ten => self.header_10(0, DeviceByte::new(), &descriptor),
+        };
+        let mut bytes = [header, descriptor].concat();
+        for page in pages(self.pages) {
+            let from = bytes.len();
+            bytes.extend_from_slice(page.bytes);
+            let code = PageByte::from_bits(bytes[from]).with_savable(false);
+            bytes[from] = code.into_bits();
+        }
+        bytes
+    }
+
+    fn header_10(&self, length: u16, device: DeviceByte, descriptor: &[u8]) -> Vec<u8> {
+        Header10 {
+            length: length.into(),
+            device,
+            long: LongBlocks::new().with_set(self.blocks.is_some_and(|blocks| blocks.long)),
+            descriptors: (descriptor.len() as u16).into(),
+            ..Default::default()
+        }
+        .as_bytes()
+        .to_vec()
+    }
+}
+
+fn header_6(length: u8, device: DeviceByte, descriptor: &[u8]) -> Vec<u8> {
+    Header6 {
+        length,
+        medium: 0,
+        device,
+        descriptors: descriptor.len() as u8,
+    }
+    .as_bytes()
+    .to_vec()
+}
+
+impl<'a> ModeData<'a> {
+    /// Reads the data of a MODE SENSE or MODE SELECT, as far as there was room for them. A length
+    /// of zero, as MODE SELECT has it, stands for all bytes.
+    ///
+    /// # Errors
+    /// Where the header or the block descriptor is cut short.
+    pub fn decode(width: ModeWidth, bytes: &'a [u8]) -> Result<ModeData<'a>, ScsiError> {
+        let what = "mode parameters";
+        let (length, device, long, descriptors, rest, head) = match width {
+            ModeWidth::Six => {
+                let (header, rest) = front::<Header6>(what, bytes)?;
+                let (length, descriptors) = (header.length.into(), header.descriptors.into());
+                let head = size_of::<Header6>() - size_of::<u8>();
+                (length, header.device, false, descriptors, rest, head)
+            }
+            ModeWidth::Ten => {
+                let (header, rest) = front::<Header10>(what, bytes)?;
+                let length = usize::from(header.length.get());
+                let descriptors = usize::from(header.descriptors.get());
+                let head = size_of::<Header10>() - size_of::<U16>();
+                let long = header.long.set();
+                (length, header.device, long, descriptors, rest, head)
+            }
+        };
+        let body = match length {
+            0 => rest,
+            length => at_most(rest, usize::saturating_sub(length, head)),
+        };
+        let (descriptor, pages) =
+            body.split_at_checked(descriptors)
+                .ok_or(ScsiError::Truncated {
+                    what: "block descriptors",
+                    needed: descriptors,
+                    got: body.len(),
+                })?;
+        Ok(ModeData {
+            write_protected: device.write_protected(),
+            dpo_fua: device.dpo_fua(),
+            blocks: BlockDescriptor::decode(descriptor, long)?,
+            pages,
+        })
+    }
+}
+
+impl BlockDescriptor {
+    fn encode(self) -> Vec<u8> {
+        if self.long {
+            LongDescriptor {
+                sectors: self.sectors.into(),
+                density: 0.into(),
+                bytes: self.bytes.into(),
+            }
+            .as_bytes()
+            .to_vec()
+        } else {
+            ShortDescriptor {
+                sectors: u32::try_from(self.sectors).unwrap_or(u32::MAX).into(),
+                density: 0,
+                bytes: to_u24(self.bytes),
+            }
+            .as_bytes()
+            .to_vec()
+        }
+    }
+
+    /// The first of the descriptors, if there is one.
+    fn decode(bytes: &[u8], long: bool) -> Result<Option<BlockDescriptor>, ScsiError> {
+        let what = "a block descriptor";
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let (sectors, size) = if long {
+            let (descriptor, _) = front::<LongDescriptor>(what, bytes)?;
+            (descriptor.sectors.get(), descriptor.bytes.get())
+        } else {
+            let (descriptor, _) = front::<ShortDescriptor>(what, bytes)?;
+            (descriptor.sectors.get().into(), u24(descriptor.bytes))
+        };
+        Ok(Some(BlockDescriptor {
+            sectors,
+            bytes: size,
+            long,
+        }))
+    }
+}
+
+/// The pages that stand one behind the other; one that is cut short ends them.
+pub fn pages(mut bytes: &[u8]) -> impl Iterator<Item = RawPage<'_>> {
+    std::iter::from_fn(move || {
+        let (header, _) = front::<PageHeader>("a mode page", bytes).ok()?;
+        let (subpage, length) = if header.code.subpages() {
+            let (long, _) = front::<SubpageHeader>("a mode subpage", bytes).ok()?;
+            let length = size_of::<SubpageHeader>() + usize::from(long.length.get());
+            (long.subpage, length)
+        } else {
+            (0, size_of::<PageHeader>() + usize::from(header.length))
+        };
+        let (page, rest) = bytes.split_at_checked(length)?;
+        bytes = rest;
+        Some(RawPage {
+            code: header.code.code(),
+            subpage,
+            savable: header.code.savable(),
+            bytes: page,
+        })
+    })
+}
+
+/// The caching page (08h; SBC-4), as far as a probe and a model care.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CachingPage {
+    /// A write is complete when the buffer has it (WCE).
+    pub write_cache: bool,
+    /// Reads do not come from the buffer (RCD).
+    pub read_cache_disabled: bool,
+    /// Nothing is read ahead (DRA); drives before SCSI-3 do not have it.
+    pub read_ahead_disabled: bool,
+    /// After reads longer than this nothing is read ahead (DISABLE PREFETCH TRANSFER LENGTH).
+    pub prefetch_up_to: u16,
+    /// The longest read-ahead, in logical sectors.
+    pub maximum_prefetch: u16,
+    /// Segments of the buffer.
+    pub segments: u8,
+}
+
+/// The format page (03h; obsolete since SBC-2), as far as it has a meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FormatPage {
+    /// Tracks that share spares; 0 if not said.
+    pub tracks_per_zone: u16,
+    /// Spare sectors of such a zone.
+    pub alternate_sectors_per_zone: u16,
+    /// Physical sectors of a track; 0 where it varies.
+    pub sectors_per_track: u16,
+    /// Bytes of each.
+    pub bytes_per_sector: u16,
+    /// 1 where sectors follow each other.
+    pub interleave: u16,
+    /// Sectors between the beginnings of two tracks of a cylinder.
+    pub track_skew: u16,
+    /// Sectors between the beginnings of two cylinders.
+    pub cylinder_skew: u16,
+}
+
+/// The rigid disk geometry page (04h; obsolete since SBC-2), as far as it has a meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GeometryPage {
+    /// Arm positions; up to 2^24 - 1.
+    pub cylinders: u32,
+    /// Surfaces.
+    pub heads: u8,
+    /// Revolutions a minute; 0 if not said.
+    pub rpm: u16,
+}
+
+/// The number of the format page.
+pub const FORMAT_PAGE: u8 = 0x03;
+/// The number of the geometry page.
+pub const GEOMETRY_PAGE: u8 = 0x04;
+/// The number of the caching page.
+pub const CACHING_PAGE: u8 = 0x08;
+
+bits! {
+    struct CacheFlags {
+        read_cache_disabled: bool,
+        multiplication: bool,
+        write_cache: bool,
+        size: bool,
+        discontinuity: bool,
+        analysis: bool,
+        abort_prefetch: bool,
+        initiator_control: bool,
+    }
+    struct AheadFlags {
+        non_volatile_disabled: bool,
+        #[bits(2)] progress: u8,
+        #[bits(2)] vendor: u8,
+        read_ahead_disabled: bool,
+        segment_size_in_sectors: bool,
+        force_sequential: bool,
+    }
+}
+
+wire! {
+    struct Caching {
+        header: PageHeader,
+        flags: CacheFlags,
+        retention: u8,
+        prefetch_up_to: U16,
+        minimum_prefetch: U16,
+        maximum_prefetch: U16,
+        prefetch_ceiling: U16,
+        ahead: AheadFlags,
+        segments: u8,
+        segment_size: U16,
+        reserved: u8,
+        obsolete: [u8; 3],
+    }
+    struct Format {
+        header: PageHeader,
+        tracks_per_zone: U16,
+        alternate_sectors_per_zone: U16,
+        alternate_tracks_per_zone: U16,
+        alternate_tracks: U16,
+        sectors_per_track: U16,
+        bytes_per_sector: U16,
+        interleave: U16,
+        track_skew: U16,
+        cylinder_skew: U16,
+        sectoring: u8,
+        reserved: [u8; 3],
+    }
+    struct Geometry {
+        header: PageHeader,
+        cylinders: [u8; 3],
+        heads: u8,
+        unused: [u8; 11],
+        position_locking: u8,
+        rotational_offset: u8,
+        reserved: u8,
+        rpm: U16,
+        reserved_2: U16,
+    }
+}
+
+fn page_header<T>(code: u8, savable: bool) -> PageHeader {
+    PageHeader {
+        code: PageByte::new().with_code(code).with_savable(savable),
+        length: (size_of::<T>() - size_of::<PageHeader>()) as u8,
+    }
+}
+
+impl CachingPage {
+    /// The page of 20 bytes, with zeros where it says nothing.
+    pub fn encode(&self) -> Vec<u8> {
+        let blank = Caching {
+            header: page_header::<Caching>(CACHING_PAGE, true),
+            ..Default::default()
+        };
+        let mut bytes = blank.as_bytes().to_vec();
+        self.apply(&mut bytes);
+        bytes
+    }
+
+    /// Writes these values into the bytes of a page and leaves all others as they are. What a
+    /// page of an earlier standard has no room for is left out.
+    pub fn apply(&self, page: &mut [u8]) {
+        let mut caching: Caching = padded(page);
+        caching.flags.set_write_cache(self.write_cache);
+        caching
+            .flags
+            .set_read_cache_disabled(self.read_cache_disabled);
+        caching
+            .ahead
+            .set_read_ahead_disabled(self.read_ahead_disabled);
+        caching.prefetch_up_to = self.prefetch_up_to.into();
+        caching.maximum_prefetch = self.maximum_prefetch.into();
+        caching.segments = self.segments;
+        let length = page.len().min(size_of::<Caching>());
+        page[..length].copy_from_slice(&caching.as_bytes()[..length]);
+    }
+
+    /// Reads a page; what an earlier standard does not have is zero.
+    pub fn decode(page: &[u8]) -> CachingPage {
+        let caching: Caching = padded(page);
+        CachingPage {
+            write_cache: caching.flags.write_cache(),
+            read_cache_disabled: caching.flags.read_cache_disabled(),
+            read_ahead_disabled: caching.ahead.read_ahead_disabled(),
+            prefetch_up_to: caching.prefetch_up_to.get(),
+            maximum_prefetch: caching.maximum_prefetch.get(),
+            segments: caching.segments,
+        }
+    }
+}
+
+impl FormatPage {
+    /// The page of 24 bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        Format {
+            header: page_header::<Format>(FORMAT_PAGE, false),
+            tracks_per_zone: self.tracks_per_zone.into(),
+            alternate_sectors_per_zone: self.alternate_sectors_per_zone.into(),
+            sectors_per_track: self.sectors_per_track.into(),
+            bytes_per_sector: self.bytes_per_sector.into(),
+            interleave: self.interleave.into(),
+            track_skew: self.track_skew.into(),
+            cylinder_skew: self.cylinder_skew.into(),
+            ..Default::default()
+        }
+        .as_bytes()
+        .to_vec()
+    }
+
+    /// Reads a page; what is cut short is zero.
+    pub fn decode(page: &[u8]) -> FormatPage {
+        let format: Format = padded(page);
+        FormatPage {
+            tracks_per_zone: format.tracks_per_zone.get(),
+            alternate_sectors_per_zone: format.alternate_sectors_per_zone.get(),
+            sectors_per_track: format.sectors_per_track.get(),
+            bytes_per_sector: format.bytes_per_sector.get(),
+            interleave: format.interleave.get(),
+            track_skew: format.track_skew.get(),
+            cylinder_skew: format.cylinder_skew.get(),
+        }
+    }
+}
+
+impl GeometryPage {
+    /// The page of 24 bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        Geometry {
+            header: page_header::<Geometry>(GEOMETRY_PAGE, false),
+            cylinders: to_u24(self.cylinders),
+            heads: self.heads,
+            rpm: self.rpm.into(),
+            ..Default::default()
+        }
+        .as_bytes()
+        .to_vec()
+    }
+
+    /// Reads a page; what is cut short is zero.
+    pub fn decode(page: &[u8]) -> GeometryPage {
+        let geometry: Geometry = padded(page);
+        GeometryPage {
+            cylinders: u24(geometry.cylinders),
+            heads: geometry.heads,
+            rpm: geometry.rpm.get(),
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! A SCSI drive as a probe's target: questions become commands, answers become places and times.
+
+use super::address::{Address, Format};
+use super::capacity::{Capacity, TOO_LARGE};
+use super::command::{BlockOp, Blocks, Command, Compare, Width};
+use super::diagnostic::{TranslateRequest, Translation};
+use super::inquiry::{
+    BLOCK_LIMITS_PAGE, BlockLimits, Inquiry, SERIAL_PAGE, SUPPORTED_PAGES, VitalPage,
+};
+use super::sense::{AdditionalSense, Sense, SenseKey};
+use super::transport::{Data, Reply, Status, Transport, TransportError};
+use super::wire::ScsiError;
+use crate::geometry::Place;
+use crate::probe::{Identity, Target, TargetError, Timing};
+use crate::request::{Op, Request};
+use crate::units::{Lbn, Sectors, SimTime, Span};
+
+/// A SCSI drive that answers a probe.
+///
+/// It only reads, unless [`ScsiTarget::allow_writes`] has been called. Caching that
+/// [`ScsiTarget::suspend_caching`] has switched off is switched on again when it is dropped.
+#[derive(Debug)]
+pub struct ScsiTarget<T: Transport> {
+    transport: T,
+    inquiry: Inquiry,
+    identity: Identity,
+    limits: BlockLimits,
+    buffer: Vec<u8>,
+    writes: bool,
+    /// Whether the drive has ever translated an address.
+    has_translated: bool,
+    pub(super) suspended: Option<super::caching::Suspended>,
+}
+
+/// Why a command brought nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Failure {
+    /// The drive says why.
+    Sense(Sense),
+    /// It was not carried, or the answer makes no sense.
+    Target(TargetError),
+}
+
+/// The most that one request may move, in bytes.
+const TRANSFER_MAX: u64 = 256 * 1024 * 1024;
+/// How often a command is sent again to a drive that is busy or has something else to say.
+const RETRIES: u32 = 20;
+/// How long a busy drive is left alone.
+const RETRY_PAUSE: Span = Span(100_000_000_000);
+/// Room for the addresses of one translation: a drive may give several.
+const TRANSLATION_MAX: u16 = 6 + 32 * 8;
+
+impl Failure {
+    /// What it means where `what` was asked for.
+    pub(super) fn of(self, what: &'static str) -> TargetError {
+        match self {
+            Failure::Target(error) => error,
+            Failure::Sense(sense) if sense.is_unsupported() => TargetError::Unsupported(what),
+            Failure::Sense(sense) => TargetError::Refused(format!("{what}: {sense}")),
+        }
+    }
+}
+
+impl From<TransportError> for Failure {
+    fn from(error: TransportError) -> Failure {
+        Failure::Target(match error {
+            TransportError::Gone(why) => TargetError::Gone(why),
+            TransportError::Refused(why) => TargetError::Refused(why),
+        })
+    }
+}
+
+impl From<ScsiError> for Failure {
+    fn from(error: ScsiError) -> Failure {
+        Failure::Target(TargetError::Refused(error.to_string()))
+    }
+}
+
+impl Sense {
+    /// Whether the drive does not know the command, or a part of it.
+    fn is_unsupported(&self) -> bool {
+        let codes = [
+            AdditionalSense::INVALID_OPERATION,
+            AdditionalSense::INVALID_FIELD_IN_COMMAND,
+        ];
+        self.key == SenseKey::IllegalRequest && codes.contains(&self.code)
+    }
+}
+
+impl<T: Transport> ScsiTarget<T> {
+    /// Asks a drive who it is.
+    ///
+    /// # Errors
+    /// Where it does not answer, or is no disk.
+    pub fn open(mut transport: T) -> Result<ScsiTarget<T>, TargetError> {
+        let drive = &mut transport;
+        let inquiry = standard_inquiry(drive).map_err(|error| error.of("INQUIRY"))?;
+        if inquiry.device_type != 0 || !inquiry.connected {
+            let kind = inquiry.device_type;
+            return Err(TargetError::Refused(format!(
+                "not a disk: device type {kind:#x}"
+            )));
+        }
+        let capacity = capacity(drive).map_err(|error| error.of("READ CAPACITY"))?;
+        let listed = match vital_page(drive, SUPPORTED_PAGES) {
+            Ok(VitalPage::Supported(pages)) => pages,
+            Err(Failure::Target(gone @ TargetError::Gone(_))) => return Err(gone),
+            _ => Vec::new(),
+        };
+        let mut page = |code: u8| {
+            let listed = listed.contains(&code);
+            listed.then(|| vital_page(drive, code).ok()).flatten()
+        };
+        let serial = match page(SERIAL_PAGE) {
+            Some(VitalPage::Serial(serial)) => serial,
+            _ => String::new(),
+        };
+        let limits = match page(BLOCK_LIMITS_PAGE) {
+            Some(VitalPage::BlockLimits(limits)) => limits,
+            _ => BlockLimits::default(),
+        };
+        let identity = Identity {
+            vendor: inquiry.vendor.clone(),
+            product: inquiry.product.clone(),
+            serial,
+            capacity: Sectors(capacity.last_lbn.saturating_add(1)),
+            logical_bytes: capacity.logical_bytes,
+            physical_bytes: capacity.physical_bytes(),
+        };
+        Ok(ScsiTarget {
+            transport,
+            inquiry,
+            identity,
+            limits,
+            buffer: Vec::new(),
+            writes: false,
+            has_translated: false,
+            suspended: None,
+        })
+    }
+
+    /// Lets requests write; what they write is zeros.
+    pub fn allow_writes(&mut self) {
+        self.writes = true;
+    }
+
+    /// What the drive answered to INQUIRY.
+    pub fn inquiry(&self) -> &Inquiry {
+        &self.inquiry
+    }
+
+    /// A page of vital product data.
+    ///
+    /// # Errors
+    /// Where the drive does not have it, or does not answer.
+    pub fn vital_page(&mut self, code: u8) -> Result<VitalPage, TargetError> {
+        vital_page(&mut self.transport, code).map_err(|error| error.of("a page of INQUIRY data"))
+    }
+
+    /// The way to the drive.
+    pub fn transport_mut(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// The command for a request, and how many bytes it moves in which direction.
+    fn command(&self, request: &Request) -> Result<(Command, u64), TargetError> {
+        let Request {
+            lbn: Lbn(lbn),
+            sectors,
+            op,
+            fua,
+        } = *request;
+        let width = Width::needed(lbn, sectors);
+        let bytes = u64::from(sectors) * u64::from(self.identity.logical_bytes);
+        let (op, bytes) = match op {
+            Op::Read => (BlockOp::Read, bytes),
+            Op::Write if self.writes => (BlockOp::Write, bytes),
+            Op::Write => return refuse("writes are not allowed".to_owned()),
+            Op::Verify => (BlockOp::Verify(Compare::Nothing), 0),
+            Op::Flush => {
+                let flush = Command::SynchronizeCache {
+                    width: Width::Ten,
+                    lbn: 0,
+                    sectors: 0,
+                    immediate: false,
+                };
+                return Ok((flush, 0));
+            }
+        };
+        let longest = u64::from(self.limits.longest);
+        if sectors == 0 {
+            return refuse(format!("zero sectors at LBN {lbn}"));
+        }
+        if bytes > TRANSFER_MAX || (bytes > 0 && longest > 0 && u64::from(sectors) > longest) {
+            return refuse(format!(
+                "{sectors} sectors are more than one request may move"
+            ));
+        }
+        let blocks = Blocks {
+            op,
+            width,
+            lbn,
+            sectors,
+            dpo: fua,
+            fua,
+        };
+        Ok((Command::Blocks(blocks), bytes))
+    }
+
+    /// Has an address translated; `None` where it lies in a reserved area.
+    fn translation(
+        &mut self,
+        address: Address,
+        supplied: Format,
+        wanted: Format,
+    ) -> Result<Option<Address>, Failure> {
+        let request = TranslateRequest {
+            supplied,
+            wanted,
+            address,
+        };
+        // An address that cannot be written is one that no drive has.
+        let Ok(page) = request.encode() else {
+            return Ok(None);
+        };
+        let send = Command::SendDiagnostic {
+            page_format: true,
+            self_test: false,
+            length: page.len() as u16,
+        };
+        run(&mut self.transport, &send, Data::Out(&page))?;
+        let mut room = [0; TRANSLATION_MAX as usize];
+        let receive = Command::ReceiveDiagnostic {
+            page: None,
+            allocation: TRANSLATION_MAX,
+        };
+        let answer = run(&mut self.transport, &receive, Data::In(&mut room))?;
+        let translation = Translation::decode(&room[..answer.received])?;
+        if translation.translated != wanted {
+            let why = "the drive translated into another form of address";
+            return Err(Failure::Target(TargetError::Refused(why.to_owned())));
+        }
+        self.has_translated = true;
+        Ok(translation.addresses.first().copied())
+    }
+}
+
+impl<T: Transport> Target for ScsiTarget<T> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn now(&self) -> SimTime {
+        self.transport.now()
+    }
+
+    fn wait_until(&mut self, at: SimTime) {
+        self.transport.wait_until(at);
+    }
+
+    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+        let (command, bytes) = self.command(&request)?;
+        self.buffer.resize(self.buffer.len().max(bytes as usize), 0);
+        let buffer = &mut self.buffer[..bytes as usize];
+        let data = match request.op {
+            Op::Read => Data::In(buffer),
+            Op::Write => {
+                buffer.fill(0);
+                Data::Out(buffer)
+            }
+            Op::Verify | Op::Flush => Data::None,
+        };
+        match run(&mut self.transport, &command, data) {
+            Ok(reply) => Ok(reply.timing),
+            Err(Failure::Sense(sense)) if sense.key == SenseKey::Medium => {
+                Err(TargetError::Unreadable {
+                    lbn: request.lbn,
+                    sectors: request.sectors,
+                })
+            }
+            Err(failure) => Err(failure.of(match request.op {
+                Op::Read => "READ",
+                Op::Write => "WRITE",
+                Op::Flush => "SYNCHRONIZE CACHE",
+                Op::Verify => "VERIFY",
+            })),
+        }
+    }
+
+    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
+        let what = "address translation";
+        let Sectors(end) = self.identity.capacity;
+        if lbn.0 >= end {
+            return refuse(format!("LBN {lbn}: the drive ends at LBN {end}"));
+        }
+        let form = Format::of_block(lbn);
+        match self.translation(Address::Block(lbn), form, Format::PhysicalSector) {
+            Ok(Some(Address::Sector(place))) => Ok(place),
+            Ok(_) => refuse(format!("LBN {lbn}: it lies in a reserved area")),
+            // Of an LBN that exists: the drive does not know the page or the form.
+            Err(Failure::Sense(sense))
+                if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA && !self.has_translated =>
+            {
+                Err(TargetError::Unsupported(what))
+            }
+            Err(failure) => Err(failure.of(what)),
+        }
+    }
+
+    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
+        let last = Lbn(self.identity.capacity.0.saturating_sub(1));
+        let form = Format::of_block(last);
+        match self.translation(Address::Sector(place), Format::PhysicalSector, form) {
+            Ok(Some(Address::Block(lbn))) => Ok(Some(lbn)),
+            Ok(_) => Ok(None),
+            // The drive has no such place.
+            Err(Failure::Sense(sense))
+                if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA && self.has_translated =>
+            {
+                Ok(None)
+            }
+            Err(Failure::Sense(sense)) if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA => {
+                // Or it does not translate at all: an LBN that exists decides.
+                self.translate(Lbn(0)).map(|_| None)
+            }
+            Err(failure) => Err(failure.of("address translation")),
+        }
+    }
+
+    /// A track that is bad as a whole has the slot [`super::WHOLE_TRACK`].
+    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+        let primary = super::read_defects::read_list(&mut self.transport, true)?;
+        let grown = super::read_defects::read_list(&mut self.transport, false)?;
+        Ok([primary, grown].concat())
+    }
+
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        if on {
+            return self.restore_caching();
+        }
+        let off = self.suspend_caching()?;
+        if off.reads || off.read_ahead || off.prefetch {
+            Ok(())
+        } else {
+            Err(TargetError::Unsupported("cache control"))
+        }
+    }
+}
+
+fn refuse<V>(why: String) -> Result<V, TargetError> {
+    Err(TargetError::Refused(why))
+}
+
+/// Sends a command until the drive takes it; an answer that the drive only remarks on is good.
+pub(super) fn run<T: Transport>(
+    transport: &mut T,
+    command: &Command,
+    mut data: Data<'_>,
+) -> Result<Reply, Failure> {
+    let bytes = command.encode();
+    for _ in 0..RETRIES {
+        let again = match &mut data {
+            Data::None => Data::None,
+            Data::Out(bytes) => Data::Out(bytes),
+            Data::In(room) => Data::In(room),
+        };
+        let reply = transport.execute(&bytes, again)?;
+        match reply.status {
+            Status::Good => return Ok(reply),
+            Status::CheckCondition => {
+                let sense = Sense::decode(&reply.sense)?;
+                match sense.key {
+                    SenseKey::NoSense | SenseKey::Recovered => return Ok(reply),
+                    SenseKey::UnitAttention => {}
+                    _ if sense.deferred => {}
+                    _ => return Err(Failure::Sense(sense)),
+                }
+            }
+            Status::Busy | Status::TaskSetFull => {
+                transport.wait_until(transport.now() + RETRY_PAUSE);
+            }
+            Status::ReservationConflict => {
+                let why = "another host holds the drive".to_owned();
+                return Err(Failure::Target(TargetError::Refused(why)));
+            }
+            Status::Other(status) => {
+                let why = format!("status {status:#04x}");
+                return Err(Failure::Target(TargetError::Refused(why)));
+            }
+        }
+    }
+    let why = format!("the drive did not take a command in {RETRIES} attempts");
+    Err(Failure::Target(TargetError::Refused(why)))
+}
+
+fn standard_inquiry<T: Transport>(transport: &mut T) -> Result<Inquiry, Failure> {
+    let mut room = [0; 36];
+    let command = Command::Inquiry {
+        page: None,
+        allocation: room.len() as u16,
+    };
+    let reply = run(transport, &command, Data::In(&mut room))?;
+    Ok(Inquiry::decode(&room[..reply.received])?)
+}
+
+fn vital_page<T: Transport>(transport: &mut T, page: u8) -> Result<VitalPage, Failure> {
+    let mut room = [0; 252];
+    let command = Command::Inquiry {
+        page: Some(page),
+        allocation: room.len() as u16,
+    };
+    let reply = run(transport, &command, Data::In(&mut room))?;
+    Ok(VitalPage::decode(&room[..reply.received])?)
+}
+
+/// READ CAPACITY(16), or where the drive does not know it, (10).
+fn capacity<T: Transport>(transport: &mut T) -> Result<Capacity, Failure> {
+    let mut room = [0; 32];
+    let command = Command::ReadCapacity16 {
+        allocation: room.len() as u32,
+    };
+    let capacity = match run(transport, &command, Data::In(&mut room)) {
+        Ok(reply) => Capacity::decode_16(&room[..reply.received])?,
+        Err(Failure::Sense(sense)) if sense.is_unsupported() => {
+            let reply = run(
+                transport,
+                &Command::ReadCapacity10,
+                Data::In(&mut room[..8]),
+            )?;
+            let capacity = Capacity::decode_10(&room[..reply.received])?;
+            if capacity.last_lbn == TOO_LARGE {
+                return Err(Failure::Sense(sense));
+            }
+            capacity
+        }
+        Err(failure) => return Err(failure),
+    };
+    if capacity.logical_bytes == 0 {
+        let why = "the drive says that its sectors have no bytes".to_owned();
+        return Err(Failure::Target(TargetError::Refused(why)));
+    }
+    Ok(capacity)
+}

@@ -1,0 +1,375 @@
+//! A sequence of numbers, kept as what repeats in it.
+//!
+//! Sizes of tracks repeat in nested ways: along a zone, from surface to surface, from one turn of a
+//! serpentine to the next. A [`Pattern`] finds that as the numbers come, one after another: equal
+//! numbers form a run, and a tail that repeats the terms before it is folded into a group. Each
+//! number costs a bounded number of comparisons, and what is never regular costs 16 bytes a run.
+
+/// A tail of more terms than this is not compared with what is before it.
+const GROUP_MAX: usize = 64;
+
+/// So many terms have one mark of where they begin.
+const STRIDE: usize = 64;
+
+/// Groups stand within groups at most this deep. Each level at least doubles the length, so the
+/// folding stays below.
+pub(super) const DEPTH_MAX: usize = 32;
+
+/// A sequence of numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pattern {
+    terms: Vec<Term>,
+    /// What comes before the first of each [`STRIDE`] terms.
+    marks: Vec<Extent>,
+    extent: Extent,
+}
+
+/// A part of a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Term {
+    /// The same number so many times.
+    Run { number: u32, times: u32 },
+    /// The same terms so many times.
+    Group(Box<Group>),
+}
+
+/// Terms that repeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) times: u32,
+    /// Of one pass.
+    extent: Extent,
+    pub(super) terms: Vec<Term>,
+}
+
+/// How many numbers, and what they add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) count: u64,
+    pub(super) sum: u64,
+}
+
+/// What a position in a sequence is measured by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// The numbers before it.
+    Count,
+    /// Their sum.
+    Sum,
+}
+
+impl Extent {
+    fn add(&mut self, other: Extent, times: u64) {
+        self.count += other.count * times;
+        self.sum += other.sum * times;
+    }
+
+    fn by(self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Count => self.count,
+            Measure::Sum => self.sum,
+        }
+    }
+}
+
+impl Term {
+    /// How many numbers it stands for, and their sum.
+    fn extent(&self) -> Extent {
+        let (one, times) = match self {
+            Term::Run { number, times } => {
+                let sum = u64::from(*number);
+                (Extent { count: 1, sum }, *times)
+            }
+            Term::Group(group) => (group.extent, group.times),
+        };
+        let mut all = Extent::default();
+        all.add(one, u64::from(times));
+        all
+    }
+}
+
+impl Group {
+    /// Terms and how often they come; `None` if they stand for more than `most` numbers.
+    pub(super) fn new(terms: Vec<Term>, times: u32, most: u64) -> Option<Group> {
+        let mut extent = Extent::default();
+        for term in &terms {
+            extent.add(term.extent(), 1);
+            if extent.count > most {
+                return None;
+            }
+        }
+        (extent.count * u64::from(times) <= most).then_some(Group {
+            times,
+            extent,
+            terms,
+        })
+    }
+}
+
+impl Pattern {
+    /// How many numbers, and their sum.
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    pub(super) fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Adds a number, so many times.
+    pub(super) fn push(&mut self, number: u32, times: u32) {
+        let new = Term::Run { number, times };
+        match self.terms.last_mut() {
+            Some(Term::Run {
+                number: last,
+                times: count,
+            }) if *last == number => {
+                self.extent.add(new.extent(), 1);
+                *count += times;
+            }
+            _ => {
+                self.fold();
+                self.append(new);
+            }
+        }
+    }
+
+    /// Adds a term as it is.
+    pub(super) fn append(&mut self, term: Term) {
+        if self.terms.len().is_multiple_of(STRIDE) {
+            self.marks.push(self.extent);
+        }
+        self.extent.add(term.extent(), 1);
+        self.terms.push(term);
+    }
+
+    /// Adds a term as it is, unless there would be more than `most` numbers.
+    pub(super) fn append_checked(&mut self, term: Term, most: u64) -> Option<()> {
+        let fits = self.extent.count + term.extent().count <= most;
+        fits.then(|| self.append(term))
+    }
+
+    /// Folds what the tail repeats. Terms that are still growing must not be at the tail.
+    pub(super) fn fold(&mut self) {
+        while let Some(length) = self.repeated_tail() {
+            let tail = self.terms.split_off(self.terms.len() - length);
+            match self.terms.last_mut() {
+                Some(Term::Group(group)) if group.terms == tail => group.times += 1,
+                _ => {
+                    self.terms.truncate(self.terms.len() - length);
+                    let group = Group::new(tail, 2, u64::MAX).expect("no bound is given");
+                    self.terms.push(Term::Group(Box::new(group)));
+                }
+            }
+            self.marks.truncate(self.terms.len().div_ceil(STRIDE));
+        }
+    }
+
+    /// The length of the shortest tail that equals the terms before it, or the group before it.
+    fn repeated_tail(&self) -> Option<usize> {
+        let terms = &self.terms[..];
+        let last = terms.last()?;
+        (1..=GROUP_MAX.min(terms.len() - 1)).find(|&length| {
+            let (before, tail) = terms.split_at(terms.len() - length);
+            let again = |earlier: &[Term]| earlier.last() == Some(last) && earlier == tail;
+            let group = match &before[before.len() - 1] {
+                Term::Group(group) => again(&group.terms),
+                Term::Run { .. } => false,
+            };
+            group || before.len() >= length && again(&before[before.len() - length..])
+        })
+    }
+
+    /// The runs in order. Runs of the same number may follow one another.
+    pub(super) fn runs(&self) -> Runs<'_> {
+        Runs {
+            levels: vec![Level {
+                terms: &self.terms,
+                next: 0,
+                passes: 1,
+            }],
+        }
+    }
+
+    /// The number at a position, and what comes before it; nothing beyond the end.
+    pub(super) fn find(&self, at: u64, measure: Measure) -> Option<(Extent, u32)> {
+        if at >= self.extent.by(measure) {
+            return None;
+        }
+        let later = self.marks.partition_point(|mark| mark.by(measure) <= at);
+        let mut before = self.marks[later - 1];
+        let mut terms = &self.terms[(later - 1) * STRIDE..];
+        loop {
+            let (first, rest) = terms.split_first().expect("the position is before the end");
+            let extent = first.extent();
+            let into = at - before.by(measure);
+            if into >= extent.by(measure) {
+                before.add(extent, 1);
+                terms = rest;
+                continue;
+            }
+            match first {
+                Term::Run { number, times: _ } => {
+                    let one = Extent {
+                        count: 1,
+                        sum: u64::from(*number),
+                    };
+                    before.add(one, into / one.by(measure));
+                    return Some((before, *number));
+                }
+                Term::Group(group) => {
+                    before.add(group.extent, into / group.extent.by(measure));
+                    terms = &group.terms;
+                }
+            }
+        }
+    }
+}
+
+/// The runs of a sequence: a number, and how many times.
+#[derive(Clone, Debug)]
+pub(super) struct Runs<'a> {
+    levels: Vec<Level<'a>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level<'a> {
+    terms: &'a [Term],
+    next: usize,
+    /// This one and those to come.
+    passes: u32,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = (u32, u32);
+
+    fn next(&mut self) -> Option<(u32, u32)> {
+        loop {
+            let level = self.levels.last_mut()?;
+            match level.terms.get(level.next) {
+                Some(Term::Run { number, times }) => {
+                    level.next += 1;
+                    return Some((*number, *times));
+                }
+                Some(Term::Group(group)) => {
+                    level.next += 1;
+                    self.levels.push(Level {
+                        terms: &group.terms,
+                        next: 0,
+                        passes: group.times,
+                    });
+                }
+                None if level.passes > 1 => {
+                    level.passes -= 1;
+                    level.next = 0;
+                }
+                None => {
+                    self.levels.pop();
+                }
+            }
+        }
+    }
+}
+
+/// Each number of a sequence.
+#[derive(Clone, Debug)]
+pub(super) struct Numbers<'a> {
+    runs: Runs<'a>,
+    run: (u32, u32),
+}
+
+impl Pattern {
+    /// The numbers in order.
+    pub(super) fn numbers(&self) -> Numbers<'_> {
+        Numbers {
+            runs: self.runs(),
+            run: (0, 0),
+        }
+    }
+}
+
+impl Iterator for Numbers<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        while self.run.1 == 0 {
+            self.run = self.runs.next()?;
+        }
+        self.run.1 -= 1;
+        Some(self.run.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pattern(numbers: &[u32]) -> Pattern {
+        let mut pattern = Pattern::default();
+        for &number in numbers {
+            pattern.push(number, 1);
+        }
+        pattern.fold();
+        pattern
+    }
+
+    /// Numbers with structure: repeated groups of repeated numbers, twice over.
+    fn numbers() -> impl Strategy<Value = Vec<u32>> {
+        let run = (1..4_u32, 1..4_usize).prop_map(|(number, times)| vec![number; times]);
+        let group = |inner: BoxedStrategy<Vec<u32>>| {
+            (prop::collection::vec(inner, 1..4), 1..4_usize)
+                .prop_map(|(terms, times)| terms.concat().repeat(times))
+                .boxed()
+        };
+        group(group(group(run.boxed())))
+    }
+
+    proptest! {
+        /// Does a sequence come out as it went in, and is every position found by both measures?
+        #[test]
+        fn nothing_is_lost(numbers in numbers()) {
+            let pattern = pattern(&numbers);
+            prop_assert_eq!(pattern.numbers().collect::<Vec<_>>(), numbers.clone());
+            let mut before = Extent::default();
+            for &number in &numbers {
+                let there = Some((before, number));
+                prop_assert_eq!(pattern.find(before.count, Measure::Count), there);
+                prop_assert_eq!(pattern.find(before.sum, Measure::Sum), there);
+                let last = before.sum + u64::from(number) - 1;
+                prop_assert_eq!(pattern.find(last, Measure::Sum), there);
+                before.add(Extent { count: 1, sum: u64::from(number) }, 1);
+            }
+            prop_assert_eq!(pattern.extent(), before);
+            prop_assert_eq!(pattern.find(before.count, Measure::Count), None);
+            prop_assert_eq!(pattern.find(before.sum, Measure::Sum), None);
+        }
+    }
+
+    /// Are marks right where terms are folded across them?
+    #[test]
+    fn found_beyond_many_terms() {
+        let irregular = (0..1000_u32).map(|k| 1 + k * k % 977);
+        let numbers: Vec<u32> = irregular.chain([5, 6, 5, 6, 7].repeat(300)).collect();
+        let pattern = pattern(&numbers);
+        for (index, &number) in numbers.iter().enumerate() {
+            let found = pattern.find(index as u64, Measure::Count);
+            assert_eq!(found.map(|found| found.1), Some(number));
+        }
+        assert!((900..=1001).contains(&pattern.terms().len()));
+    }
+
+    /// Does a drive of two surfaces with serpentines, in zones, take a few terms?
+    #[test]
+    fn nested_repetition_folds() {
+        let turn = |a: u32, b: u32| [vec![a; 32], vec![b; 32], vec![b; 32], vec![a; 32]].concat();
+        let zones: Vec<u32> = (0..10)
+            .flat_map(|zone| turn(1144 - 20 * zone, 1092 - 20 * zone).repeat(500))
+            .collect();
+        assert!(pattern(&zones).terms().len() <= 40);
+        // A group within a group.
+        let cylinder = [[7, 8].repeat(5), vec![9]].concat();
+        let terms = pattern(&cylinder.repeat(100));
+        assert_eq!(terms.terms().len(), 1, "{terms:?}");
+    }
+}

@@ -1,0 +1,197 @@
+//! Who uses a device: what must be asked before anything is written to it.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dev, Mode, OFlags, major, makedev, minor};
+use rustix::io::Errno;
+
+use super::sysfs;
+
+/// Who uses a device, one of its partitions, or an image file: a mounted file system, swap, a
+/// volume above it, or a program that holds it for itself. `None` if nobody is found.
+///
+/// A SCSI generic node stands for the disk behind it. What cannot be looked at counts as unused;
+/// the kernel has the last word when the device is opened with O_EXCL.
+pub fn in_use(path: &Path) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    let kind = metadata.file_type();
+    if kind.is_block_device() {
+        block_in_use(metadata.rdev(), path)
+    } else if kind.is_char_device() {
+        let disk = behind_generic(metadata.rdev())?;
+        block_in_use(disk, path)
+    } else {
+        file_in_use(path)
+    }
+}
+
+fn block_in_use(device: Dev, path: &Path) -> Option<String> {
+    let folder = sysfs::folder(device);
+    let mut parts = vec![(device, folder.clone())];
+    for name in sysfs::names(&folder) {
+        let part = folder.join(name);
+        if sysfs::is_partition(&part) {
+            parts.extend(number(&part).map(|number| (number, part)));
+        }
+    }
+    for (number, folder) in parts {
+        let name = name(&folder);
+        if let Some(point) = mounted_on(number) {
+            return Some(format!("/dev/{name} is mounted on {point}"));
+        }
+        if is_swap(number) {
+            return Some(format!("/dev/{name} is swap space"));
+        }
+        if let Some(holder) = sysfs::names(&folder.join("holders")).first() {
+            return Some(format!("/dev/{name} is part of /dev/{holder}"));
+        }
+    }
+    let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let is_block = fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
+    let open = || rustix::fs::open(path, exclusive, Mode::empty());
+    let held = is_block && matches!(open(), Err(Errno::BUSY));
+    held.then(|| format!("another program holds {}", path.display()))
+}
+
+fn file_in_use(path: &Path) -> Option<String> {
+    let file = fs::canonicalize(path).ok()?;
+    let block = Path::new("/sys/block");
+    let backs = |name: &String| {
+        sysfs::text(&block.join(name), "loop/backing_file").is_some_and(|b| Path::new(&b) == file)
+    };
+    let device = sysfs::names(block).into_iter().find(backs)?;
+    Some(format!("{} backs /dev/{device}", path.display()))
+}
+
+/// The disk behind a SCSI generic node.
+fn behind_generic(node: Dev) -> Option<Dev> {
+    let generic = format!("/sys/dev/char/{}:{}/device/block", major(node), minor(node));
+    let block = Path::new(&generic);
+    let disk = sysfs::names(block).into_iter().next()?;
+    number(&block.join(disk))
+}
+
+/// The device number that a folder of sysfs is about.
+fn number(folder: &Path) -> Option<Dev> {
+    parse_number(&sysfs::text(folder, "dev")?)
+}
+
+fn parse_number(text: &str) -> Option<Dev> {
+    let (major, minor) = text.split_once(':')?;
+    Some(makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn name(folder: &Path) -> String {
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let name = real.file_name().unwrap_or_default();
+    // Sysfs writes an exclamation mark for a slash.
+    name.to_string_lossy().replace('!', "/")
+}
+
+fn mounted_on(device: Dev) -> Option<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    table.lines().find_map(|line| {
+        let mount = Mount::parse(line)?;
+        // A file system that spans devices has a number of its own, and names one of them.
+        (mount.device == device || rdev(&mount.source) == Some(device)).then_some(mount.point)
+    })
+}
+
+/// A line of /proc/self/mountinfo (Linux, Documentation/filesystems/proc.rst, section 3.5).
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    device: Dev,
+    point: String,
+    source: PathBuf,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Mount> {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(2);
+        let device = parse_number(mount.next()?)?;
+        let point = unescape(mount.nth(1)?);
+        let source = PathBuf::from(unescape(file_system.split(' ').nth(1)?));
+        Some(Mount {
+            device,
+            point,
+            source,
+        })
+    }
+}
+
+fn is_swap(device: Dev) -> bool {
+    let table = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let files = table
+        .lines()
+        .skip(1)
+        .filter_map(|l| l.split_whitespace().next());
+    let mut numbers = files.map(|file| rdev(Path::new(&unescape(file))));
+    numbers.any(|number| number == Some(device))
+}
+
+fn rdev(path: &Path) -> Option<Dev> {
+    let metadata = fs::metadata(path).ok()?;
+    metadata
+        .file_type()
+        .is_block_device()
+        .then(|| metadata.rdev())
+}
+
+/// Undoes the kernel's octal escapes of white space and backslashes.
+fn unescape(text: &str) -> String {
+    let mut plain = text.to_owned();
+    for (escape, character) in [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ] {
+        plain = plain.replace(escape, character);
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are a mount's device, place and source read from the kernel's table, optional fields or
+    /// not, with blanks in names?
+    #[test]
+    fn mounts_are_read() {
+        let plain =
+            "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        let mount = Mount::parse(plain).unwrap();
+        assert_eq!(mount.device, makedev(98, 0));
+        assert_eq!(
+            (mount.point.as_str(), mount.source.to_str()),
+            ("/mnt2", Some("/dev/root"))
+        );
+        let bare = "36 35 8:1 / /my\\040disk rw - btrfs /dev/sd\\134x rw";
+        let mount = Mount::parse(bare).unwrap();
+        assert_eq!(
+            (mount.point.as_str(), mount.source.to_str()),
+            ("/my disk", Some("/dev/sd\\x"))
+        );
+        assert_eq!(Mount::parse("36 35 8 / /"), None);
+    }
+
+    /// Is the device of the root file system found to be mounted, where it is a device?
+    #[test]
+    fn the_root_is_in_use() {
+        let Some(table) = fs::read_to_string("/proc/self/mountinfo").ok() else {
+            testkit::skip!("there is no /proc");
+        };
+        let mounts: Vec<Mount> = table.lines().filter_map(Mount::parse).collect();
+        let Some(mount) = mounts.iter().find(|mount| rdev(&mount.source).is_some()) else {
+            testkit::skip!("no block device is mounted");
+        };
+        let user = in_use(&mount.source).unwrap_or_default();
+        assert!(user.contains(" is mounted on /"), "{user:?}");
+        assert_eq!(in_use(Path::new("/dev/null")), None);
+        assert_eq!(in_use(Path::new("/no/such/device")), None);
+    }
+}

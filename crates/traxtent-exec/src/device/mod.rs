@@ -1,0 +1,113 @@
+//! Real devices as a probe's targets.
+//!
+//! [`open`] takes the best way to what a path names: SCSI commands by SG_IO ([`SgTransport`]) to a
+//! generic node or a disk, else direct reads ([`BlockTarget`]) from a block device or image file.
+//! Nothing here writes. [`in_use()`] says who would mind if somebody did.
+
+mod block;
+mod clock;
+mod error;
+mod in_use;
+mod interrupt;
+mod sg;
+mod sysfs;
+
+use std::path::Path;
+
+pub use block::BlockTarget;
+pub use error::DeviceError;
+pub use in_use::in_use;
+pub use interrupt::Interrupt;
+pub use sg::SgTransport;
+
+use traxtent_core::geometry::Place;
+use traxtent_core::probe::{Identity, Target, TargetError, Timing};
+use traxtent_core::request::Request;
+use traxtent_core::scsi::ScsiTarget;
+use traxtent_core::units::{Lbn, SimTime};
+
+/// A device that has been opened for a probe.
+#[derive(Debug)]
+pub enum Device {
+    /// It takes SCSI commands.
+    Scsi(Box<ScsiTarget<SgTransport>>),
+    /// It can only be read.
+    Block(BlockTarget),
+}
+
+/// Opens a SCSI generic node, block device or image file for reading.
+///
+/// # Errors
+/// Where there is no such device, it may not be read, or a SCSI drive does not say what it is.
+pub fn open(path: &Path) -> Result<Device, DeviceError> {
+    let transport = match SgTransport::open(path) {
+        Err(DeviceError::NoScsi { .. }) => return Ok(Device::Block(BlockTarget::open(path)?)),
+        transport => transport?,
+    };
+    let problem = match ScsiTarget::open(transport) {
+        Ok(target) => return Ok(Device::Scsi(Box::new(target))),
+        Err(problem) => problem,
+    };
+    // A disk that does not say by SCSI what it is can perhaps be read.
+    match BlockTarget::open(path) {
+        Ok(mut target) if !matches!(problem, TargetError::Gone(_)) => {
+            target.notes.push(format!("no SCSI commands: {problem}"));
+            Ok(Device::Block(target))
+        }
+        _ => Err(DeviceError::Drive {
+            path: path.to_owned(),
+            problem,
+        }),
+    }
+}
+
+impl Device {
+    /// What the reader of a report should know, a line each.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Device::Scsi(_) => &[],
+            Device::Block(target) => target.notes(),
+        }
+    }
+
+    fn target(&self) -> &dyn Target {
+        match self {
+            Device::Scsi(target) => &**target,
+            Device::Block(target) => target,
+        }
+    }
+
+    fn target_mut(&mut self) -> &mut dyn Target {
+        match self {
+            Device::Scsi(target) => &mut **target,
+            Device::Block(target) => target,
+        }
+    }
+}
+
+impl Target for Device {
+    fn identity(&self) -> &Identity {
+        self.target().identity()
+    }
+    fn now(&self) -> SimTime {
+        self.target().now()
+    }
+    fn wait_until(&mut self, at: SimTime) {
+        self.target_mut().wait_until(at);
+    }
+    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+        self.target_mut().request(request)
+    }
+    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
+        self.target_mut().translate(lbn)
+    }
+    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
+        self.target_mut().translate_back(place)
+    }
+    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+        self.target_mut().defects()
+    }
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        self.target_mut().switch_caching(on)
+    }
+}

@@ -1,0 +1,173 @@
+//! Probes random drives that the prober knows nothing of. `cargo xtask blind` runs it.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use traxtent_core::probe::{Algorithm, Verify};
+use traxtent_core::units::Lbn;
+use traxtent_exec::Noise;
+use traxtent_lab::blind::{Outcome, Trap, Trial, random_drive, run};
+
+/// Probe random drives, and compare what is found with what they are.
+#[derive(Parser)]
+struct Options {
+    /// How many drives
+    #[arg(long, default_value_t = 200)]
+    drives: u64,
+    /// The first drive's seed; the others count on from there
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How tracks are found; may be repeated
+    #[arg(long = "algorithm", value_parser = algorithm, default_values = ["tree", "angle"])]
+    algorithms: Vec<Algorithm>,
+    /// How much of what timing predicts is verified: none, sample or full
+    #[arg(long, value_parser = verify, default_value = "full")]
+    verify: Verify,
+    /// Make clocks and drives unsteady: 30 microseconds, late answers, additional revolutions
+    #[arg(long)]
+    noise: bool,
+    /// How many drives at once
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Also print the drives that are recovered exactly
+    #[arg(long)]
+    all: bool,
+    /// Probe nothing: print the tracks around this LBN of the first drive
+    #[arg(long)]
+    show: Option<u64>,
+}
+
+fn algorithm(name: &str) -> Result<Algorithm, String> {
+    let found = Algorithm::ALL.into_iter().find(|a| a.name() == name);
+    found.ok_or_else(|| format!("one of {}", Algorithm::ALL.map(Algorithm::name).join(", ")))
+}
+
+fn verify(name: &str) -> Result<Verify, String> {
+    match name {
+        "none" => Ok(Verify::None),
+        "sample" => Ok(Verify::Sample),
+        "full" => Ok(Verify::Full),
+        _ => Err("one of none, sample, full".to_owned()),
+    }
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Some(lbn) = options.show {
+        print!("{}", random_drive(options.seed).around(Lbn(lbn)));
+        return ExitCode::SUCCESS;
+    }
+    let mut exact = true;
+    for &algorithm in &options.algorithms {
+        let mut trial = Trial::new(algorithm, options.verify);
+        if options.noise {
+            trial = trial.with_noise(Noise::TYPICAL);
+        }
+        exact &= probe_all(&options, &trial);
+    }
+    if exact {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Probes all drives one way; whether all were recovered exactly.
+fn probe_all(options: &Options, trial: &Trial) -> bool {
+    let seeds = options.seed..options.seed.saturating_add(options.drives);
+    let shape = "{bar:40} {pos} of {len} drives, {eta} left";
+    let style = ProgressStyle::with_template(shape).expect("the template is well-formed");
+    let bar = ProgressBar::new(options.drives).with_style(style);
+    let outcomes = run(seeds, trial, options.threads, |outcome| {
+        if options.all || !outcome.is_exact() {
+            let costs = Costs::of(std::slice::from_ref(outcome));
+            let word = if outcome.is_exact() { "exact" } else { "WRONG" };
+            bar.suspend(|| println!("{word} {outcome}\n      {costs}"));
+        }
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    let wrong: Vec<&Outcome> = outcomes.iter().filter(|o| !o.is_exact()).collect();
+    println!(
+        "{}{}: {} of {} drives exact; {}",
+        name(trial),
+        if trial.noise.is_some() {
+            ", with noise"
+        } else {
+            ""
+        },
+        outcomes.len() - wrong.len(),
+        outcomes.len(),
+        Costs::of(&outcomes)
+    );
+    if !wrong.is_empty() {
+        let mut traps: BTreeMap<Trap, (usize, usize)> = BTreeMap::new();
+        for outcome in &outcomes {
+            for &trap in &outcome.traps {
+                let (wrong, all) = traps.entry(trap).or_default();
+                *wrong += usize::from(!outcome.is_exact());
+                *all += 1;
+            }
+        }
+        println!("wrong drives by trap:");
+        for (trap, (wrong, all)) in traps {
+            println!("  {:<18} {wrong:>5} of {all}", format!("{trap:?}"));
+        }
+    }
+    wrong.is_empty()
+}
+
+fn name(trial: &Trial) -> String {
+    let name = trial.algorithm.name();
+    if trial.algorithm.translates() {
+        return name.to_owned();
+    }
+    let verify = format!("{:?}", trial.verify).to_lowercase();
+    format!("{name} --verify {verify}")
+}
+
+/// What probes cost together.
+struct Costs {
+    tracks: u64,
+    requests: u64,
+    translations: u64,
+    drive_s: f64,
+    host: Duration,
+}
+
+impl Costs {
+    fn of(outcomes: &[Outcome]) -> Costs {
+        let found = || outcomes.iter().map(|outcome| &outcome.findings);
+        Costs {
+            tracks: outcomes.iter().map(|outcome| outcome.tracks).sum(),
+            requests: found().map(|f| f.counts.requests).sum(),
+            translations: found().map(|f| f.counts.translations).sum(),
+            drive_s: found().map(|f| f.drive_time.as_ms() / 1000.0).sum(),
+            host: found().map(|f| f.host_time).sum(),
+        }
+    }
+}
+
+impl std::fmt::Display for Costs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let a_track = |count: u64| count as f64 / self.tracks.max(1) as f64;
+        write!(f, "{} tracks", self.tracks)?;
+        for (count, what) in [
+            (self.requests, "reads"),
+            (self.translations, "translations"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what} ({:.3} a track)", a_track(count))?;
+            }
+        }
+        let host_s = self.host.as_secs_f64();
+        write!(
+            f,
+            ", {:.0} s of the drives, {host_s:.1} s of the host",
+            self.drive_s
+        )
+    }
+}

@@ -1,0 +1,283 @@
+//! The rows as CSV, and as tables of a page.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use traxtent_core::geometry::Geometry;
+use traxtent_core::probe::Confirm;
+use traxtent_lab::probe_table::{Measurement, Method, Subject, TOO_LONG};
+
+/// Between these lines of the page stand the tables.
+const MARKS: [&str; 2] = ["<!-- tables: begin -->", "<!-- tables: end -->"];
+
+/// What a method came to on a drive.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) drive: String,
+    pub(crate) method: String,
+    /// Which the drive has.
+    pub(crate) tracks: u64,
+    pub(crate) reads: u64,
+    pub(crate) translations: u64,
+    pub(crate) drive_time_s: f64,
+    pub(crate) host_cpu_s: f64,
+    /// `exact`, `wrong`, `failed`, `stopped`, or `left out`.
+    pub(crate) result: String,
+    pub(crate) missing: u64,
+    pub(crate) additional: u64,
+    /// Shares of the tracks found, by how their ends are known.
+    pub(crate) tested: f64,
+    pub(crate) sampled: f64,
+    pub(crate) predicted: f64,
+    pub(crate) note: String,
+    pub(crate) seed: u64,
+    pub(crate) commit: String,
+    pub(crate) machine: String,
+}
+
+impl Row {
+    /// The head of printed rows.
+    pub(crate) const HEAD: &str = "drive                    method             tracks      reads  \
+        translations   drive time    host CPU  result";
+
+    pub(crate) fn new(
+        drive: &Subject,
+        method: Method,
+        geometry: &Geometry,
+        measured: &Measurement,
+        bound_s: u64,
+    ) -> Row {
+        let findings = &measured.findings;
+        let found: u64 = findings.confirmed.values().sum();
+        let share = |confirm| {
+            let count = *findings.confirmed.get(&confirm).unwrap_or(&0);
+            count as f64 / found.max(1) as f64
+        };
+        let failure = findings.failure.as_deref();
+        let stopped = failure.is_some_and(|failure| failure.contains(TOO_LONG));
+        let result = match failure {
+            _ if measured.is_exact() => "exact",
+            _ if stopped => "stopped",
+            Some(_) => "failed",
+            None => "wrong",
+        };
+        let covered = measured.covered * 100.0;
+        let note = match failure {
+            _ if stopped => {
+                format!("{bound_s} s of processor time took it over {covered:.1} % of the drive")
+            }
+            Some(failure) => failure.to_owned(),
+            None => String::new(),
+        };
+        Row {
+            drive: drive.name.clone(),
+            method: method.name(),
+            tracks: geometry.track_count(),
+            reads: findings.counts.requests,
+            translations: findings.counts.translations,
+            drive_time_s: thousandths(findings.drive_time.as_ms() / 1000.0),
+            host_cpu_s: thousandths(findings.host_time.as_secs_f64()),
+            result: result.to_owned(),
+            missing: measured.differences.missing.len() as u64,
+            additional: measured.differences.additional.len() as u64,
+            tested: share(Confirm::Tested),
+            sampled: share(Confirm::Sampled),
+            predicted: share(Confirm::Predicted),
+            note,
+            ..Row::default()
+        }
+    }
+
+    /// The outcome in a cell.
+    fn outcome(&self) -> String {
+        match self.result.as_str() {
+            "wrong" => format!(
+                "**wrong**: {} missing, {} additional, {} found",
+                self.missing,
+                self.additional,
+                percent(1.0 - self.missing as f64 / (self.tracks - 1).max(1) as f64)
+            ),
+            "exact" => "exact".to_owned(),
+            other => format!("{other}: {}", self.note),
+        }
+    }
+
+    /// How the ends of tracks are known, in a cell.
+    fn confidence(&self) -> String {
+        let shares = [
+            (self.tested, "tested"),
+            (self.sampled, "sampled"),
+            (self.predicted, "predicted"),
+        ];
+        let some = shares.iter().filter(|(share, _)| *share > 0.0);
+        let parts: Vec<String> = some
+            .map(|(share, word)| format!("{} {word}", percent(*share)))
+            .collect();
+        parts.join(", ")
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<24} {:<14} {:>10} {:>10} {:>13} {:>12} {:>8.2} s  {}",
+            self.drive,
+            self.method,
+            self.tracks,
+            self.reads,
+            self.translations,
+            duration(self.drive_time_s),
+            self.host_cpu_s,
+            self.outcome()
+        )
+    }
+}
+
+/// All rows, on disk as they are put.
+pub(crate) struct Table {
+    csv: PathBuf,
+    page: PathBuf,
+    rows: Vec<Row>,
+    /// The names of all drives, in the order of rows.
+    drives: Vec<String>,
+}
+
+impl Table {
+    /// The rows of a file, or none where there is no such file.
+    pub(crate) fn open(csv: &Path, page: &Path, drives: Vec<String>) -> Result<Table> {
+        let mut rows = Vec::new();
+        if csv.exists() {
+            let context = || csv.display().to_string();
+            for row in csv::Reader::from_path(csv)
+                .with_context(context)?
+                .deserialize()
+            {
+                rows.push(row.with_context(context)?);
+            }
+        }
+        Ok(Table {
+            csv: csv.to_owned(),
+            page: page.to_owned(),
+            rows,
+            drives,
+        })
+    }
+
+    /// Puts a row in the place of the one of the same drive and method, or at the end.
+    pub(crate) fn put(&mut self, row: Row) -> Result<()> {
+        self.rows
+            .retain(|old| old.drive != row.drive || old.result != "left out");
+        let same = |old: &Row| old.drive == row.drive && old.method == row.method;
+        match self.rows.iter().position(same) {
+            Some(index) => self.rows[index] = row,
+            None => self.rows.push(row),
+        }
+        self.save()
+    }
+
+    /// Notes that a drive has no rows, and why.
+    pub(crate) fn leave_out(&mut self, drive: &str, reason: &str) -> Result<()> {
+        self.rows.retain(|old| old.drive != drive);
+        self.rows.push(Row {
+            drive: drive.to_owned(),
+            result: "left out".to_owned(),
+            note: reason.to_owned(),
+            ..Row::default()
+        });
+        self.save()
+    }
+
+    fn save(&mut self) -> Result<()> {
+        let place = |row: &Row| {
+            let drive = self.drives.iter().position(|name| *name == row.drive);
+            let method = Method::ALL.iter().position(|m| m.name() == row.method);
+            (drive.unwrap_or(usize::MAX), method)
+        };
+        self.rows.sort_by_key(place);
+        let mut writer = csv::Writer::from_path(&self.csv)?;
+        for row in &self.rows {
+            writer.serialize(row)?;
+        }
+        writer.flush()?;
+        let context = || self.page.display().to_string();
+        let page = fs::read_to_string(&self.page).with_context(context)?;
+        let [begin, end] = MARKS.map(|mark| page.find(mark));
+        let (Some(begin), Some(end)) = (begin, end) else {
+            anyhow::bail!("{}: the lines {MARKS:?} are not there", self.page.display());
+        };
+        let (before, after) = (&page[..begin + MARKS[0].len()], &page[end..]);
+        fs::write(&self.page, format!("{before}\n{}{after}", self.markdown())).with_context(context)
+    }
+
+    /// A table for each method.
+    fn markdown(&self) -> String {
+        let mut out = String::new();
+        for method in Method::ALL {
+            let name = method.name();
+            let rows: Vec<&Row> = self.rows.iter().filter(|row| row.method == name).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let asked = if method.algorithm.translates() {
+                "translations"
+            } else {
+                "reads"
+            };
+            out += &format!(
+                "\n### {name}\n\n| drive | tracks | {asked} | a track | drive time | host CPU | result | ends of tracks |\n\
+                 |---|--:|--:|--:|--:|--:|---|---|\n"
+            );
+            for row in rows {
+                let count = if method.algorithm.translates() {
+                    row.translations
+                } else {
+                    row.reads
+                };
+                out += &format!(
+                    "| {} | {} | {count} | {} | {} | {:.2} s | {} | {} |\n",
+                    row.drive,
+                    row.tracks,
+                    if row.result == "stopped" {
+                        "".to_owned()
+                    } else {
+                        format!("{:.3}", count as f64 / row.tracks.max(1) as f64)
+                    },
+                    duration(row.drive_time_s),
+                    row.host_cpu_s,
+                    row.outcome(),
+                    row.confidence()
+                );
+            }
+        }
+        for row in self.rows.iter().filter(|row| row.result == "left out") {
+            out += &format!("\nLeft out: `{}`, because {}.\n", row.drive, row.note);
+        }
+        out + "\n"
+    }
+}
+
+/// A share as a percentage that says 100 only where it is all.
+fn percent(share: f64) -> String {
+    if share < 1.0 {
+        format!("{:.2} %", (share * 100.0).min(99.99))
+    } else {
+        "100 %".to_owned()
+    }
+}
+
+fn thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// A time in the unit that reads best.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7_200.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.1} h", s / 3_600.0),
+    }
+}

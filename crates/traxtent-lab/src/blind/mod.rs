@@ -1,0 +1,130 @@
+//! Random drives for blind probes: made by a seed, compared with what a probe says of them.
+//!
+//! [`random_drive`] makes a small drive of any order, sparing scheme and zoning, with the traps
+//! that probes of real drives met (H. Wong's measurements; [`Trap`] lists them). A probe sees
+//! requests and answers only; the comparison with the drive's own layout comes afterwards.
+//!
+//! Left out is what cannot be told. A track of which two parts lie so far apart, on both sides, that
+//! a head could have changed track in between looks like two tracks, and the other way round. A
+//! track of a single sector looks like a remapped one. And where the first or last sector of a track
+//! were kept on the track across that boundary, even translations would show it as one that belongs
+//! there.
+
+mod compare;
+mod defects;
+mod dice;
+mod firmware;
+mod layout;
+mod run;
+mod skews;
+mod survey;
+mod trap;
+
+use std::sync::Arc;
+
+use traxtent_core::geometry::{Geometry, GeometrySpec};
+use traxtent_core::profile::Profile;
+use traxtent_core::request::Op;
+use traxtent_core::units::Lbn;
+use traxtent_exec::{Faults, SimTarget};
+
+pub use compare::{AtMoved, Differences, compare};
+use dice::Dice;
+use layout::Size;
+pub use run::{Findings, Outcome, Trial, attempt, judge, probe, run};
+use skews::Skews;
+use survey::Survey;
+pub use trap::Trap;
+
+/// A drive that a seed made.
+#[derive(Clone, Debug)]
+pub struct RandomDrive {
+    /// What it was made of.
+    pub seed: u64,
+    /// Its figures.
+    pub profile: Arc<Profile>,
+    /// Its layout: the truth that a probe looks for.
+    pub geometry: Arc<Geometry>,
+    /// Whether it knows VERIFY; else only reads reach its media.
+    pub verifies: bool,
+    /// What makes it hard.
+    pub traps: Vec<Trap>,
+}
+
+impl RandomDrive {
+    /// The drive as a probe sees it.
+    pub fn target(&self) -> SimTarget {
+        self.target_for(u64::MAX)
+    }
+
+    /// The same, but it leaves after so many requests, so that no probe goes on for ever.
+    pub fn target_for(&self, requests: u64) -> SimTarget {
+        let unsupported = if self.verifies {
+            vec![]
+        } else {
+            vec![Op::Verify]
+        };
+        let faults = Faults {
+            unsupported,
+            gone_after: Some(requests),
+            ..Faults::default()
+        };
+        SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry)).with_faults(faults)
+    }
+
+    /// The tracks around an LBN with their defects, a line each: to see what a probe met there.
+    pub fn around(&self, lbn: Lbn) -> String {
+        Survey::of(&self.geometry).around(lbn)
+    }
+}
+
+/// The drive that belongs to a seed: 300 to 4,000 tracks of 40 to 1,200 sectors, 1 to 10 surfaces.
+pub fn random_drive(seed: u64) -> RandomDrive {
+    // A draw that contradicts itself is drawn again, from a seed of its own.
+    (0..)
+        .find_map(|retry: u64| draw(seed, retry.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        .expect("most draws give a drive")
+}
+
+fn draw(seed: u64, salt: u64) -> Option<RandomDrive> {
+    let dice = &mut Dice::new(seed ^ salt);
+    let mut sector = firmware::sector(dice);
+    let ratio = sector.ratio();
+    let size = Size::draw(dice, ratio);
+    let mechanics = firmware::mechanics(dice, size.cylinders);
+    let skews = Skews::draw(dice, &mechanics, size.cylinders);
+    let spec = layout(dice, size, &skews)?;
+    let geometry = Geometry::build(&spec).ok()?;
+    let survey = Survey::of(&geometry);
+    let small = (300..4_001).contains(&survey.tracks.len());
+    if !small || !survey.can_be_timed(&geometry, skews.times(), ratio) {
+        return None;
+    }
+    let shift = spec.zones.first().map_or(0, |zone| zone.reserved_sectors) as u32 % ratio;
+    sector.lowest_aligned_lbn = (ratio - shift) % ratio;
+    let most_slots = survey.tracks.iter().map(|track| track.slots).max()?;
+    let name = format!("random-{seed}");
+    let profile = firmware::profile(dice, name, sector, mechanics, spec, most_slots);
+    profile.check().ok()?;
+    let verifies = dice.chance(0.8);
+    Some(RandomDrive {
+        seed,
+        traps: trap::traps_of(&profile, &survey, verifies),
+        profile: Arc::new(profile),
+        geometry: Arc::new(geometry),
+        verifies,
+    })
+}
+
+/// A random layout with its defects.
+fn layout(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
+    let mut spec = if dice.chance(0.12) {
+        layout::irregular(dice, size, skews)
+    } else {
+        layout::zoned(dice, size, skews)
+    };
+    defects::slip(dice, &mut spec, size.ratio).ok()?;
+    defects::cut(dice, &mut spec, size.ratio).ok()?;
+    defects::remap(dice, &mut spec, size.ratio).ok()?;
+    Some(spec)
+}

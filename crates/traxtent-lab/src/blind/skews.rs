@@ -1,0 +1,123 @@
+//! Skews as drives have them: enough for the head to arrive, or a trap.
+
+use traxtent_core::geometry::{Order, Skew, ZoneSpec};
+use traxtent_core::mechanics::SeekCurve;
+use traxtent_core::profile::MechanicsSpec;
+
+use super::dice::Dice;
+use super::survey::Times;
+
+/// No random drive's command takes longer, with the transfer of a sector.
+const OVERHEAD_MOST_MS: f64 = 0.8;
+
+/// How the skews of a drive are made.
+#[derive(Clone, Debug)]
+pub(super) struct Skews {
+    revolution_ms: f64,
+    head_switch_ms: f64,
+    curve: SeekCurve,
+    /// No skew at all, on the whole drive.
+    none: bool,
+    /// In whole sectors, as DiskSim's models have it; else in revolutions.
+    in_sectors: bool,
+    /// What a skew is longer than it must be, in revolutions.
+    margin: f64,
+    /// A half turn or so where a serpentine turns.
+    big_turn: bool,
+}
+
+impl Skews {
+    pub(super) fn draw(dice: &mut Dice, mechanics: &MechanicsSpec, cylinders: u32) -> Skews {
+        Skews {
+            revolution_ms: 60_000.0 / mechanics.rpm,
+            head_switch_ms: mechanics.head_switch_ms,
+            curve: SeekCurve::new(&mechanics.seek, cylinders),
+            none: dice.chance(0.08),
+            in_sectors: dice.chance(0.6),
+            margin: dice.between(0.005, 0.06),
+            big_turn: dice.chance(0.3),
+        }
+    }
+
+    /// Gives a zone its skews. `width` is that of its passes, where it has some.
+    pub(super) fn dress(
+        &self,
+        dice: &mut Dice,
+        zone: &mut ZoneSpec,
+        order: Order,
+        slots: u32,
+        width: u32,
+    ) {
+        zone.first_angle = Skew::Revolutions(dice.between(0.0, 1.0));
+        if self.none || dice.chance(0.04) {
+            return;
+        }
+        let margin = self.margin * dice.between(1.0, 1.5);
+        zone.track_skew = self.skew(self.head_ms(0), margin, slots);
+        if order.is_head_first() {
+            zone.cylinder_skew = self.skew(self.head_ms(1), margin, slots);
+            return;
+        }
+        zone.cylinder_skew = self.skew(self.seek_ms(1), margin, slots);
+        if self.big_turn {
+            zone.turn_skew = Some(Skew::Revolutions(
+                dice.between(180.0 / 360.0, 202.0 / 360.0),
+            ));
+            return;
+        }
+        // Where passes run in one direction only, the arm goes back between them.
+        let back = width.saturating_sub(1);
+        let forward = matches!(
+            order,
+            Order::SeekForwardSurfaceForward | Order::SeekForwardSurfaceAlternating
+        );
+        let turn_ms = self.head_ms(if forward { back } else { 0 });
+        zone.turn_skew = Some(self.skew(turn_ms, margin, slots));
+        zone.group_skew = Some(self.skew(self.head_ms(width.max(1)), margin, slots));
+    }
+
+    /// The skew of a change of head and of so many cylinders, in turns.
+    pub(super) fn turns(&self, cylinders: u32, head: bool) -> f64 {
+        let ms = if head {
+            self.head_ms(cylinders)
+        } else {
+            self.seek_ms(cylinders)
+        };
+        if self.none {
+            0.0
+        } else {
+            thousandths((ms / self.revolution_ms + self.margin).fract())
+        }
+    }
+
+    /// What decides whether timing tells two tracks from one.
+    pub(super) fn times(&self) -> Times {
+        let switch_ms = self.head_switch_ms.min(self.seek_ms(1));
+        Times {
+            switch: 0.75 * switch_ms / self.revolution_ms,
+            overhead: OVERHEAD_MOST_MS / self.revolution_ms,
+        }
+    }
+
+    fn skew(&self, ms: f64, margin: f64, slots: u32) -> Skew {
+        let turns = (ms / self.revolution_ms + margin).fract();
+        if self.in_sectors {
+            Skew::Sectors((turns * f64::from(slots)).ceil())
+        } else {
+            Skew::Revolutions(thousandths(turns))
+        }
+    }
+
+    fn seek_ms(&self, cylinders: u32) -> f64 {
+        self.curve.time(cylinders).as_ms()
+    }
+
+    fn head_ms(&self, cylinders: u32) -> f64 {
+        self.seek_ms(cylinders).max(self.head_switch_ms)
+    }
+}
+
+/// Rounded up, so that it is legible as text.
+fn thousandths(turns: f64) -> f64 {
+    (turns * 1000.0).ceil() / 1000.0
+}

@@ -1,0 +1,187 @@
+//! A finished drive's tracks and defects side by side: for the list of its traps, and to leave out
+//! drives whose tracks no timing can tell.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use traxtent_core::geometry::{Geometry, Remedy, Track};
+use traxtent_core::units::Lbn;
+
+/// Every track, and what is wrong with it.
+pub(super) struct Survey {
+    pub(super) tracks: Vec<Track>,
+    /// Runs of bad slots by cylinder and surface, slipped ones only.
+    pub(super) slipped: BTreeMap<(u32, u16), Vec<Range<u32>>>,
+    /// LBNs kept elsewhere, ascending.
+    pub(super) moved: Vec<Lbn>,
+}
+
+impl Survey {
+    pub(super) fn of(geometry: &Geometry) -> Survey {
+        let mut slipped: BTreeMap<_, Vec<Range<u32>>> = BTreeMap::new();
+        let mut moved = Vec::new();
+        for defect in geometry.defects() {
+            let place = defect.place;
+            match defect.remedy {
+                Remedy::Remapped(lbn, _) => moved.push(lbn),
+                Remedy::Slipped => {
+                    let runs = slipped
+                        .entry((place.cylinder.0, place.surface.0))
+                        .or_default();
+                    let run = place.slot..place.slot + defect.slots;
+                    match runs.last_mut() {
+                        Some(last) if last.end == run.start => last.end = run.end,
+                        _ => runs.push(run),
+                    }
+                }
+            }
+        }
+        moved.sort_unstable();
+        Survey {
+            tracks: geometry.tracks().collect(),
+            slipped,
+            moved,
+        }
+    }
+
+    /// The runs of bad slots of a track.
+    pub(super) fn runs_of(&self, track: &Track) -> &[Range<u32>] {
+        let place = (track.cylinder.0, track.surface.0);
+        self.slipped.get(&place).map_or(&[], Vec::as_slice)
+    }
+
+    /// The LBNs of a track that are kept elsewhere.
+    fn moved_of(&self, track: &Track) -> &[Lbn] {
+        let from = self.moved.partition_point(|&lbn| lbn < track.first_lbn);
+        let to = self.moved.partition_point(|&lbn| lbn < track.end_lbn());
+        &self.moved[from..to]
+    }
+
+    /// The tracks around an LBN with their defects, a line each.
+    pub(super) fn around(&self, lbn: Lbn) -> String {
+        let at = self.tracks.partition_point(|track| track.end_lbn() <= lbn);
+        let from = at.saturating_sub(3);
+        let some = self.tracks.iter().skip(from).take(7);
+        let line = |track: &Track| {
+            let mut line = format!(
+                "LBN {:>9} + {:<5} cylinder {:>5}, surface {:>2}, {:>4} slots from {:.4} turns",
+                track.first_lbn,
+                track.sectors,
+                track.cylinder,
+                track.surface,
+                track.slots,
+                track.origin.as_turns()
+            );
+            for run in self.runs_of(track) {
+                line += &format!(", slots {}..{} bad", run.start, run.end);
+            }
+            for lbn in self.moved_of(track) {
+                line += &format!(", LBN {lbn} elsewhere");
+            }
+            line + "\n"
+        };
+        some.map(line).collect()
+    }
+
+    /// The angles, in turns, over which a track's LBNs lie at home, in LBN order.
+    fn arcs(&self, geometry: &Geometry, track: &Track) -> Vec<Arc> {
+        let slots = f64::from(track.slots);
+        let arc = |slots_used: Range<u32>| Arc {
+            start: track.origin.as_turns() + f64::from(slots_used.start) / slots,
+            length: f64::from(slots_used.end - slots_used.start) / slots,
+        };
+        let moved = self.moved_of(track);
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        let mut lbn = track.first_lbn;
+        while lbn < track.end_lbn() {
+            // A moved LBN is a piece of its own; so is what lies between bad sectors, one by one.
+            if moved.binary_search(&lbn).is_ok() {
+                lbn.0 += 1;
+                continue;
+            }
+            let left = (track.end_lbn().0 - lbn.0) as u32;
+            let whole = geometry.piece(lbn, left);
+            let sectors = if whole.slots == whole.sectors {
+                whole.sectors
+            } else {
+                1
+            };
+            let slot = whole.first_slot;
+            match runs.last_mut() {
+                Some(last) if last.end == slot => last.end = slot + sectors,
+                _ => runs.push(slot..slot + sectors),
+            }
+            lbn.0 += u64::from(sectors);
+        }
+        runs.into_iter().map(arc).collect()
+    }
+
+    /// Whether timing tells every track from its neighbours.
+    ///
+    /// Sectors of two tracks are told from those of one by a pair of which the second comes by too
+    /// early for a head that must change track first, though not for a command. Where no pair does,
+    /// in either direction, no order of requests shows a difference; that takes long gaps on both
+    /// sides, between tracks of a few sectors or within one. And a track of a single physical
+    /// sector (`ratio` LBNs) is like a remapped one.
+    pub(super) fn can_be_timed(&self, geometry: &Geometry, times: Times, ratio: u32) -> bool {
+        let arcs = |track: &Track| self.arcs(geometry, track);
+        let told = |left: &[Arc], right: &[Arc]| {
+            let pairs = || left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
+            let (Some(last), Some(first)) = (left.last(), right.first()) else {
+                return false;
+            };
+            // One request over both, or two requests.
+            last.gap_to(first) < times.switch
+                || pairs().any(|(a, b)| a.overlaps(b) || a.tells(b, times) || b.tells(a, times))
+        };
+        let inside = |track: &Track| {
+            let odd = !self.runs_of(track).is_empty() || !self.moved_of(track).is_empty();
+            !odd || {
+                let arcs = arcs(track);
+                (1..arcs.len()).all(|cut| told(&arcs[..cut], &arcs[cut..]))
+            }
+        };
+        let share = |track: &Track| f64::from(track.sectors) / f64::from(track.slots);
+        let beside = |pair: &[Track]| {
+            share(&pair[0]) + share(&pair[1]) > 1.0 || told(&arcs(&pair[0]), &arcs(&pair[1]))
+        };
+        self.tracks.iter().all(|track| track.sectors > ratio)
+            && self.tracks.iter().all(inside)
+            && self.tracks.windows(2).all(beside)
+    }
+}
+
+/// A part of a circle, in turns.
+#[derive(Clone, Copy)]
+struct Arc {
+    start: f64,
+    length: f64,
+}
+
+/// What takes how many turns on a drive.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    /// The shortest change of track, less a margin.
+    pub(super) switch: f64,
+    /// The longest time from the end of a request to where the next can begin on the same track.
+    pub(super) overhead: f64,
+}
+
+impl Arc {
+    fn overlaps(&self, other: &Arc) -> bool {
+        let ahead = (other.start - self.start).rem_euclid(1.0);
+        let behind = (self.start - other.start).rem_euclid(1.0);
+        ahead < self.length || behind < other.length
+    }
+
+    /// From the end of this arc to the beginning of another that does not overlap it.
+    fn gap_to(&self, other: &Arc) -> f64 {
+        (other.start - self.start - self.length).rem_euclid(1.0)
+    }
+
+    /// Whether a request here, then one there, shows whether a change of track lies between.
+    fn tells(&self, other: &Arc, times: Times) -> bool {
+        let gap = self.gap_to(other);
+        gap < times.switch && gap + self.length + other.length > times.overhead
+    }
+}

@@ -1,0 +1,221 @@
+//! What each way to find tracks costs on each drive that we know, and whether it finds them.
+//!
+//! Drives are the built-in ones and those of DiskSim's parameter files, where these are at hand.
+//! A drive answers from its model, so its own layout is the truth that answers are compared with.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use traxtent_core::disksim;
+use traxtent_core::geometry::{Geometry, Place};
+use traxtent_core::probe::{Algorithm, Identity, Target, TargetError, Timing, Verify};
+use traxtent_core::profile::{self, Profile};
+use traxtent_core::request::Request;
+use traxtent_core::units::{Lbn, SimTime};
+use traxtent_exec::SimTarget;
+
+use crate::blind::{Differences, Findings, judge, probe};
+use crate::cpu_time;
+
+/// A way to find tracks, as the table names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// How tracks are found.
+    pub algorithm: Algorithm,
+    /// How much of it is verified.
+    pub verify: Verify,
+}
+
+impl Method {
+    /// All methods of the table.
+    pub const ALL: [Method; 7] = [
+        Method::new(Algorithm::Tree, Verify::None),
+        Method::new(Algorithm::Walk, Verify::None),
+        Method::new(Algorithm::Jump, Verify::None),
+        Method::new(Algorithm::Dixtrac, Verify::None),
+        Method::new(Algorithm::Angle, Verify::Sample),
+        Method::new(Algorithm::Angle, Verify::Full),
+        Method::new(Algorithm::Scan, Verify::None),
+    ];
+
+    const fn new(algorithm: Algorithm, verify: Verify) -> Method {
+        Method { algorithm, verify }
+    }
+
+    /// Its name, such as `angle-full`.
+    pub fn name(self) -> String {
+        let name = self.algorithm.name();
+        match self.verify {
+            Verify::None => name.to_owned(),
+            Verify::Sample => format!("{name}-sample"),
+            Verify::Full => format!("{name}-full"),
+        }
+    }
+}
+
+/// A drive of the table.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Its name: of the built-in drive, or of DiskSim's file behind `disksim:`.
+    pub name: String,
+    /// Its figures, or why it is left out.
+    pub profile: Result<Box<Profile>, String>,
+}
+
+/// The built-in drives, then those of the files below a folder of DiskSim's, if there is one.
+pub fn subjects(disksim: Option<&Path>) -> Vec<Subject> {
+    let built_in = profile::builtin::names().map(|name| Subject {
+        name: name.to_owned(),
+        profile: profile::builtin(name)
+            .filter(|profile| profile.mechanics.is_some())
+            .map(Box::new)
+            .ok_or("it has no tracks that take time".to_owned()),
+    });
+    let mut all: Vec<Subject> = built_in.collect();
+    match disksim.map(specifications) {
+        Some(Ok(files)) => all.extend(files.iter().map(|file| disksim_drive(file))),
+        Some(Err(error)) => all.push(absent(error.to_string())),
+        None => all.push(absent("no folder of DiskSim's files is given".to_owned())),
+    }
+    all
+}
+
+fn absent(reason: String) -> Subject {
+    Subject {
+        name: "disksim:*".to_owned(),
+        profile: Err(reason),
+    }
+}
+
+/// DiskSim's files that specify drives: in a folder and the folders in it, by path.
+fn specifications(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(specifications(&path)?);
+        } else if path.extension().is_some_and(|end| end == "diskspecs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn disksim_drive(file: &Path) -> Subject {
+    let load = || {
+        let read = |path: &str| fs::read(path).map_err(|error| error.to_string());
+        let path = file.to_string_lossy();
+        let system = disksim::load_system(&path, &read(&path)?, None, &read)
+            .map_err(|error| error.to_string())?;
+        let disk = system.disks.into_iter().next().ok_or("it has no disk")?;
+        Ok(Box::new(disk.profile))
+    };
+    let stem = |path: &Path| {
+        path.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    // A drive with a folder of its own is called by that.
+    let own = file.parent().filter(|folder| stem(folder) != "disksim");
+    Subject {
+        name: format!("disksim:{}", stem(own.unwrap_or(file))),
+        profile: load(),
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// What was asked and found; where it took too long, up to there.
+    pub findings: Findings,
+    /// How that differs from the drive's own layout.
+    pub differences: Differences,
+    /// Which part of the drive was probed.
+    pub covered: f64,
+}
+
+impl Measurement {
+    /// Whether every boundary was found and nothing else.
+    pub fn is_exact(&self) -> bool {
+        self.findings.failure.is_none() && self.differences.is_exact()
+    }
+}
+
+/// Measures a method on a drive, for no longer than `bound` of processor time; `reached` is told the
+/// LBN behind each track.
+pub fn measure(
+    profile: &Arc<Profile>,
+    geometry: &Arc<Geometry>,
+    method: Method,
+    bound: Duration,
+    reached: impl FnMut(Lbn),
+) -> Measurement {
+    let mut target = SimTarget::new(Arc::clone(profile), Arc::clone(geometry));
+    if !method.algorithm.translates() {
+        target = target.without_translation();
+    }
+    let target = Bounded {
+        target,
+        end: cpu_time() + bound,
+        asked: 0,
+    };
+    let findings = probe(target, method.algorithm, method.verify, reached);
+    let end = findings.bounds.last().map_or(0, |lbn| lbn.0);
+    Measurement {
+        differences: judge(&findings, geometry, method.algorithm),
+        covered: end as f64 / geometry.capacity().0 as f64,
+        findings,
+    }
+}
+
+/// How a probe ends that took too long.
+pub const TOO_LONG: &str = "the time bound of the table is reached";
+
+/// A target that leaves after some processor time.
+struct Bounded<T> {
+    target: T,
+    end: Duration,
+    asked: u64,
+}
+
+impl<T> Bounded<T> {
+    fn count(&mut self) -> Result<(), TargetError> {
+        self.asked += 1;
+        if self.asked.is_multiple_of(1 << 12) && cpu_time() > self.end {
+            return Err(TargetError::Gone(TOO_LONG.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Target> Target for Bounded<T> {
+    fn identity(&self) -> &Identity {
+        self.target.identity()
+    }
+    fn now(&self) -> SimTime {
+        self.target.now()
+    }
+    fn wait_until(&mut self, at: SimTime) {
+        self.target.wait_until(at);
+    }
+    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+        self.count()?;
+        self.target.request(request)
+    }
+    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
+        self.count()?;
+        self.target.translate(lbn)
+    }
+    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
+        self.count()?;
+        self.target.translate_back(place)
+    }
+    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+        self.target.defects()
+    }
+}

@@ -1,0 +1,111 @@
+//! Whether a wrong answer of a probe is seen.
+
+use traxtent_core::geometry::Geometry;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+use traxtent_lab::blind::{AtMoved, Differences, Trap, compare, random_drive};
+
+fn bounds(geometry: &Geometry) -> Vec<Lbn> {
+    let map = TrackMap::of(geometry);
+    map.tracks()
+        .map(|t| t.first_lbn)
+        .chain([map.end()])
+        .collect()
+}
+
+fn lists(differences: &Differences) -> (&[Lbn], &[Lbn]) {
+    (&differences.missing, &differences.additional)
+}
+
+/// Is the truth exact, and is each single boundary that is missing, added or moved by one found
+/// out, on drives of all kinds?
+#[test]
+fn every_single_mistake_is_seen() {
+    for drive in (0..12).map(random_drive) {
+        let geometry = &drive.geometry;
+        let truth = bounds(geometry);
+        let check = |bounds: &[Lbn]| compare(bounds.iter().copied(), geometry, AtMoved::Exact);
+        assert!(check(&truth).is_exact(), "seed {}", drive.seed);
+        assert_eq!(check(&truth).boundaries, geometry.track_count() - 1);
+        for k in (1..truth.len() - 1).step_by(7) {
+            let at = truth[k];
+            let mut wrong = truth.clone();
+            wrong.remove(k);
+            assert_eq!(
+                lists(&check(&wrong)),
+                (&[at][..], &[][..]),
+                "seed {}",
+                drive.seed
+            );
+            let next = Lbn(at.0 + 1);
+            if truth[k + 1] != next {
+                wrong.insert(k, next);
+                assert_eq!(lists(&check(&wrong)), (&[at][..], &[next][..]));
+                wrong.insert(k, at);
+                assert_eq!(lists(&check(&wrong)), (&[][..], &[next][..]));
+            }
+        }
+    }
+}
+
+/// Does an empty answer miss everything, and does one that ends early miss the rest?
+#[test]
+fn an_answer_that_ends_early_is_not_exact() {
+    let drive = random_drive(1);
+    let truth = bounds(&drive.geometry);
+    let nothing = compare([], &drive.geometry, AtMoved::EitherSide);
+    assert_eq!(nothing.missing.len() as u64, nothing.boundaries);
+    assert!(!nothing.is_exact() && nothing.found_share() == 0.0);
+    let half = truth[..truth.len() / 2].iter().copied();
+    let half = compare(half, &drive.geometry, AtMoved::EitherSide);
+    assert_eq!(half.missing.len(), truth.len() - 1 - truth.len() / 2);
+    let beyond = truth.iter().copied().chain([Lbn(u64::MAX)]);
+    let beyond = compare(beyond, &drive.geometry, AtMoved::EitherSide);
+    assert_eq!(beyond.additional, [Lbn(u64::MAX)]);
+}
+
+/// Where a track's first or last LBN is kept elsewhere, does its other side count as exact for
+/// timing alone, and nothing further off, nor both sides at once?
+#[test]
+fn moved_lbns_have_two_sides() {
+    let (mut firsts, mut lasts) = (0, 0);
+    for drive in (0..60).map(random_drive) {
+        let geometry = &drive.geometry;
+        let truth = bounds(geometry);
+        // Physical sectors are moved whole.
+        let one = u64::from(drive.profile.sector.ratio());
+        let moved: Vec<u64> = drive.profile.geometry.moved.iter().map(|m| m.lbn).collect();
+        for (k, &Lbn(at)) in truth.iter().enumerate().skip(1) {
+            let first = moved.binary_search(&at).is_ok();
+            let last = moved.binary_search(&(at - one)).is_ok();
+            let other = match (first, last) {
+                (true, false) => at + one,
+                (false, true) => at - one,
+                _ => continue,
+            };
+            firsts += u32::from(first);
+            lasts += u32::from(last);
+            let with = |places: &[u64], at_moved| {
+                let mut bounds = truth.clone();
+                bounds.splice(k..=k, places.iter().copied().map(Lbn));
+                compare(bounds, geometry, at_moved).is_exact()
+            };
+            assert!(with(&[other], AtMoved::EitherSide), "seed {}", drive.seed);
+            assert!(!with(&[other], AtMoved::Exact), "seed {}", drive.seed);
+            let both = [at.min(other), at.max(other)];
+            assert!(!with(&both, AtMoved::EitherSide), "seed {}", drive.seed);
+            let further = if first { other + 1 } else { other - 1 };
+            assert!(
+                !with(&[further], AtMoved::EitherSide),
+                "seed {}",
+                drive.seed
+            );
+        }
+        let has = |trap| drive.traps.contains(&trap);
+        assert!(has(Trap::Remap) || moved.is_empty(), "seed {}", drive.seed);
+    }
+    assert!(
+        firsts > 10 && lasts > 10,
+        "{firsts} first and {lasts} last LBNs are moved"
+    );
+}

@@ -1,0 +1,8 @@
+//! Experiments and blind probes.
+
+mod blind;
+mod compare;
+mod extraction;
+mod linux;
+mod probe_table;
+mod random_drives;

@@ -1,0 +1,114 @@
+//! The drives that blind probes are tried on.
+
+use std::collections::BTreeMap;
+
+use traxtent_core::geometry::{Order, Sparing};
+use traxtent_core::profile::Profile;
+use traxtent_core::units::Lbn;
+use traxtent_lab::blind::{RandomDrive, Trap, random_drive};
+
+fn drives() -> impl Iterator<Item = RandomDrive> {
+    (0..200).map(random_drive)
+}
+
+/// Do 200 seeds cover every order, sparing scheme and trap, each on several drives?
+#[test]
+fn every_trap_occurs() {
+    let mut orders: BTreeMap<String, u32> = BTreeMap::new();
+    let mut traps: BTreeMap<Trap, u32> = BTreeMap::new();
+    for drive in drives() {
+        let spec = &drive.profile.geometry;
+        if spec.tree.is_none() {
+            *orders.entry(format!("{:?}", spec.order)).or_default() += 1;
+            *orders.entry(format!("{:?}", spec.sparing)).or_default() += 1;
+        }
+        for trap in drive.traps {
+            *traps.entry(trap).or_default() += 1;
+        }
+    }
+    for order in Order::ALL {
+        assert!(
+            orders.get(&format!("{order:?}")).is_some_and(|&n| n > 2),
+            "{order:?}"
+        );
+    }
+    for sparing in Sparing::ALL {
+        assert!(
+            orders.get(&format!("{sparing:?}")).is_some_and(|&n| n > 2),
+            "{sparing:?}"
+        );
+    }
+    for trap in Trap::ALL {
+        assert!(traps.get(&trap).is_some_and(|&n| n > 2), "{trap:?}");
+    }
+}
+
+/// Is every drive a profile that can be written, read and built again, and of the promised size?
+#[test]
+fn drives_are_profiles() {
+    for drive in drives().take(60) {
+        let read = Profile::from_toml(&drive.profile.to_toml()).unwrap();
+        assert_eq!(read, *drive.profile, "seed {}", drive.seed);
+        let geometry = &drive.geometry;
+        assert!(
+            (300..=4_000).contains(&geometry.track_count()),
+            "seed {}",
+            drive.seed
+        );
+        assert!(
+            (1..=10).contains(&geometry.surfaces()),
+            "seed {}",
+            drive.seed
+        );
+        let slots = geometry.tracks().map(|track| track.slots);
+        assert!(
+            { slots }.all(|slots| (40..=1_200).contains(&slots)),
+            "seed {}",
+            drive.seed
+        );
+    }
+}
+
+/// Does a seed make the same drive on every machine and in every release?
+#[test]
+fn seeds_are_pinned() {
+    // FNV-1a, over the text of all drives.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in drives().flat_map(|d| d.profile.to_toml().into_bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    assert_eq!(
+        hash, 0x3e68_4541_2210_d347,
+        "a change of the generator changes every drive: {hash:#x}"
+    );
+}
+
+/// Is what cannot be told left out: a track of a single physical sector, which looks like a remapped
+/// one; remapped sectors side by side, which look like a track; a sector at a boundary that is kept
+/// on the track beyond it?
+#[test]
+fn what_cannot_be_told_is_left_out() {
+    for drive in drives() {
+        let physical = drive.profile.sector.ratio();
+        let least = drive.geometry.tracks().map(|track| track.sectors).min();
+        assert!(least > Some(physical), "seed {}", drive.seed);
+        let moved = &drive.profile.geometry.moved;
+        let apart = moved.windows(2).all(|pair| {
+            let behind = pair[0].lbn + u64::from(pair[0].sectors);
+            pair[1].lbn > behind + u64::from(physical)
+        });
+        assert!(apart, "seed {}", drive.seed);
+        for m in moved {
+            let home = drive.geometry.track_of(Lbn(m.lbn)).unwrap();
+            let beyond = [
+                (m.lbn == home.first_lbn.0).then(|| home.index.wrapping_sub(1)),
+                (m.lbn + u64::from(m.sectors) == home.end_lbn().0).then_some(home.index + 1),
+            ];
+            for track in beyond.into_iter().flatten() {
+                let other = drive.geometry.track(track).unwrap();
+                let there = (other.cylinder.0, other.surface.0);
+                assert_ne!(there, (m.cylinder, m.surface), "seed {}", drive.seed);
+            }
+        }
+    }
+}

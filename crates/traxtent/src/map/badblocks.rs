@@ -1,0 +1,62 @@
+//! The blocks of a file system that lie on two tracks, for `mke2fs -l` (paper T, section 4.2.2).
+
+use std::io::Write;
+
+use traxtent_core::trackmap::{MapFile, spanning_blocks};
+use traxtent_core::units::Lbn;
+
+use crate::failure::{Failure, Result};
+
+/// Where the file system is.
+#[derive(clap::Args, Debug)]
+pub(super) struct Partition {
+    /// Bytes in a block of the file system, for --format badblocks [default: 4096]
+    #[arg(long, value_name = "BYTES")]
+    block_size: Option<u32>,
+    /// The first LBN of the partition, for --format badblocks [default: that of the map]
+    #[arg(long, value_name = "LBN")]
+    partition_start: Option<u64>,
+    /// The LBN behind the partition, for --format badblocks [default: that of the map]
+    #[arg(long, value_name = "LBN")]
+    partition_end: Option<u64>,
+}
+
+impl Partition {
+    /// Refuses these options where no blocks are asked for.
+    pub(super) fn check(&self, wanted: bool) -> Result<()> {
+        let given = [
+            ("--block-size", self.block_size.is_some()),
+            ("--partition-start", self.partition_start.is_some()),
+            ("--partition-end", self.partition_end.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) if !wanted => Err(Failure::input(format!(
+                "{name} belongs to --format badblocks"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes the numbers of the blocks, a line each.
+pub(super) fn write(file: &MapFile, partition: &Partition, out: &mut impl Write) -> Result<()> {
+    let sector = file.identity.logical_bytes;
+    let bytes = partition.block_size.unwrap_or(4096);
+    if sector == 0 || bytes == 0 || !bytes.is_multiple_of(sector) {
+        return Err(Failure::input(format!(
+            "--block-size {bytes}: a block is a multiple of the drive's sector of {sector} bytes"
+        )));
+    }
+    let (first, last) = (file.tracks.first(), file.tracks.end());
+    let start = partition.partition_start.map_or(first, Lbn);
+    let end = partition.partition_end.map_or(last, Lbn);
+    if start < first || end > last || start >= end {
+        return Err(Failure::input(format!(
+            "a partition of LBNs {start} to {end} is not within the map, which has LBNs {first} to {last}"
+        )));
+    }
+    for block in spanning_blocks(&file.tracks, start..end, bytes / sector) {
+        writeln!(out, "{block}")?;
+    }
+    Ok(())
+}

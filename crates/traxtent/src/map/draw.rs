@@ -1,0 +1,206 @@
+//! What a picture of a map shows.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use traxtent_core::geometry::Geometry;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+
+use super::Subject;
+use crate::failure::{Failure, Result};
+use crate::plot::{self, Bar, Tracks, TracksPanel};
+
+/// Up to so many tracks are drawn one by one.
+const SINGLE: usize = 2000;
+
+/// More are drawn in so many columns.
+const COLUMNS: u64 = 900;
+
+/// A column shows so many different values one by one, more as a bar from the least to the greatest.
+const VALUES: usize = 40;
+
+/// Surfaces that have a colour each.
+const COLOURS: u16 = 4;
+
+/// Draws cylinders and surfaces where they are known (paper Q, Figure 2), else the sizes of tracks.
+pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> Result<()> {
+    let all = match subject {
+        Subject::Drive(drive) => 0..drive.geometry.capacity().0,
+        Subject::Map(_, file) => file.tracks.first().0..file.tracks.end().0,
+    };
+    let wanted = lbns.map_or(all.clone(), |lbns| lbns.start.0..lbns.end.0);
+    let range = wanted.start.max(all.start)..wanted.end.min(all.end);
+    if range.is_empty() {
+        return Err(Failure::input(format!(
+            "--lbn-range {}..{}: {} has LBNs {} to {}",
+            wanted.start,
+            wanted.end,
+            subject.name(),
+            all.start,
+            all.end - 1
+        )));
+    }
+    let panels = match subject {
+        Subject::Drive(drive) => places(&drive.geometry, &range),
+        Subject::Map(_, file) => sizes(&file.tracks, &range),
+    };
+    let title = match subject {
+        Subject::Drive(drive) => format!("{}: where its LBNs are", drive.name),
+        Subject::Map(name, _) => format!("{name}: the sizes of its tracks"),
+    };
+    let lbns = range.start as f64..range.end as f64;
+    plot::tracks(
+        path,
+        &Tracks {
+            title,
+            lbns,
+            panels,
+        },
+    )
+}
+
+/// The cylinder and the surface of each track.
+fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
+    let surfaces = geometry.surfaces();
+    let coloured = (2..=COLOURS).contains(&surfaces);
+    let first = geometry.track_of(Lbn(range.start));
+    let tracks = (first.map_or(0, |track| track.index)..geometry.track_count())
+        .map_while(|index| geometry.track(index))
+        .take_while(|track| track.first_lbn.0 < range.end);
+    let mut cylinders = Panel::new(range);
+    let mut heads = Panel::new(range);
+    for track in tracks {
+        let lbns = track.first_lbn.0..track.end_lbn().0;
+        let surface = track.surface.0;
+        let colour = if coloured { surface.into() } else { 0 };
+        cylinders.add(&lbns, u64::from(track.cylinder.0), colour);
+        heads.add(&lbns, u64::from(surface), colour);
+    }
+    let mut cylinders = cylinders.done("cylinder");
+    let drawn_in_colour = cylinders.bars.iter().any(|bar| bar.colour > 0);
+    if drawn_in_colour {
+        cylinders.legend = (0..surfaces).map(|k| format!("surface {k}")).collect();
+    }
+    vec![cylinders, heads.done("surface")]
+}
+
+/// The size of each track.
+fn sizes(map: &TrackMap, range: &Range<u64>) -> Vec<TracksPanel> {
+    let first = map
+        .track_of(Lbn(range.start))
+        .map_or(0, |track| track.index);
+    let tracks = (first..map.len())
+        .map_while(|index| map.track(index))
+        .take_while(|track| track.first_lbn.0 < range.end);
+    let mut sizes = Panel::new(range);
+    for track in tracks {
+        sizes.add(&(track.first_lbn.0..track.end().0), track.sectors.0, 0);
+    }
+    vec![sizes.done("sectors on the track")]
+}
+
+/// A panel as tracks are added: tracks alone, and columns of them in case they become too many.
+struct Panel {
+    range: Range<u64>,
+    single: Vec<Bar>,
+    columns: Columns,
+}
+
+impl Panel {
+    fn new(range: &Range<u64>) -> Panel {
+        Panel {
+            range: range.clone(),
+            single: Vec::new(),
+            columns: Columns::new(range),
+        }
+    }
+
+    fn add(&mut self, lbns: &Range<u64>, value: u64, colour: usize) {
+        let lbns = lbns.start.max(self.range.start)..lbns.end.min(self.range.end);
+        if self.single.len() <= SINGLE {
+            self.single.push(Bar {
+                lbns: (lbns.start as f64, lbns.end as f64),
+                values: (value as f64, value as f64),
+                colour,
+            });
+        }
+        self.columns.add(&lbns, value);
+    }
+
+    fn done(self, title: &'static str) -> TracksPanel {
+        let few = self.single.len() <= SINGLE;
+        TracksPanel {
+            title,
+            legend: Vec::new(),
+            bars: if few {
+                self.single
+            } else {
+                self.columns.bars()
+            },
+        }
+    }
+}
+
+/// The values in each part of a range.
+struct Columns {
+    start: u64,
+    width: u64,
+    values: Vec<Column>,
+}
+
+#[derive(Clone, Default)]
+struct Column {
+    values: BTreeSet<u64>,
+    /// There were more values than are kept.
+    many: bool,
+}
+
+impl Columns {
+    fn new(range: &Range<u64>) -> Columns {
+        let length = range.end - range.start;
+        let width = length.div_ceil(COLUMNS).max(1);
+        Columns {
+            start: range.start,
+            width,
+            values: vec![Column::default(); length.div_ceil(width) as usize],
+        }
+    }
+
+    fn add(&mut self, lbns: &Range<u64>, value: u64) {
+        let column = |lbn: u64| ((lbn - self.start) / self.width) as usize;
+        for column in &mut self.values[column(lbns.start)..=column(lbns.end - 1)] {
+            column.values.insert(value);
+            if column.values.len() > VALUES {
+                column.many = true;
+                // What lies between the least and the greatest no longer matters.
+                let between = column.values.iter().copied().nth(VALUES / 2);
+                between.map(|value| column.values.remove(&value));
+            }
+        }
+    }
+
+    fn bars(self) -> Vec<Bar> {
+        let (start, width) = (self.start, self.width);
+        let columns = self.values.into_iter().zip(0..);
+        columns
+            .flat_map(|(column, k)| {
+                let left = (start + width * k) as f64;
+                let bar = |low: u64, high: u64| Bar {
+                    lbns: (left, left + width as f64),
+                    values: (low as f64, high as f64),
+                    colour: 0,
+                };
+                match (column.many, column.values.first(), column.values.last()) {
+                    (true, Some(&low), Some(&high)) => vec![bar(low, high)],
+                    _ => column
+                        .values
+                        .iter()
+                        .map(|&value| bar(value, value))
+                        .collect(),
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,108 @@
+//! `traxtent map`: where tracks lie.
+
+mod badblocks;
+mod diff;
+mod draw;
+mod list;
+mod subject;
+mod summary;
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use traxtent_core::units::Lbn;
+
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::parse;
+use crate::plot;
+use crate::target::TARGET_HELP;
+use subject::Subject;
+pub(crate) use subject::read_map;
+pub(crate) use summary::of_file as write_summary;
+
+/// Show where tracks lie: of a drive, or of a map that a probe has written
+///
+/// Without options, a summary. TARGET may be a map file (see `traxtent probe --map`) or a list of
+/// tracks as CSV; without cylinders and heads, none are printed.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[arg(help = format!("{TARGET_HELP}, or a track map"))]
+    target: String,
+    /// Print every track, or the blocks that no file should use, instead of a summary
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Print only the track that holds this LBN
+    #[arg(long, value_name = "LBN", conflicts_with_all = ["diff", "draw"])]
+    lbn: Option<u64>,
+    /// Print the tracks that differ from those of another map or drive; exit status 1 if any do
+    #[arg(long, value_name = "TARGET", conflicts_with = "draw")]
+    diff: Option<String>,
+    /// Draw the map: cylinders and surfaces, or else sizes of tracks, against LBNs; .svg or .png
+    #[arg(long, value_name = "FILE")]
+    draw: Option<PathBuf>,
+    /// Draw only these LBNs
+    #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns, requires = "draw")]
+    lbn_range: Option<Range<Lbn>>,
+    #[command(flatten)]
+    partition: badblocks::Partition,
+    /// Print JSON: the same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+/// What every track is printed as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table
+    Text,
+    /// A line for each run of LBNs on one surface of one cylinder: first LBN, sectors, cylinder, head
+    Csv,
+    /// One object
+    Json,
+    /// A map file (docs/trackmap.md)
+    Map,
+    /// File-system blocks that lie on two tracks, as `mke2fs -l` reads them
+    Badblocks,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let format = if args.json {
+        Some(Format::Json)
+    } else {
+        args.format
+    };
+    if let Some(path) = &args.draw {
+        plot::check_ending(path)?;
+    }
+    args.partition.check(format == Some(Format::Badblocks))?;
+    let subject = Subject::load(&args.target)?;
+    if let Some(path) = &args.draw {
+        draw::draw(&subject, args.lbn_range.clone(), path)?;
+        if format.is_none() {
+            return Ok(());
+        }
+    }
+    let mut out = output::stdout();
+    match (&args.diff, args.lbn, format) {
+        (Some(other), _, None | Some(Format::Text)) => {
+            return diff::text(&subject, &Subject::load(other)?, out);
+        }
+        (Some(other), _, Some(Format::Json)) => {
+            return diff::json(&subject, &Subject::load(other)?, out);
+        }
+        (Some(_), _, Some(_)) => {
+            return Err(Failure::input("--diff prints text or JSON"));
+        }
+        (None, Some(lbn), format) => list::one_track(&subject, Lbn(lbn), format, &mut out)?,
+        (None, None, Some(Format::Map)) => subject.file().write(&mut out)?,
+        (None, None, Some(Format::Badblocks)) => {
+            badblocks::write(&subject.file(), &args.partition, &mut out)?;
+        }
+        (None, None, Some(format)) => list::all_tracks(&subject, format, &mut out)?,
+        (None, None, None) => summary::write(&subject, &mut out)?,
+    }
+    output::finish(out)
+}

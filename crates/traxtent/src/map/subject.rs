@@ -1,0 +1,114 @@
+//! What `traxtent map` is about: a drive, or a map in a file.
+
+use std::borrow::Cow;
+use std::io::{BufRead, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use traxtent_core::geometry::Geometry;
+use traxtent_core::probe::{Identity, Target as _};
+use traxtent_core::trackmap::{MapFile, Method, TrackMap, TrackMapError};
+use traxtent_core::units::Sectors;
+use traxtent_exec::SimTarget;
+
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::target::{Machine, NamedDrive, Target};
+
+/// A map file is no longer than this.
+const FILE_BYTES: u64 = 256 << 20;
+
+/// A list of tracks does not tell how long a sector is.
+const LIST_SECTOR_BYTES: u32 = 512;
+
+/// A drive, or a map.
+pub(super) enum Subject {
+    /// A drive whose geometry is known.
+    Drive(NamedDrive),
+    /// A map, and what it is called.
+    Map(String, Box<MapFile>),
+}
+
+impl Subject {
+    /// Looks up a target of `traxtent map`.
+    pub(super) fn load(text: &str) -> Result<Subject> {
+        if let Target::File(path) = Target::parse(text)?
+            && let Some(map) = read_map(&path)?
+        {
+            return Ok(Subject::Map(text.to_owned(), Box::new(map)));
+        }
+        Ok(Subject::Drive(Machine::load(text)?.only_drive()?))
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Subject::Drive(drive) => &drive.name,
+            Subject::Map(name, _) => name,
+        }
+    }
+
+    /// The geometry, where it is known.
+    pub(super) fn geometry(&self) -> Option<&Geometry> {
+        match self {
+            Subject::Drive(drive) => Some(&drive.geometry),
+            Subject::Map(..) => None,
+        }
+    }
+
+    /// The map, with what is known of it.
+    pub(super) fn file(&self) -> Cow<'_, MapFile> {
+        match self {
+            Subject::Drive(drive) => Cow::Owned(of_model(drive)),
+            Subject::Map(_, file) => Cow::Borrowed(file),
+        }
+    }
+}
+
+fn of_model(drive: &NamedDrive) -> MapFile {
+    // As a probe of the model would find it.
+    let target = SimTarget::new(Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
+    let identity = target.identity().clone();
+    MapFile::new(identity, Method::Model, TrackMap::of(&drive.geometry))
+}
+
+/// The map in a file, or nothing if the file is something else.
+pub(crate) fn read_map(path: &Path) -> Result<Option<MapFile>> {
+    let mut file = input::open(path)?;
+    let start = file
+        .fill_buf()
+        .map_err(|error| Failure::file(path, &error))?;
+    if MapFile::recognize(start) {
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::file(path, &error))?;
+        if bytes.len() as u64 > FILE_BYTES {
+            let problem = format!("is longer than {FILE_BYTES} bytes");
+            return Err(Failure::at(path.display(), problem));
+        }
+        let map = MapFile::read(&bytes).map_err(|error| wrong(path, error))?;
+        return Ok(Some(map));
+    }
+    if !start.starts_with(b"first_lbn,") {
+        return Ok(None);
+    }
+    let tracks = TrackMap::read_csv(file).map_err(|error| wrong(path, error))?;
+    let identity = Identity {
+        capacity: Sectors(tracks.end().0),
+        logical_bytes: LIST_SECTOR_BYTES,
+        physical_bytes: LIST_SECTOR_BYTES,
+        ..Identity::default()
+    };
+    Ok(Some(MapFile::new(identity, Method::List, tracks)))
+}
+
+fn wrong(path: &Path, error: TrackMapError) -> Failure {
+    match error {
+        TrackMapError::Line { line, problem } => {
+            Failure::at(format!("{}:{line}", path.display()), problem)
+        }
+        TrackMapError::Io { error, .. } => Failure::file(path, &error),
+        _ => Failure::at(path.display(), error),
+    }
+}

@@ -1,0 +1,146 @@
+//! A map in a few lines.
+
+use std::io::{self, Write};
+
+use traxtent_core::probe::Confirm;
+use traxtent_core::trackmap::{LbnRanges, MapFile, Method};
+
+use super::Subject;
+
+/// Writes what there is to say of a map as a whole.
+pub(super) fn write(subject: &Subject, out: &mut impl Write) -> io::Result<()> {
+    of_file(subject.name(), &subject.file(), out)?;
+    if let Some(geometry) = subject.geometry() {
+        writeln!(
+            out,
+            "{:>12}  {} cylinders, {} heads, {} zones",
+            "geometry",
+            geometry.cylinders(),
+            geometry.surfaces(),
+            geometry.zones().len()
+        )?;
+    }
+    Ok(())
+}
+
+/// The same for a map alone.
+pub(crate) fn of_file(name: &str, file: &MapFile, out: &mut impl Write) -> io::Result<()> {
+    let (first, end) = (file.tracks.first(), file.tracks.end());
+    writeln!(
+        out,
+        "{name}: {} tracks, LBNs {first} to {}{}",
+        file.tracks.len(),
+        end.0 - 1,
+        if first.0 == 0 && end.0 == file.identity.capacity.0 {
+            String::new()
+        } else {
+            format!(" of {}", file.identity.capacity.0)
+        }
+    )?;
+    let mut line = |name: &str, text: String| writeln!(out, "{name:>12}  {text}");
+    line("drive", drive(file))?;
+    line("sizes", sizes(file))?;
+    line("known from", method(file))?;
+    if let Method::Probe(..) = file.method {
+        line("confidence", confidence(file))?;
+    }
+    if !file.complete {
+        let text = "incomplete: the checkpoint of a probe that has not come to its end";
+        line("state", text.to_owned())?;
+    }
+    if let Some(region) = file.region {
+        line(
+            "region",
+            format!("LBNs {} to {}", region.first, region.end.0 - 1),
+        )?;
+    }
+    for (name, ranges) in [("unreadable", &file.unreadable), ("moved", &file.moved)] {
+        if !ranges.is_empty() {
+            line(name, listed(ranges))?;
+        }
+    }
+    for note in &file.notes {
+        line("note", note.clone())?;
+    }
+    Ok(())
+}
+
+fn drive(file: &MapFile) -> String {
+    let identity = &file.identity;
+    let mut text = format!("{} {}", identity.vendor, identity.product);
+    if !identity.serial.is_empty() {
+        text = format!("{text}, serial number {}", identity.serial);
+    }
+    let text = text.trim();
+    format!(
+        "{}, sectors of {} bytes ({} physical)",
+        if text.is_empty() { "unknown" } else { text },
+        identity.logical_bytes,
+        identity.physical_bytes
+    )
+}
+
+fn sizes(file: &MapFile) -> String {
+    let (mut least, mut most, mut changes, mut last) = (u32::MAX, 0, 0_u64, None);
+    for (sectors, _) in file.tracks.runs() {
+        least = least.min(sectors);
+        most = most.max(sectors);
+        if last.is_some_and(|last| last != sectors) {
+            changes += 1;
+        }
+        last = Some(sectors);
+    }
+    if least == most {
+        format!("{most} sectors on every track")
+    } else {
+        format!("{least} to {most} sectors, {changes} changes of size from track to track")
+    }
+}
+
+fn method(file: &MapFile) -> String {
+    match file.method {
+        Method::Model => "the drive's model".to_owned(),
+        Method::List => "a list of tracks".to_owned(),
+        Method::Probe(algorithm, verify) => format!(
+            "a probe by {}, verification {}: {} reads, {} translations, {:.1} s of the drive's time",
+            algorithm.name(),
+            verify.name(),
+            file.cost.reads,
+            file.cost.translations,
+            file.cost.drive_time.as_ms() / 1000.0
+        ),
+    }
+}
+
+fn confidence(file: &MapFile) -> String {
+    let all = file.tracks.len() as f64;
+    let counts = Confirm::ALL.into_iter().zip(file.confidence.counts());
+    let shares: Vec<String> = counts
+        .filter(|(_, count)| *count > 0)
+        .map(|(confirm, count)| {
+            format!(
+                "{count} {} ({:.2} %)",
+                confirm.name(),
+                count as f64 / all * 100.0
+            )
+        })
+        .collect();
+    shares.join(", ")
+}
+
+fn listed(ranges: &LbnRanges) -> String {
+    const SHOWN: usize = 8;
+    let count: u64 = ranges.iter().map(|range| range.end.0 - range.start.0).sum();
+    let mut shown: Vec<String> = ranges
+        .iter()
+        .take(SHOWN)
+        .map(|range| match range.end.0 - range.start.0 {
+            1 => range.start.to_string(),
+            _ => format!("{}..{}", range.start, range.end),
+        })
+        .collect();
+    if ranges.len() > SHOWN {
+        shown.push("…".to_owned());
+    }
+    format!("{count} LBNs: {}", shown.join(" "))
+}

@@ -1,0 +1,66 @@
+//! What is probed: a simulated drive, or a device.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use traxtent_core::probe::Target;
+use traxtent_exec::device::Device;
+use traxtent_exec::{Noise, SimTarget};
+
+use crate::failure::{Failure, Result, note};
+use crate::target::{self, Machine};
+
+/// A drive that answers, and what it is called.
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) target: Box<dyn Target>,
+}
+
+impl Subject {
+    /// Opens a target; the seed is that of the noise on its clock.
+    pub(super) fn open(text: &str, noise: Option<u64>) -> Result<Subject> {
+        if let target::Target::File(path) = target::Target::parse(text)?
+            && is_device(&path)
+        {
+            if noise.is_some() {
+                return Err(Failure::input(format!(
+                    "--noise: {text} is no simulated drive"
+                )));
+            }
+            return Ok(Subject {
+                name: text.to_owned(),
+                target: Box::new(open_device(&path)?),
+            });
+        }
+        let drive = Machine::load(text)?.only_drive()?;
+        if drive.profile.mechanics.is_none() {
+            return Err(Failure::Finding(format!(
+                "{}: not a rotating disk: its profile has no mechanics",
+                drive.name
+            )));
+        }
+        let mut simulated = SimTarget::new(Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
+        if let Some(seed) = noise {
+            simulated = simulated.with_noise(Noise::TYPICAL, seed);
+        }
+        Ok(Subject {
+            name: drive.name,
+            target: Box::new(simulated),
+        })
+    }
+}
+
+/// Whether a path is a device or an image of one: what is there and is no profile.
+fn is_device(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.starts_with("/dev") || path.exists() && !path.is_dir() && !name.contains(".toml")
+}
+
+fn open_device(path: &Path) -> Result<Device> {
+    let opened =
+        traxtent_exec::device::open(path).map_err(|error| Failure::Io(error.to_string()))?;
+    for says in opened.notes() {
+        note(says);
+    }
+    Ok(opened)
+}

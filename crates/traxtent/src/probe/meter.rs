@@ -1,0 +1,134 @@
+//! A target under watch: what is asked is counted, and the user can end it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use rustix::time::{ClockId, clock_gettime};
+use traxtent_core::geometry::Place;
+use traxtent_core::probe::{Counts, Identity, Target, TargetError, Timing};
+use traxtent_core::request::Request;
+use traxtent_core::trackmap::Cost;
+use traxtent_core::units::{Lbn, SimTime};
+use traxtent_exec::device::Interrupt;
+
+use crate::failure::{Failure, Result};
+
+/// What a search has cost, readable while it runs.
+pub(super) struct Meter {
+    began: SimTime,
+    now: Cell<SimTime>,
+    counts: Cell<Counts>,
+    unreadable: RefCell<BTreeSet<Lbn>>,
+    stop: Interrupt,
+}
+
+impl Meter {
+    /// Begins to count, and to listen for Ctrl-C.
+    pub(super) fn start(target: &dyn Target) -> Result<Meter> {
+        let stop = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
+        Ok(Meter {
+            began: target.now(),
+            now: Cell::new(target.now()),
+            counts: Cell::default(),
+            unreadable: RefCell::default(),
+            stop,
+        })
+    }
+
+    /// The target, watched by this meter.
+    pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> Watched<'a> {
+        Watched {
+            target,
+            meter: self,
+        }
+    }
+
+    /// Whether the user wants the search to end.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.raised()
+    }
+
+    /// What has been asked so far.
+    pub(super) fn cost(&self) -> Cost {
+        let counts = self.counts.get();
+        Cost {
+            reads: counts.requests,
+            translations: counts.translations,
+            drive_time: self.now.get().saturating_since(self.began),
+        }
+    }
+
+    /// The LBNs that could not be read so far.
+    pub(super) fn unreadable(&self) -> Vec<Lbn> {
+        self.unreadable.borrow().iter().copied().collect()
+    }
+}
+
+/// A target that a [`Meter`] watches.
+pub(super) struct Watched<'a> {
+    target: &'a mut dyn Target,
+    meter: &'a Meter,
+}
+
+impl Watched<'_> {
+    fn ask<T>(
+        &mut self,
+        requests: u64,
+        question: impl FnOnce(&mut dyn Target) -> std::result::Result<T, TargetError>,
+    ) -> std::result::Result<T, TargetError> {
+        if self.meter.stopped() {
+            return Err(TargetError::Gone("stopped".to_owned()));
+        }
+        let mut counts = self.meter.counts.get();
+        counts.requests += requests;
+        counts.translations += 1 - requests;
+        self.meter.counts.set(counts);
+        let answer = question(self.target);
+        self.meter.now.set(self.target.now());
+        answer
+    }
+}
+
+impl Target for Watched<'_> {
+    fn identity(&self) -> &Identity {
+        self.target.identity()
+    }
+
+    fn now(&self) -> SimTime {
+        self.target.now()
+    }
+
+    fn wait_until(&mut self, at: SimTime) {
+        self.target.wait_until(at);
+    }
+
+    fn request(&mut self, request: Request) -> std::result::Result<Timing, TargetError> {
+        let answer = self.ask(1, |target| target.request(request));
+        if let Err(TargetError::Unreadable { lbn, sectors: 1 }) = answer {
+            self.meter.unreadable.borrow_mut().insert(lbn);
+        }
+        answer
+    }
+
+    fn translate(&mut self, lbn: Lbn) -> std::result::Result<Place, TargetError> {
+        self.ask(0, |target| target.translate(lbn))
+    }
+
+    fn translate_back(&mut self, place: Place) -> std::result::Result<Option<Lbn>, TargetError> {
+        self.ask(0, |target| target.translate_back(place))
+    }
+
+    fn defects(&mut self) -> std::result::Result<Vec<Place>, TargetError> {
+        self.target.defects()
+    }
+
+    fn switch_caching(&mut self, on: bool) -> std::result::Result<(), TargetError> {
+        self.target.switch_caching(on)
+    }
+}
+
+/// The time that the processor has worked for this program, in seconds.
+pub(super) fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

@@ -1,0 +1,73 @@
+//! What a probe has found, for people and programs.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use traxtent_core::probe::Confirm;
+use traxtent_core::trackmap::Method;
+
+use super::Args;
+use super::search::Done;
+use crate::failure::Result;
+use crate::map;
+use crate::output;
+
+/// Prints the result.
+pub(super) fn print(name: &str, done: &Done, why: &str, args: &Args) -> Result<()> {
+    if args.json {
+        return output::json(&object(name, done, why, args));
+    }
+    let mut out = output::stdout();
+    map::write_summary(name, &done.file, &mut out)?;
+    writeln!(
+        out,
+        "{:>12}  {:.2} s of processor time",
+        "this machine", done.cpu_s
+    )?;
+    if let Some(path) = &args.map {
+        writeln!(out, "{:>12}  {}", "map", path.display())?;
+    }
+    output::finish(out)
+}
+
+fn object(name: &str, done: &Done, why: &str, args: &Args) -> Value {
+    let file = &done.file;
+    let Method::Probe(algorithm, verify) = file.method else {
+        unreachable!("the file is a probe's");
+    };
+    let confidence: serde_json::Map<String, Value> = Confirm::ALL
+        .into_iter()
+        .zip(file.confidence.counts())
+        .map(|(confirm, count)| (confirm.name().to_owned(), json!(count)))
+        .collect();
+    let count = |ranges: &[std::ops::Range<traxtent_core::units::Lbn>]| -> u64 {
+        ranges.iter().map(|range| range.end.0 - range.start.0).sum()
+    };
+    json!({
+        "target": name,
+        "vendor": file.identity.vendor,
+        "product": file.identity.product,
+        "serial": file.identity.serial,
+        "lbns": file.identity.capacity.0,
+        "algorithm": algorithm.name(),
+        "why": why,
+        "verify": verify.name(),
+        "tracks": file.tracks.len(),
+        "first_lbn": file.tracks.first().0,
+        "end_lbn": file.tracks.end().0,
+        "reads": file.cost.reads,
+        "translations": file.cost.translations,
+        "drive_time_s": file.cost.drive_time.as_ms() / 1000.0,
+        "host_cpu_s": done.cpu_s,
+        "confidence": confidence,
+        "unreadable": count(&file.unreadable),
+        "moved": count(&file.moved),
+        "notes": file.notes,
+        "resumed": done.resumed,
+        "map": args.map,
+        // What the characterization of the drive is to fill in.
+        "layout_order": null,
+        "zero_latency": null,
+        "rpm": null,
+    })
+}

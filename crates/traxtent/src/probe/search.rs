@@ -1,0 +1,342 @@
+//! The search itself: from the drive into a map, with a checkpoint on the way.
+
+use std::ops::ControlFlow;
+
+use traxtent_core::probe::{
+    Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
+};
+use traxtent_core::trackmap::{Cost, MapBuilder, MapFile, Method, lbn_ranges};
+use traxtent_core::units::{Lbn, Span};
+
+use super::Args;
+use super::checkpoint::Checkpoint;
+use super::meter::{Meter, cpu_seconds};
+use crate::failure::{Failure, Result, warn};
+use crate::progress::Progress;
+
+/// What is to be searched, and what is known already.
+pub(super) struct Plan {
+    name: String,
+    identity: Identity,
+    method: Method,
+    algorithm: Algorithm,
+    /// All that is wanted.
+    whole: Region,
+    /// What is left of it.
+    left: Region,
+    tracks: MapBuilder,
+    /// The checkpoint that the search goes on from.
+    before: Option<MapFile>,
+    checkpoint: Checkpoint,
+}
+
+/// A search that has come to its end.
+pub(super) struct Done {
+    pub(super) file: MapFile,
+    pub(super) checkpoint: Checkpoint,
+    pub(super) cpu_s: f64,
+    pub(super) resumed: bool,
+}
+
+impl Plan {
+    /// Puts the options together, and reads the checkpoint.
+    pub(super) fn new(
+        args: &Args,
+        name: &str,
+        identity: &Identity,
+        algorithm: Algorithm,
+    ) -> Result<Plan> {
+        let mut whole = Region::whole(identity.capacity);
+        if let Some(region) = &args.region {
+            if region.end > whole.end {
+                return Err(Failure::input(format!(
+                    "--region {}..{}: {} ends at LBN {}",
+                    region.start, region.end, name, whole.end
+                )));
+            }
+            whole = Region {
+                first: region.start,
+                end: region.end,
+                aligned: region.start == Lbn(0),
+            };
+        }
+        let method = Method::Probe(algorithm, args.verify);
+        let mut checkpoint = Checkpoint::new(args, name);
+        let (mut tracks, mut left, mut before) = (MapBuilder::default(), whole, None);
+        if args.resume {
+            let file = checkpoint.read()?;
+            (tracks, left) = file
+                .resume(identity, method, whole)
+                .map_err(|mismatch| Failure::at(checkpoint.path().display(), mismatch))?;
+            before = Some(file);
+        } else {
+            checkpoint.refuse_existing()?;
+        }
+        Ok(Plan {
+            name: name.to_owned(),
+            identity: identity.clone(),
+            method,
+            algorithm,
+            whole,
+            left,
+            tracks,
+            before,
+            checkpoint,
+        })
+    }
+
+    /// What is known so far.
+    fn file(&self, complete: bool, cost: Cost, found: Extraction) -> Option<MapFile> {
+        let (tracks, confidence) = self.tracks.clone().finish()?;
+        let region = (self.whole != Region::whole(self.identity.capacity)).then_some(self.whole);
+        let mut file = MapFile {
+            identity: self.identity.clone(),
+            method: self.method,
+            complete,
+            region,
+            cost,
+            tracks,
+            confidence,
+            unreadable: lbn_ranges(found.unreadable),
+            moved: lbn_ranges(found.moved),
+            notes: found.notes,
+        };
+        if let Some(before) = &self.before {
+            file.cost.reads += before.cost.reads;
+            file.cost.translations += before.cost.translations;
+            file.cost.drive_time = Span(file.cost.drive_time.0 + before.cost.drive_time.0);
+            for (ours, theirs) in [
+                (&mut file.unreadable, &before.unreadable),
+                (&mut file.moved, &before.moved),
+            ] {
+                *ours = lbn_ranges(
+                    theirs
+                        .iter()
+                        .chain(&*ours)
+                        .flat_map(|r| (r.start.0..r.end.0).map(Lbn)),
+                );
+            }
+            let new = std::mem::take(&mut file.notes);
+            let old = before.notes.iter().cloned();
+            file.notes = old.chain(new).collect();
+            file.notes.dedup();
+        }
+        Some(file)
+    }
+}
+
+/// Searches to the end. What ends it early leaves a checkpoint.
+pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Result<Done> {
+    let Method::Probe(_, verify) = plan.method else {
+        unreachable!("a plan is for a probe");
+    };
+    let (algorithm, left) = (plan.algorithm, plan.left);
+    let mut trouble = None;
+    let result = {
+        let progress = Progress::new("LBNs", Some(left.end.0 - left.first.0));
+        let plan = &mut plan;
+        let mut sink = |found: Found| match take(plan, found, meter) {
+            Ok(()) if meter.stopped() => ControlFlow::Break(()),
+            Ok(()) => {
+                progress.add(u64::from(found.sectors));
+                ControlFlow::Continue(())
+            }
+            Err(failure) => {
+                trouble = Some(failure);
+                ControlFlow::Break(())
+            }
+        };
+        let mut watched = meter.watch(&mut *target);
+        if left.first < left.end {
+            extract(algorithm, &mut watched, left, verify, &mut sink)
+        } else {
+            Ok(Extraction::default())
+        }
+    };
+    // A drive that takes no such order has not been given one.
+    let _ = target.switch_caching(true);
+    if let Some(failure) = trouble {
+        return Err(failure);
+    }
+    match result {
+        Ok(found) => {
+            let none = || Failure::Io(format!("{}: no track begins in the region", plan.name));
+            Ok(Done {
+                file: plan.file(true, meter.cost(), found).ok_or_else(none)?,
+                resumed: plan.before.is_some(),
+                checkpoint: plan.checkpoint,
+                cpu_s: cpu_seconds(),
+            })
+        }
+        Err(error) => Err(ended(plan, meter, &error)),
+    }
+}
+
+/// Keeps a track, and now and then all of them.
+fn take(plan: &mut Plan, found: Found, meter: &Meter) -> Result<()> {
+    plan.tracks
+        .push(found)
+        .map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;
+    // Looking at the clock costs more than keeping a track.
+    if plan.tracks.len().is_multiple_of(64) && plan.checkpoint.due() {
+        save(plan, meter)?;
+    }
+    Ok(())
+}
+
+/// Writes the checkpoint; false if there is nothing to keep.
+fn save(plan: &mut Plan, meter: &Meter) -> Result<bool> {
+    let found = Extraction {
+        unreadable: meter.unreadable(),
+        ..Extraction::default()
+    };
+    match plan.file(false, meter.cost(), found) {
+        Some(file) => plan.checkpoint.write(&file).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Why a search has ended early, after its checkpoint was written.
+fn ended(mut plan: Plan, meter: &Meter, error: &ProbeError) -> Failure {
+    let name = &plan.name;
+    let why = match error {
+        _ if meter.stopped() => format!("{name}: stopped"),
+        ProbeError::NotRotating(_) => return Failure::Finding(format!("{name}: {error}")),
+        ProbeError::Target(TargetError::Unsupported(_)) => {
+            return Failure::Io(format!("{name}: {error}"));
+        }
+        _ => format!("{name}: {error}"),
+    };
+    match save(&mut plan, meter) {
+        Ok(true) => {
+            let at = plan.tracks.end().unwrap_or_default();
+            Failure::Io(format!(
+                "{why} at LBN {at} of {}; to go on: {}",
+                plan.whole.end,
+                resume_with()
+            ))
+        }
+        Ok(false) => Failure::Io(format!("{why} before the first track was found")),
+        Err(failure) => {
+            warn(format!("{why}; what was found is lost"));
+            failure
+        }
+    }
+}
+
+/// The command that goes on from the checkpoint: this one, which finds it by the same options.
+fn resume_with() -> String {
+    let quoted = |text: String| {
+        let plain = |c: char| c.is_alphanumeric() || "-_./:=,#+@%".contains(c);
+        if !text.is_empty() && text.chars().all(plain) {
+            text
+        } else {
+            format!("'{}'", text.replace('\'', "'\\''"))
+        }
+    };
+    let given = std::env::args_os().skip(1);
+    let mut words: Vec<String> = given
+        .map(|word| quoted(word.to_string_lossy().into_owned()))
+        .collect();
+    if !words.iter().any(|word| word == "--resume") {
+        words.push("--resume".to_owned());
+    }
+    format!("traxtent {}", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use clap::{Args as _, Command, FromArgMatches};
+    use traxtent_core::geometry::Geometry;
+    use traxtent_core::profile;
+    use traxtent_core::trackmap::TrackMap;
+    use traxtent_exec::{Faults, SimTarget};
+
+    use super::*;
+    use crate::map::read_map;
+
+    const DRIVE: &str = "hp-c2247";
+
+    fn geometry() -> Arc<Geometry> {
+        let profile = profile::builtin(DRIVE).unwrap();
+        Arc::new(Geometry::build(&profile.geometry).unwrap())
+    }
+
+    fn probe(checkpoint: &Path, resume: bool, faults: Faults) -> Result<Done> {
+        let command = Args::augment_args(Command::new("probe"));
+        let checkpoint = checkpoint.to_str().unwrap();
+        let mut words = vec![
+            "probe",
+            DRIVE,
+            "--algorithm",
+            "walk",
+            "--checkpoint",
+            checkpoint,
+        ];
+        words.extend(resume.then_some("--resume"));
+        let args = Args::from_arg_matches(&command.get_matches_from(words)).unwrap();
+        let profile = Arc::new(profile::builtin(DRIVE).unwrap());
+        let mut target = SimTarget::new(profile, geometry()).with_faults(faults);
+        let meter = Meter::start(&target)?;
+        let plan = Plan::new(&args, DRIVE, target.identity(), Algorithm::Walk)?;
+        run(plan, &mut target, &meter)
+    }
+
+    /// Is what was found kept when the drive goes away, time and again, and is the map in the end
+    /// the one of a search without trouble, with what all parts have cost?
+    #[test]
+    fn a_drive_that_leaves() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        let gone = |after| Faults {
+            gone_after: Some(after),
+            ..Faults::default()
+        };
+        let Err(Failure::Io(line)) = probe(&path, false, gone(20_000)) else {
+            panic!("the drive has gone");
+        };
+        assert!(line.contains("the drive has gone"), "{line}");
+        assert!(line.contains("--resume"), "{line}");
+        let first = read_map(&path).unwrap().unwrap();
+        assert!(!first.complete && first.tracks.len() > 5000);
+        // All that it was asked, or all but a question of another kind.
+        assert!((19_990..=20_001).contains(&first.cost.translations));
+
+        let Err(Failure::Input(line)) = probe(&path, false, Faults::default()) else {
+            panic!("a checkpoint is not overwritten");
+        };
+        assert!(line.contains("a probe was stopped here"), "{line}");
+
+        let Err(Failure::Io(_)) = probe(&path, true, gone(10_000)) else {
+            panic!("the drive has gone again");
+        };
+        let second = read_map(&path).unwrap().unwrap();
+        assert!(second.tracks.len() > first.tracks.len());
+        assert!((29_980..=30_002).contains(&second.cost.translations));
+
+        let done = probe(&path, true, Faults::default()).unwrap();
+        assert!(done.file.complete && done.resumed);
+        assert_eq!(done.file.tracks, TrackMap::of(&geometry()));
+        assert!(done.file.cost.translations > 50_000);
+        assert!(done.file.cost.drive_time > second.cost.drive_time);
+    }
+
+    /// Is nothing written where nothing was found?
+    #[test]
+    fn nothing_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        let faults = Faults {
+            gone_after: Some(0),
+            ..Faults::default()
+        };
+        let Err(Failure::Io(line)) = probe(&path, false, faults) else {
+            panic!("the drive has gone");
+        };
+        assert!(line.contains("before the first track was found"), "{line}");
+        assert!(!path.exists());
+    }
+}

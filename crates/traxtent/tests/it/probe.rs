@@ -1,0 +1,251 @@
+//! `traxtent probe`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::command::{json, prints, traxtent, traxtent_in};
+
+/// Is the map of a drive that translates the drive's own, and is it told what that took?
+#[test]
+fn finds_the_tracks() {
+    let folder = tempfile::tempdir().unwrap();
+    let map = folder.path().join("a.map");
+    let map = map.to_str().unwrap();
+    for algorithm in ["walk", "jump", "tree"] {
+        let found = json(&[
+            "probe",
+            "hp-c2247",
+            "--algorithm",
+            algorithm,
+            "--map",
+            map,
+            "--json",
+        ]);
+        assert_eq!(found["algorithm"], algorithm);
+        assert_eq!(found["tracks"], 25_749);
+        assert_eq!(found["reads"], 0);
+        let translations = found["translations"].as_f64().unwrap();
+        let drive_time_s = found["drive_time_s"].as_f64().unwrap();
+        // 2 ms each; walk reads the lists of defects, too.
+        assert!(
+            (0.0..0.01).contains(&(drive_time_s - translations * 0.002 + 1e-9)),
+            "{found}"
+        );
+        for key in [
+            "host_cpu_s",
+            "confidence",
+            "layout_order",
+            "zero_latency",
+            "rpm",
+        ] {
+            assert!(found.get(key).is_some(), "{key}");
+        }
+        assert_eq!(traxtent(&["map", map, "--diff", "hp-c2247"]).status, 0);
+        let again = json(&["map", map, "--json"]);
+        assert_eq!(again["method"], format!("{algorithm} sample"));
+        assert_eq!(again["translations"], found["translations"]);
+    }
+    let text = prints(&["probe", "hp-c2247"]);
+    assert!(text.contains("a probe by tree"), "{text}");
+}
+
+/// Is a part of a drive probed from the first track that begins in it?
+#[test]
+fn region() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    let answer = run(&[
+        "probe",
+        "atlas10k2",
+        "--region",
+        "1000..5000",
+        "--map",
+        "a.map",
+    ]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(
+        answer.err.contains("as the drive translates addresses"),
+        "{}",
+        answer.err
+    );
+    assert!(answer.out.contains("of 23086806"), "{}", answer.out);
+    let list = run(&["map", "a.map", "--format", "csv"]).out;
+    // Tracks of 528.
+    assert_eq!(list.lines().nth(1), Some("1056,528"), "{list}");
+    let answer = run(&["probe", "atlas10k2", "--region", "0..99999999"]);
+    assert_eq!(answer.status, 2);
+    assert!(
+        answer.err.contains("atlas10k2 ends at LBN 23086806"),
+        "{}",
+        answer.err
+    );
+}
+
+/// Does Ctrl-C leave a checkpoint, from which the command that is told goes on to the same map?
+#[test]
+fn interrupted_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args([
+            "probe",
+            "toshiba-x300",
+            "--algorithm",
+            "walk",
+            "--map",
+            "a.map",
+        ])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // It says what it does when it listens for signals.
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("toshiba-x300 by walk, as asked"), "{first}");
+    std::thread::sleep(Duration::from_millis(200));
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("kill runs").success());
+    let says = lines.next().unwrap().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3), "{says}");
+    assert!(says.contains("toshiba-x300: stopped at LBN "), "{says}");
+    let resume = "to go on: traxtent probe toshiba-x300 --algorithm walk --map a.map --resume";
+    assert!(says.ends_with(resume), "{says}");
+    assert!(!folder.path().join("a.map").exists());
+
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    let summary = run(&["map", "a.map.checkpoint"]).out;
+    assert!(summary.contains("incomplete"), "{summary}");
+
+    // Another drive's checkpoint, another search's, and one that is there without being asked for.
+    for (arguments, says) in [
+        (
+            &["atlas10k2", "--algorithm", "walk", "--resume"][..],
+            "a.map.checkpoint: is of another drive: its product is toshiba-x300",
+        ),
+        (
+            &["toshiba-x300", "--algorithm", "jump", "--resume"],
+            "a.map.checkpoint: is of a search of LBNs 0 to 9767541168 by walk sample",
+        ),
+        (
+            &["toshiba-x300"],
+            "a.map.checkpoint: a probe was stopped here: --resume",
+        ),
+    ] {
+        let answer = run(&[&["probe", "--map", "a.map"], arguments].concat());
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        assert!(answer.err.contains(says), "{}", answer.err);
+    }
+
+    let words: Vec<&str> = says.split("traxtent ").last().unwrap().split(' ').collect();
+    let answer = run(&words);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert_eq!(run(&["map", "a.map", "--diff", "toshiba-x300"]).status, 0);
+    assert!(!folder.path().join("a.map.checkpoint").exists());
+}
+
+/// Is a map that still holds found right, and the first boundary named that does not?
+#[test]
+fn checks_an_old_map() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    let probe = run(&[
+        "probe",
+        "atlas10k2",
+        "--region",
+        "0..400000",
+        "--map",
+        "a.map",
+    ]);
+    assert_eq!(probe.status, 0, "{}", probe.err);
+    let answer = run(&["probe", "atlas10k2", "--check", "a.map"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.out.contains("none has moved"), "{}", answer.out);
+    let answer = run(&["probe", "atlas10k", "--check", "a.map"]);
+    assert_eq!(answer.status, 2);
+    assert!(
+        answer.err.contains("a.map: is of another drive"),
+        "{}",
+        answer.err
+    );
+
+    // One boundary of 757 has moved by a sector, forth or back.
+    let list = run(&["map", "a.map", "--format", "csv"]).out;
+    for (tracks, lbn) in [
+        ("52800,529\n53329,527\n", 53_329),
+        ("52800,527\n53327,529\n", 53_327),
+    ] {
+        let moved = list.replace("52800,528\n53328,528\n", tracks);
+        assert_ne!(moved, list);
+        fs::write(folder.path().join("moved.csv"), moved).unwrap();
+        let answer = run(&["probe", "atlas10k2", "--check", "moved.csv"]);
+        assert_eq!(answer.status, 1, "{}", answer.err);
+        let says = format!("moved.csv: the boundary at LBN {lbn} has moved");
+        assert!(answer.err.contains(&says), "{}", answer.err);
+        let answer = run(&["probe", "atlas10k2", "--check", "moved.csv", "--json"]);
+        let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        assert_eq!((answer.status, &object["moved"]["lbn"]), (1, &lbn.into()));
+    }
+    fs::write(
+        folder.path().join("long.csv"),
+        "first_lbn,sectors\n0,4000000000\n",
+    )
+    .unwrap();
+    let answer = run(&["probe", "atlas10k2", "--check", "long.csv"]);
+    assert_eq!(answer.status, 2);
+    assert!(
+        answer.err.contains("ends at LBN 4000000000, the drive at"),
+        "{}",
+        answer.err
+    );
+}
+
+/// Is what cannot be probed refused with the status that fits, in a line?
+#[test]
+fn refusals() {
+    for (arguments, status, says) in [
+        (&["instant"][..], 1, "instant: not a rotating disk"),
+        (
+            &["/dev/no-such-disk"],
+            3,
+            "/dev/no-such-disk: there is no such device or file",
+        ),
+        (&["/dev/null"], 3, "/dev/null: "),
+        (
+            &["/dev/null", "--noise"],
+            2,
+            "--noise: /dev/null is no simulated drive",
+        ),
+        (
+            &["atlas10k", "--resume"],
+            3,
+            "atlas10k.checkpoint: No such file",
+        ),
+        (
+            &["atlas10k", "--algorithm", "guess"],
+            2,
+            "invalid value 'guess'",
+        ),
+        (&["atlas10k", "--verify", "some"], 2, "invalid value 'some'"),
+        (&["atlas10k", "--region", "7"], 2, "expected FIRST..END"),
+        (
+            &["atlas10k", "--check", "none.map"],
+            3,
+            "none.map: No such file",
+        ),
+        (
+            &["atlas10k", "--check", "a.map", "--resume"],
+            2,
+            "cannot be used with",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = traxtent_in(folder.path(), &[&["probe"], arguments].concat());
+        assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
+        assert!(answer.err.contains(says), "{arguments:?}: {}", answer.err);
+    }
+}

@@ -1,0 +1,49 @@
+//! What each way to find tracks costs on each drive, and whether it finds them.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::{machine, shell};
+
+/// Which drives and ways, and for how long.
+#[derive(clap::Args)]
+pub(super) struct Options {
+    /// Only drives whose name contains this; may be repeated
+    #[arg(long = "drive")]
+    drives: Vec<String>,
+    /// Only ways whose name begins with this (tree, angle-full, …); may be repeated
+    #[arg(long = "algorithm")]
+    algorithms: Vec<String>,
+    /// A way may take so many seconds of processor time on a drive before it is stopped
+    #[arg(long, default_value_t = 300)]
+    bound: u64,
+}
+
+/// Renews the rows of `docs/probe-bench.csv` and the tables of `docs/probe.md`.
+pub(super) fn run(seed: u64, options: &Options) -> Result<()> {
+    let mut cargo = shell::example("traxtent-lab", "probe_table");
+    cargo.args(["--csv", "docs/probe-bench.csv", "--page", "docs/probe.md"]);
+    cargo.args(["--machine", &machine::name()]);
+    cargo.args(["--commit", &machine::commit()]);
+    cargo.args(["--seed", &seed.to_string()]);
+    cargo.args(["--bound", &options.bound.to_string()]);
+    if let Some(folder) = disksim() {
+        cargo.arg("--disksim").arg(folder);
+    }
+    for drive in &options.drives {
+        cargo.args(["--drive", drive]);
+    }
+    for algorithm in &options.algorithms {
+        cargo.args(["--algorithm", algorithm]);
+    }
+    shell::run(&mut cargo)
+}
+
+/// DiskSim's parameter files among the reference data beside the project, if they are there.
+fn disksim() -> Option<PathBuf> {
+    let beside = || shell::root().join("../shared");
+    let shared = env::var_os("TRAXTENT_SHARED").map_or_else(beside, PathBuf::from);
+    Some(shared.join("data/disksim")).filter(|folder| folder.exists())
+}

@@ -1,0 +1,55 @@
+//! The kernel of the machine that a test emulates: unpacked below the target folder, not installed.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell;
+
+/// Debian's kernel for virtual machines, by the package that always names the newest.
+const NEWEST: &str = "linux-image-cloud-amd64";
+
+/// Puts the kernel where the test looks for it, unless it is there; says what is skipped if it
+/// cannot be had.
+pub(crate) fn prepare_kernel() {
+    if let Err(error) = unpack() {
+        eprintln!("{error:#}: the test of SCSI in an emulated machine will be skipped");
+    }
+}
+
+fn unpack() -> Result<()> {
+    let root = shell::target_dir().join("guest");
+    if root.join("lib/modules").is_dir() {
+        return Ok(());
+    }
+    for program in ["apt-get", "apt-cache", "dpkg-deb"] {
+        shell::program(program).with_context(|| format!("there is no {program} here"))?;
+    }
+    let download = root.join("download");
+    fs::create_dir_all(&download)?;
+    let package = newest().or_else(|_| {
+        shell::run(Command::new("apt-get").args(["update", "--quiet=2"]))?;
+        newest()
+    })?;
+    let mut apt = Command::new("apt-get");
+    apt.args(["download", "--quiet=2", &package]);
+    shell::run(apt.current_dir(&download))?;
+    for file in fs::read_dir(&download)? {
+        let mut unpack = Command::new("dpkg-deb");
+        unpack.arg("--extract").arg(file?.path()).arg(&root);
+        shell::run(&mut unpack)?;
+    }
+    fs::remove_dir_all(&download)?;
+    Ok(())
+}
+
+/// The package that the newest kernel is in.
+fn newest() -> Result<String> {
+    let depends = shell::output("apt-cache", ["depends", "--important", NEWEST])?;
+    let package = depends.lines().find_map(|line| {
+        let name = line.trim().strip_prefix("Depends: ")?;
+        name.starts_with("linux-image-").then(|| name.to_owned())
+    });
+    package.with_context(|| format!("apt-cache names no kernel behind {NEWEST}"))
+}
