@@ -83,6 +83,7 @@ pub struct Character {
     buffer: Buffer,
     writes: Writes,
     physical_bytes: u32,
+    lowest_aligned: u32,
     notes: Vec<String>,
     /// Requests that it took.
     pub requests: u64,
@@ -288,11 +289,13 @@ pub fn characterize(
 
     let mut writes = Writes::default();
     let mut physical_bytes = identity.physical_bytes;
+    let mut lowest_aligned = 0;
     if options.destructive {
         stage!("writes");
         if identity.logical_bytes == 512 {
-            let large = writes::physical_sector(&mut watch, &known, &mut figures)?;
-            physical_bytes = if large { 4096 } else { 512 };
+            let begins = writes::physical_sector(&mut watch, &known, &mut figures)?;
+            physical_bytes = if begins.is_some() { 4096 } else { 512 };
+            lowest_aligned = begins.unwrap_or(0);
             if physical_bytes != identity.physical_bytes {
                 notes.push(format!(
                     "The drive claims physical sectors of {} bytes; its writes show {physical_bytes}.",
@@ -310,7 +313,7 @@ pub fn characterize(
             &known,
             switch,
             segments,
-            (physical, buffer.sector_ms),
+            (physical, lowest_aligned, buffer.sector_ms),
             &seek,
             &mut figures,
         )?;
@@ -341,6 +344,7 @@ pub fn characterize(
     let mut character = Character {
         drive_ms: 0.0,
         physical_bytes,
+        lowest_aligned,
         identity,
         figures,
         sectors: tracks.iter().map(|track| track.sectors.0 as u32).collect(),

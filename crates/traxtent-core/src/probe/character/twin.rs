@@ -60,7 +60,7 @@ impl Character {
             sector: SectorSpec {
                 logical_bytes: self.identity.logical_bytes,
                 physical_bytes: self.physical_bytes,
-                lowest_aligned_lbn: 0,
+                lowest_aligned_lbn: self.lowest_aligned,
             },
             mechanics: Some(MechanicsSpec {
                 rpm: self.rpm(),
