@@ -86,6 +86,39 @@ fn twins_respond_as_their_drives() {
     }
 }
 
+/// Built-in drives whose twins miss what a fit is asked for, and why.
+const MISSED: [(&str, &str); 3] = [
+    (
+        "hp-c2247",
+        "its bus waits for three quarters of a read, and its writes disconnect twice: neither is measured",
+    ),
+    (
+        "atlas10k-disksim",
+        "its bus is slower than its media and it reads on adaptively: its segments are taken for shorter",
+    ),
+    (
+        "generic-20tb",
+        "sequential reads: of 20 surfaces, some turns are caught that the drive misses, or the reverse",
+    ),
+];
+
+/// The same of every drive that the program brings along, but those that are known to miss it.
+#[test]
+fn twins_of_all_drives() {
+    for name in traxtent_core::profile::builtin::names().filter(|name| *name != "instant") {
+        if let Some((_, reason)) = MISSED.iter().find(|(missed, _)| *missed == name) {
+            println!("{name}: missed: {reason}");
+            continue;
+        }
+        let (mut target, map) = target(name);
+        let profile = character(&mut target, &map, WRITES).to_profile();
+        assert_close(
+            name,
+            &residuals(&mut target, &profile, WRITES, &mut |_| ()).unwrap(),
+        );
+    }
+}
+
 /// The same where the drive does not translate: layout and surfaces by timing alone.
 #[test]
 fn twins_of_drives_that_do_not_translate() {

@@ -131,8 +131,8 @@ pub(super) fn buffer(
     ask.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
     // Where the bus works after the media, or falls behind them, the drive has read on meanwhile.
-    let falls_behind = found.behind_ms > 0.0
-        && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
+    let falls_behind =
+        found.behind_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
     let ahead = (found.hold.during_read || falls_behind).then_some(ahead);
     let when_complete = found.delivery == Delivery::InOrderWhenComplete;
     let size = ask.segment_size(ahead, when_complete, found.sector_ms, found.behind_ms)?;
@@ -152,6 +152,16 @@ pub(super) fn buffer(
         "segments",
         "the most reads in different places after which the first is in the buffer still",
     ));
+    let size = segments.value * size.value;
+    figures.push(Figure {
+        name: "cache.size".to_owned(),
+        value: size,
+        low: 0.98 * size,
+        high: 1.02 * size,
+        unit: "sectors",
+        how: "segments that reads use, times their size",
+        samples: ask.timings,
+    });
     Ok(found)
 }
 
@@ -448,7 +458,7 @@ impl Inquiry<'_, '_> {
             let lag = if when_complete {
                 last as f64 * sector_ms
             } else {
-                0.0
+                sectors as f64 * behind_ms
             };
             if let Some(ahead) = ahead {
                 let turns = 3.0 + 1.6 * (f64::from(ahead) / track.sectors.0 as f64);

@@ -61,8 +61,6 @@ pub struct Progress {
     pub stage: &'static str,
     /// How much of this is done, from 0 to 1.
     pub done: f64,
-    /// Requests so far.
-    pub requests: u64,
 }
 
 /// What a drive is like.
@@ -190,7 +188,6 @@ pub fn characterize(
             progress(Progress {
                 stage: $name,
                 done: 0.0,
-                requests: watch.requests,
             })
         };
     }
@@ -212,7 +209,6 @@ pub fn characterize(
         progress(Progress {
             stage: "angles",
             done,
-            requests: 0,
         });
     })?;
     figures.extend(angles::figures(&angles, &layout));
@@ -260,7 +256,6 @@ pub fn characterize(
             progress(Progress {
                 stage: "seeks",
                 done,
-                requests: 0,
             });
         },
     )?;
