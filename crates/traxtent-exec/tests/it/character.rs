@@ -87,7 +87,7 @@ fn twins_respond_as_their_drives() {
 }
 
 /// Built-in drives whose twins miss what a fit is asked for, and why.
-const MISSED: [(&str, &str); 3] = [
+const MISSED: [(&str, &str); 2] = [
     (
         "hp-c2247",
         "its bus waits for three quarters of a read, and its writes disconnect twice: neither is measured",
@@ -95,10 +95,6 @@ const MISSED: [(&str, &str); 3] = [
     (
         "atlas10k-disksim",
         "its bus is slower than its media and it reads on adaptively: its segments are taken for shorter",
-    ),
-    (
-        "generic-20tb",
-        "sequential reads: of 20 surfaces, some turns are caught that the drive misses, or the reverse",
     ),
 ];
 
