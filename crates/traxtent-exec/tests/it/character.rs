@@ -10,7 +10,6 @@ use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{Profile, SeekSpec, builtin};
 use traxtent_core::request::Op;
 use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Sectors;
 use traxtent_exec::{Faults, Noise, SimTarget};
 
 fn drive(name: &str) -> (Arc<Profile>, Arc<Geometry>) {
@@ -84,6 +83,35 @@ fn twins_respond_as_their_drives() {
                 &residuals(&mut target, &profile, options, &mut |_| ()).unwrap(),
             );
         }
+    }
+}
+
+/// Built-in drives whose twins miss what a fit is asked for, and why.
+const MISSED: [(&str, &str); 2] = [
+    (
+        "hp-c2247",
+        "its bus waits for three quarters of a read, and its writes disconnect twice: neither is measured",
+    ),
+    (
+        "atlas10k-disksim",
+        "its bus is slower than its media and it reads on adaptively: its segments are taken for shorter",
+    ),
+];
+
+/// The same of every drive that the program brings along, but those that are known to miss it.
+#[test]
+fn twins_of_all_drives() {
+    for name in traxtent_core::profile::builtin::names().filter(|name| *name != "instant") {
+        if let Some((_, reason)) = MISSED.iter().find(|(missed, _)| *missed == name) {
+            println!("{name}: missed: {reason}");
+            continue;
+        }
+        let (mut target, map) = target(name);
+        let profile = character(&mut target, &map, WRITES).to_profile();
+        assert_close(
+            name,
+            &residuals(&mut target, &profile, WRITES, &mut |_| ()).unwrap(),
+        );
     }
 }
 
@@ -301,7 +329,6 @@ fn drives_that_answer_otherwise() {
     );
 
     let (mut instant, map) = target("instant");
-    assert!(map.end().0 > 0 && Sectors(map.end().0) > Sectors(0));
     let error = characterize(&mut instant, &map, READS, &mut |_| ()).unwrap_err();
     assert!(
         error.to_string().starts_with("not a rotating disk"),

@@ -26,6 +26,8 @@ pub(super) struct Buffer {
     /// The part of the overheads that comes after the media and the bus are done.
     pub(super) completion_ms: f64,
     pub(super) sector_ms: f64,
+    /// How much longer than the media the bus takes, a sector.
+    pub(super) behind_ms: f64,
     pub(super) delivery: Delivery,
     pub(super) hold: BusHold,
     pub(super) read_on_arrival: bool,
@@ -40,6 +42,7 @@ impl Buffer {
             connect_ms: 0.0,
             completion_ms: 0.0,
             sector_ms: 0.0,
+            behind_ms: 0.0,
             delivery: Delivery::InOrder,
             hold: BusHold::default(),
             read_on_arrival: false,
@@ -128,13 +131,12 @@ pub(super) fn buffer(
     )});
     ask.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
-    let ahead = if found.hold.during_read {
-        Some(ahead)
-    } else {
-        None
-    };
+    // Where the bus works after the media, or falls behind them, the drive has read on meanwhile.
+    let falls_behind =
+        found.behind_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
+    let ahead = (found.hold.during_read || falls_behind).then_some(ahead);
     let when_complete = found.delivery == Delivery::InOrderWhenComplete;
-    let size = ask.segment_size(ahead, when_complete, found.sector_ms)?;
+    let size = ask.segment_size(ahead, when_complete, found.sector_ms, found.behind_ms)?;
     found.cache.segment_sectors = size.value as u32;
     figures.push(Figure::around(
         "cache.segment_sectors",
@@ -151,6 +153,16 @@ pub(super) fn buffer(
         "segments",
         "the most reads in different places after which the first is in the buffer still",
     ));
+    let size = segments.value * size.value;
+    figures.push(Figure {
+        name: "cache.size".to_owned(),
+        value: size,
+        low: 0.98 * size,
+        high: 1.02 * size,
+        unit: "sectors",
+        how: "segments that reads use, times their size",
+        samples: ask.timings,
+    });
     Ok(found)
 }
 
@@ -269,7 +281,16 @@ impl Inquiry<'_, '_> {
         if points[0].1.value > 0.7 * self.watch.period {
             return Ok(None);
         }
-        let (first, last) = (points[0], points[LENGTHS.len() - 1]);
+        // A read longer than a segment is no hit: it leaves the line that the first two lengths make.
+        let rise = (points[1].1.value - points[0].1.value) / (points[1].0 - points[0].0);
+        let line = |length: f64| points[0].1.value + rise * (length - points[0].0);
+        let bound = 0.2 * self.watch.period;
+        let hits = points
+            .iter()
+            .take_while(|(length, time)| (time.value - line(*length)).abs() < bound)
+            .count();
+        points.truncate(hits.max(2));
+        let (first, last) = (points[0], points[points.len() - 1]);
         let slope = last.1.minus(first.1);
         let span = last.0 - first.0;
         let slope = Estimate {
@@ -330,6 +351,7 @@ impl Inquiry<'_, '_> {
         let one = self.behind_media(track.first_lbn, 1, 0.1)?;
         let many = self.behind_media(track.first_lbn, long, 0.1)?;
         let slope = (many - one) / f64::from(long - 1);
+        found.behind_ms = if slope > 0.001 { slope } else { 0.0 };
         let bus = found.sector_ms;
         // Along with the media, a bus that is slower than they are falls behind; after them, it needs all its time.
         let along = (bus - media).max(0.0);
@@ -358,9 +380,11 @@ impl Inquiry<'_, '_> {
             } = track;
             let behind = self.behind_media(first_lbn, sectors.0 as u32, 0.5)?;
             let all = sectors.0 as f64 * bus;
+            // A bus that is slower than the media begins with the first sector that may cross.
+            let turn = self.watch.period;
             let ways = [
-                (Delivery::OutOfOrder, bus),
-                (Delivery::InOrder, 0.5 * all),
+                (Delivery::OutOfOrder, bus.max(all - turn)),
+                (Delivery::InOrder, (0.5 * all).max(all - 0.5 * turn)),
                 (Delivery::InOrderWhenComplete, all),
             ];
             let nearest = ways
@@ -413,6 +437,7 @@ impl Inquiry<'_, '_> {
         ahead: Option<u32>,
         when_complete: bool,
         sector_ms: f64,
+        behind_ms: f64,
     ) -> Result<Estimate, ProbeError> {
         let before = self.timings;
         // What was read on meanwhile has pushed out as much at the front.
@@ -434,7 +459,7 @@ impl Inquiry<'_, '_> {
             let lag = if when_complete {
                 last as f64 * sector_ms
             } else {
-                0.0
+                sectors as f64 * behind_ms
             };
             if let Some(ahead) = ahead {
                 let turns = 3.0 + 1.6 * (f64::from(ahead) / track.sectors.0 as f64);

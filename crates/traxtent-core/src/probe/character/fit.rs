@@ -96,7 +96,6 @@ pub fn residuals(
         progress(Progress {
             stage: "fit",
             done: number as f64 / WORKLOADS.len() as f64,
-            requests: 0,
         });
         let requests = requests(
             workload,

@@ -4,6 +4,8 @@
 //! pass over a group of cylinders, with a fixed step from one repetition to the next. The pattern
 //! is learned from the places of a few tracks, followed in doubling jumps for as long as it
 //! predicts, and learned anew where it fails (as paper T, section 4.1.2, follows a track's size).
+//! Left out: a change of the pattern between two jumps, of which nothing is left at the second and
+//! which the sizes of tracks do not show either.
 
 /// Where a track lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -394,6 +396,7 @@ mod tests {
 
     /// Is every track of all six orders, with narrow last groups and gaps between zones, found where
     /// it is, and from its place, with few questions?
+    /// A track that was asked for is not asked for again.
     #[test]
     fn all_orders_are_learned() {
         for order in Order::ALL {
@@ -402,7 +405,18 @@ mod tests {
                     Geometry::build(&spec(order, surfaces, &[(0, 199), (203, 340), (341, 488)]))
                         .unwrap();
                 let tracks = geometry.track_count() as usize;
-                let mut asked = 0;
+                // As a map shows zones whose tracks differ in size.
+                let starts = geometry
+                    .zones()
+                    .iter()
+                    .map(|zone| geometry.track_of(zone.first_lbn));
+                let doubts: Vec<usize> = starts
+                    .flat_map(|track| {
+                        let first = track.unwrap().index as usize;
+                        [first, first + 2]
+                    })
+                    .collect();
+                let mut asked = std::collections::BTreeSet::new();
                 let truth = |index: usize| {
                     let track = geometry.track(index as u64).unwrap();
                     Spot {
@@ -410,8 +424,8 @@ mod tests {
                         surface: track.surface.0.into(),
                     }
                 };
-                let layout = learn::<Infallible>(tracks, &[], &mut |index| {
-                    asked += 1;
+                let layout = learn::<Infallible>(tracks, &doubts, &mut |index| {
+                    asked.insert(index);
                     Ok(truth(index))
                 })
                 .unwrap();
@@ -428,7 +442,11 @@ mod tests {
                     );
                 }
                 assert_eq!((layout.surfaces, layout.cylinders), (surfaces, 489));
-                assert!(asked < 1000, "{order:?} {surfaces}: {asked} questions");
+                assert!(
+                    asked.len() < 1000,
+                    "{order:?} {surfaces}: {} questions",
+                    asked.len()
+                );
             }
         }
     }

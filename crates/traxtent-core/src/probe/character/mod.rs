@@ -61,8 +61,6 @@ pub struct Progress {
     pub stage: &'static str,
     /// How much of this is done, from 0 to 1.
     pub done: f64,
-    /// Requests so far.
-    pub requests: u64,
 }
 
 /// What a drive is like.
@@ -83,6 +81,7 @@ pub struct Character {
     buffer: Buffer,
     writes: Writes,
     physical_bytes: u32,
+    lowest_aligned: u32,
     notes: Vec<String>,
     /// Requests that it took.
     pub requests: u64,
@@ -189,7 +188,6 @@ pub fn characterize(
             progress(Progress {
                 stage: $name,
                 done: 0.0,
-                requests: watch.requests,
             })
         };
     }
@@ -211,7 +209,6 @@ pub fn characterize(
         progress(Progress {
             stage: "angles",
             done,
-            requests: 0,
         });
     })?;
     figures.extend(angles::figures(&angles, &layout));
@@ -259,7 +256,6 @@ pub fn characterize(
             progress(Progress {
                 stage: "seeks",
                 done,
-                requests: 0,
             });
         },
     )?;
@@ -288,11 +284,13 @@ pub fn characterize(
 
     let mut writes = Writes::default();
     let mut physical_bytes = identity.physical_bytes;
+    let mut lowest_aligned = 0;
     if options.destructive {
         stage!("writes");
         if identity.logical_bytes == 512 {
-            let large = writes::physical_sector(&mut watch, &known, &mut figures)?;
-            physical_bytes = if large { 4096 } else { 512 };
+            let begins = writes::physical_sector(&mut watch, &known, &mut figures)?;
+            physical_bytes = if begins.is_some() { 4096 } else { 512 };
+            lowest_aligned = begins.unwrap_or(0);
             if physical_bytes != identity.physical_bytes {
                 notes.push(format!(
                     "The drive claims physical sectors of {} bytes; its writes show {physical_bytes}.",
@@ -310,7 +308,7 @@ pub fn characterize(
             &known,
             switch,
             segments,
-            (physical, buffer.sector_ms),
+            (physical, lowest_aligned, buffer.sector_ms),
             &seek,
             &mut figures,
         )?;
@@ -341,6 +339,7 @@ pub fn characterize(
     let mut character = Character {
         drive_ms: 0.0,
         physical_bytes,
+        lowest_aligned,
         identity,
         figures,
         sectors: tracks.iter().map(|track| track.sectors.0 as u32).collect(),

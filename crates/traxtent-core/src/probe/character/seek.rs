@@ -8,7 +8,7 @@ use super::angles::Angles;
 use super::figure::{Estimate, Figure, fraction, median};
 use super::layout::{Layout, Spot};
 use super::reach::{Journey, reach};
-use super::stopwatch::Stopwatch;
+use super::stopwatch::{STEADY, Stopwatch};
 use crate::probe::{ProbeError, TargetError};
 use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::{Lbn, Sectors};
@@ -92,7 +92,7 @@ pub(super) fn overhead(
                 to: lbn,
                 low: 0.0,
                 high: 2.0,
-                within: 0.004,
+                within: finest(watch),
             },
         )?;
         timings += least.samples;
@@ -129,7 +129,7 @@ pub(super) fn head_switch(
                 to: lbn,
                 low,
                 high,
-                within: 0.006,
+                within: finest(watch),
             },
         )?;
         timings += least.samples;
@@ -147,6 +147,16 @@ pub(super) fn head_switch(
             ..overhead
         })
     }))
+}
+
+/// How closely a time is looked for, in milliseconds: to less than a sector takes to pass, if the host is
+/// steady enough for that.
+fn finest(watch: &Stopwatch<'_>) -> f64 {
+    if watch.deviation() < STEADY {
+        0.0003
+    } else {
+        0.005
+    }
 }
 
 /// The mean of a few searches, no surer than the angles that each of them rests on.

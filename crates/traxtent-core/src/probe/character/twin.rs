@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Character;
 use super::figure::fraction;
+use super::{Character, Surety};
 use crate::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 use crate::profile::{
     AccessSpec, BusSpec, FORMAT, MechanicsSpec, OverheadSpec, Preseek, Profile, Provenance,
@@ -61,7 +61,7 @@ impl Character {
             sector: SectorSpec {
                 logical_bytes: self.identity.logical_bytes,
                 physical_bytes: self.physical_bytes,
-                lowest_aligned_lbn: 0,
+                lowest_aligned_lbn: self.lowest_aligned,
             },
             mechanics: Some(MechanicsSpec {
                 rpm: self.rpm(),
@@ -109,25 +109,31 @@ impl Character {
         let mut entries = BTreeMap::new();
         for (key, text) in [
             ("sector", "published: the drive's own answer"),
-            (
-                "overheads",
-                "measured: as other overheads, which this drive was not asked to show apart",
-            ),
-            ("access", "measured: by the tests that the notes name"),
+            ("overheads", "assumed: as the overheads that were measured"),
+            ("access", "assumed: as for reads"),
             (
                 "queue",
                 "assumed: a probe sends one request at a time and sees no queue",
             ),
             ("cache", "assumed: no test of this figure"),
-            ("bus", "measured: by reads of different lengths"),
+            ("bus", "assumed: as for reads"),
             ("mechanics", "assumed: no test of this figure"),
-            (
-                "geometry",
-                "measured: the track map and its algorithm, places and angles by the probe",
-            ),
         ] {
             entries.insert(key.to_owned(), text.to_owned());
         }
+        let patches = self.angles.patches.iter();
+        let width = patches.map(|patch| patch.half_width).fold(0.0, f64::max);
+        let places = match self.order.surety {
+            Surety::Translated => "places by translation",
+            Surety::Timed => "places by skews and seek times, which do not tell all orders apart",
+        };
+        entries.insert(
+            "geometry".to_owned(),
+            format!(
+                "measured: boundaries by the track map; angles by the completions of single sectors, \
+                 each to {width:.5} revolutions or better; {places}"
+            ),
+        );
         for figure in &self.figures {
             let text = format!("measured: {figure}");
             entries.insert(figure.name.clone(), text);
@@ -176,6 +182,8 @@ impl Character {
         GeometrySpec {
             surfaces: self.layout.surfaces,
             cylinders: self.layout.cylinders,
+            order: self.order.order.unwrap_or_default(),
+            width_tracks: self.order.width,
             tree: Some(TreeSpec {
                 tracks: grove.tracks,
                 nodes: grove.nodes,

@@ -53,7 +53,7 @@ pub(super) fn writes(
     known: &Known<'_>,
     head_switch: f64,
     segments: u32,
-    (sectors, sector_ms): (u32, f64),
+    (sectors, shift, sector_ms): (u32, u32, f64),
     curve: &[(u32, Estimate)],
     figures: &mut Vec<Figure>,
 ) -> Result<Writes, ProbeError> {
@@ -67,7 +67,7 @@ pub(super) fn writes(
             let Some((a, b)) = known.pair(watch, 0, turn) else {
                 continue;
             };
-            let (a, b) = (known.middle(a), aligned(known.middle(b), sectors));
+            let (a, b) = (known.middle(a), aligned(known.middle(b), sectors, shift));
             let journey = Journey {
                 sectors,
                 from: a,
@@ -147,7 +147,7 @@ pub(super) fn writes(
         known,
         curve,
         (after_read.value, found.settle_ms),
-        sectors,
+        (sectors, shift),
         figures,
     )?;
     let single = curve
@@ -171,7 +171,7 @@ fn seek_extra(
     known: &Known<'_>,
     curve: &[(u32, Estimate)],
     (overhead, settle): (f64, f64),
-    sectors: u32,
+    (sectors, shift): (u32, u32),
     figures: &mut Vec<Figure>,
 ) -> Result<Vec<(u32, f64)>, ProbeError> {
     const DISTANCES: usize = 9;
@@ -192,7 +192,7 @@ fn seek_extra(
         let journey = Journey {
             sectors,
             from: known.middle(from),
-            to: aligned(known.middle(to), sectors),
+            to: aligned(known.middle(to), sectors, shift),
             low,
             high: low + 1.5,
             within: 0.012,
@@ -223,9 +223,9 @@ fn seek_extra(
     Ok(extra)
 }
 
-/// The beginning of the physical sector of so many LBNs that holds one.
-fn aligned(lbn: Lbn, sectors: u32) -> Lbn {
-    Lbn(lbn.0 - lbn.0 % u64::from(sectors))
+/// The beginning of a physical sector of so many LBNs near one; `shift` begins one.
+fn aligned(lbn: Lbn, sectors: u32, shift: u32) -> Lbn {
+    Lbn(lbn.0 - lbn.0 % u64::from(sectors) + u64::from(shift))
 }
 
 /// Whether writes are complete in the buffer, how long that takes, and how many fit.
@@ -385,39 +385,48 @@ fn full_tracks(
     Ok(())
 }
 
-/// Whether a drive keeps physical sectors of eight logical ones: a write of one of them must read the
-/// others first, and takes a revolution more than a write of all.
+/// Whether a drive keeps physical sectors of eight logical ones, and if so, which LBN begins one: a write of
+/// eight that are not one physical sector must read the others first, and takes a revolution more.
 pub(super) fn physical_sector(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
     figures: &mut Vec<Figure>,
-) -> Result<bool, ProbeError> {
-    let mut extra = Vec::new();
-    for _ in 0..7 {
-        let Some((track, _)) = known.pair(watch, 0, 0) else {
-            continue;
-        };
-        let lbn = aligned(known.middle(track), 8);
-        let mut times = [0.0; 2];
-        for (sectors, time) in [1_u32, 8].into_iter().zip(&mut times) {
-            // From the same angle both times, and with nothing of it in the buffer.
+) -> Result<Option<u32>, ProbeError> {
+    let mut turns = [0.0; 8];
+    for (shift, turns) in turns.iter_mut().enumerate() {
+        let mut samples = Vec::new();
+        for _ in 0..5 {
+            let Some((track, _)) = known.pair(watch, 0, 0) else {
+                continue;
+            };
+            let lbn = Lbn(known.middle(track).0 / 8 * 8 + shift as u64);
+            // From the same angle each time, with nothing of its neighbours in the buffer.
             watch.media(lbn, 1)?;
             watch.pause(0.3 * watch.period);
-            *time = watch
-                .ask(Request {
-                    fua: true,
-                    ..Request::write(lbn, sectors)
-                })?
-                .response();
+            let write = Request {
+                fua: true,
+                ..Request::write(lbn, 8)
+            };
+            samples.push(watch.ask(write)?.response() / watch.period);
         }
-        extra.push((times[0] - times[1]) / watch.period);
+        *turns = median(&samples);
     }
-    let extra = Estimate::of(&extra);
-    figures.push(Figure::around(
-        "sector.physical_bytes",
-        extra,
-        "revolutions",
-        "writes of one sector less writes of the eight around it: about 1 where a physical sector is eight logical ones",
-    ));
-    Ok(extra.value > 0.5)
+    let (best, least) = turns
+        .iter()
+        .copied()
+        .enumerate()
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .expect("there are eight");
+    let extra = median(&turns) - least;
+    figures.push(Figure {
+        name: "sector.physical_bytes".to_owned(),
+        value: extra,
+        low: extra - 0.1,
+        high: extra + 0.1,
+        unit: "revolutions",
+        how: "writes of eight sectors at each of eight shifts, less the fastest: about 1 where eight logical \
+              sectors are a physical one",
+        samples: 40,
+    });
+    Ok((extra > 0.5).then_some(best as u32))
 }
