@@ -97,7 +97,7 @@ pub(super) fn search<'b>(
 impl Search<'_, '_> {
     /// Finds the first track, or the end of the one that the region begins in.
     fn begin(&mut self, aligned: bool) -> Result<(), ProbeError> {
-        self.angle = self.angle_of_start(self.first, None)?;
+        self.angle = self.angle_of_start(self.first, None, None)?;
         if !aligned {
             let (partial, angle) = self.find_track(None)?;
             self.first += u64::from(partial.sectors);

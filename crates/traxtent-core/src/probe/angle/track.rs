@@ -9,6 +9,9 @@ use crate::units::Lbn;
 /// A gap smaller than this may be one of bad sectors, in revolutions.
 const NEAR: f64 = 0.1;
 
+/// How many LBNs in a row are kept elsewhere: one, a few, those of a physical sector or two.
+const MOVED_TOGETHER: [u64; 4] = [1, 2, 8, 16];
+
 /// A line of evenly spaced sectors: where the sectors of a track pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -35,13 +38,15 @@ impl Search<'_, '_> {
     /// The track that begins at `self.first`, and the angle of the next one's first sector.
     pub(super) fn find_track(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
         let first = self.first;
-        let start = self.angle_of_start(first, guess.map(|kind| kind.pitch))?;
+        let expected = Some(self.angle).filter(|_| guess.is_some());
+        let start = self.angle_of_start(first, guess.map(|kind| kind.pitch), expected)?;
+        let expected = guess.map(|kind| start + kind.skew);
         let mut line = self.line_from(first, start, guess)?;
         if let Some(kind) = guess
-            && wrap(kind.skew).abs() < self.jump_min(line.pitch)
+            && wrap(kind.skew).abs() < self.jump_min(line.pitch).max(3.0 * line.pitch)
             && let Some(end) = self.end_by_interruption(&line, kind.sectors)?
         {
-            let next = self.angle_of_start(end, Some(line.pitch))?;
+            let next = self.angle_of_start(end, Some(line.pitch), expected)?;
             let kind = Kind {
                 sectors: (end - first) as u32,
                 pitch: line.pitch,
@@ -54,6 +59,12 @@ impl Search<'_, '_> {
         // From the first sector to past the last, gaps included.
         let mut span = (end - first) as f64 * line.pitch;
         let mut next = line.at(end);
+        if let (Some(kind), Some(expected)) = (guess, expected)
+            && let Some(bound) = self.behind_moved_end(first, end, kind, expected)?
+        {
+            end = bound;
+            span = (end - first) as f64 * line.pitch;
+        }
         while end < self.end {
             if let Some(angle) = self.lone(&line, end, span)? {
                 // One more sector, and perhaps more gaps.
@@ -67,7 +78,7 @@ impl Search<'_, '_> {
                 next = line.at(end);
                 continue;
             }
-            next = self.angle_of_start(end, Some(line.pitch))?;
+            next = self.angle_of_start(end, Some(line.pitch), expected)?;
             span += fraction(next - line.at(end));
             let Some(rest) = self.resumes(&line, (first, end), next, span, guess)? else {
                 break;
@@ -95,33 +106,41 @@ impl Search<'_, '_> {
 
     /// The angle of the first sector of a track, also where that sector is kept elsewhere or cannot be read:
     /// from those behind it.
+    ///
+    /// `expected` is where it should be, if there is a guess.
     pub(super) fn angle_of_start(
         &mut self,
         first: u64,
         pitch: Option<f64>,
+        expected: Option<f64>,
     ) -> Result<f64, ProbeError> {
         let own = self.clock.angle(first)?;
         let Some(pitch) = pitch else {
-            return own.map_or_else(|| self.angle_of_start(first + 1, None), Ok);
+            return own.map_or_else(|| self.angle_of_start(first + 1, None, None), Ok);
         };
-        let mut seen: Vec<(u64, f64)> = own.map(|angle| (first, angle)).into_iter().collect();
-        // Two of the next few that lie on one line; far enough apart to be read in one revolution, as a rule.
-        let far = (0.12 / pitch) as u64;
-        for lbn in [first + far, first + 1, first + 2, first + 3, first + 5] {
-            if lbn >= self.end {
+        let tolerance = self.jump_min(pitch);
+        let near = |a: f64, b: f64| wrap(a - b).abs() < tolerance;
+        if let (Some(own), Some(expected)) = (own, expected)
+            && near(own, expected)
+        {
+            return Ok(own);
+        }
+        // Where lines begin on which the sectors behind it lie; near ones, since the pitch is a guess. A physical
+        // sector kept elsewhere is a line of its own, so the first is one beyond it.
+        let mut starts: Vec<f64> = own.into_iter().collect();
+        for by in [16, 1, 2, 17, 3, 5] {
+            if first + by >= self.end {
                 continue;
             }
-            let Some(angle) = self.clock.angle(lbn)? else {
+            let Some(angle) = self.clock.angle(first + by)? else {
                 continue;
             };
-            let on_line = |(other, at): &&(u64, f64)| {
-                let passed = (lbn as f64 - *other as f64) * pitch;
-                wrap(angle - at - passed).abs() < self.jump_min(pitch)
-            };
-            if let Some((other, at)) = seen.iter().find(on_line) {
-                return Ok(at - (*other - first) as f64 * pitch);
+            let start = angle - by as f64 * pitch;
+            let as_expected = expected.is_some_and(|expected| near(start, expected));
+            if as_expected || starts.iter().any(|other| near(*other, start)) {
+                return Ok(start);
             }
-            seen.push((lbn, angle));
+            starts.push(start);
         }
         own.ok_or_else(|| self.baffled("the sectors here cannot be read"))
     }
@@ -145,21 +164,16 @@ impl Search<'_, '_> {
             }
             line.pitch = 0.0;
         }
-        let (mut step, mut reached) = (1, 0);
-        while first + step < self.end {
-            if let Some(at) = self.clock.angle(first + step)? {
-                let expected = line.pitch * step as f64;
-                let surprise = wrap(at - angle - expected);
-                // An error of the pitch doubles with the distance; a jump does not wait for that.
-                let passed = expected + surprise;
-                let jump = self.jump_min(line.pitch) + 4.0 * self.clock.sigma;
-                if reached > 0 && surprise.abs() > jump || passed > 0.97 {
-                    break;
-                }
-                line.pitch = passed / step as f64;
-                reached = step;
+        // The first sectors may be followed by bad ones, or be kept elsewhere.
+        let mut reached = 0;
+        for skipped in [0, 1, 2, 5, 11] {
+            if reached >= 16 || first + skipped >= self.end {
+                break;
             }
-            step *= 2;
+            let (far, pitch) = self.pitch_from(first + skipped)?;
+            if far > reached {
+                (reached, line.pitch) = (far, pitch);
+            }
         }
         // Near a boundary there is not enough of the track to do better than the guess.
         let error = 4.0 * self.clock.sigma / reached.max(1) as f64;
@@ -170,6 +184,30 @@ impl Search<'_, '_> {
             return Err(self.baffled("the angles of sectors do not advance"));
         }
         Ok(line)
+    }
+
+    /// How far sectors advance evenly from `first` on, by doubling distances, and by what angle each.
+    fn pitch_from(&mut self, first: u64) -> Result<(u64, f64), ProbeError> {
+        let (mut step, mut reached, mut pitch) = (1, 0, 0.0);
+        let Some(angle) = self.clock.angle(first)? else {
+            return Ok((0, 0.0));
+        };
+        while first + step < self.end {
+            if let Some(at) = self.clock.angle(first + step)? {
+                let expected = pitch * step as f64;
+                let surprise = wrap(at - angle - expected);
+                // An error of the pitch doubles with the distance; a jump does not wait for that.
+                let passed = expected + surprise;
+                let jump = self.jump_min(pitch) + 4.0 * self.clock.sigma;
+                if reached > 0 && surprise.abs() > jump || passed > 0.97 {
+                    break;
+                }
+                pitch = passed / step as f64;
+                reached = step;
+            }
+            step *= 2;
+        }
+        Ok((reached, pitch))
     }
 
     /// The line with the pitch of a guess, put right where a zone changed it a little; `None` where it does not fit.
@@ -190,6 +228,14 @@ impl Search<'_, '_> {
                 if off.len() == reached + 1 && off[reached].is_some_and(|d| d.abs() <= tolerance) {
                     break;
                 }
+            }
+            // Sectors on both sides of a gap, or on another track, tell the pitch between them as well.
+            let pair = (off[reached], off.get(reached + 1).copied().flatten());
+            if let (Some(far), Some(near)) = pair
+                && wrap(far - near).abs() <= tolerance
+                && (reached == 0 || !self.clock.is_noisy())
+            {
+                return Ok(Some(line));
             }
             let Some(far) = off[reached].filter(|far| far.abs() < 0.15) else {
                 continue;
@@ -229,25 +275,30 @@ impl Search<'_, '_> {
         // Most surprises are small: look around the expected end first, further and further away.
         let mut around = hint.map(|n| from + u64::from(n) - 1);
         let mut step = 1;
-        while high - low > 1 {
-            let lbn = match around {
-                Some(lbn) => lbn.clamp(low + 1, high - 1),
-                None => low + (high - low) / 2,
-            };
-            let fresh = (low, high) == (from, limit);
-            if self.on(line, lbn)? {
-                around = around
-                    .filter(|_| fresh || high == limit)
-                    .map(|_| lbn + step);
-                low = lbn;
-            } else {
-                around = around
-                    .filter(|_| fresh || low == from)
-                    .map(|_| lbn.saturating_sub(step));
-                high = lbn;
-                self.pass_moved(line, &mut low, &mut high, limit)?;
+        loop {
+            while high - low > 1 {
+                let lbn = match around {
+                    Some(lbn) => lbn.clamp(low + 1, high - 1),
+                    None => low + (high - low) / 2,
+                };
+                let fresh = (low, high) == (from, limit);
+                if self.on(line, lbn)? {
+                    around = around
+                        .filter(|_| fresh || high == limit)
+                        .map(|_| lbn + step);
+                    low = lbn;
+                } else {
+                    around = around
+                        .filter(|_| fresh || low == from)
+                        .map(|_| lbn.saturating_sub(step));
+                    high = lbn;
+                }
+                step *= 2;
             }
-            step *= 2;
+            let Some(behind) = self.behind_moved(line, high, limit)? else {
+                break;
+            };
+            (low, high) = (behind, limit);
         }
         if high == self.end {
             return Ok(high);
@@ -289,26 +340,50 @@ impl Search<'_, '_> {
         Ok(high)
     }
 
-    /// Where the LBN at `high` is off the line but those behind it are on it, it is kept elsewhere: goes past it.
-    fn pass_moved(
+    /// Where the LBN at `high` is off the line but those behind it are on it, it is kept elsewhere:
+    /// the first that is not.
+    fn behind_moved(
         &mut self,
         line: &mut Line,
-        low: &mut u64,
-        high: &mut u64,
+        high: u64,
         limit: u64,
-    ) -> Result<(), ProbeError> {
-        if *high - *low > 1 {
-            return Ok(());
-        }
-        for behind in [1, 2, 4] {
-            let lbn = *high + behind;
-            if lbn < limit && self.on(line, lbn)? && (behind == 1 || self.on(line, lbn + 1)?) {
-                self.result.moved.extend((*high..lbn).map(Lbn));
-                (*low, *high) = (lbn, limit);
-                return Ok(());
+    ) -> Result<Option<u64>, ProbeError> {
+        for by in MOVED_TOGETHER {
+            let lbn = high + by;
+            if lbn + 1 < limit && self.on(line, lbn)? && self.on(line, lbn + 1)? {
+                self.result.moved.extend((high..lbn).map(Lbn));
+                return Ok(Some(lbn));
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// The predicted end of a track, if it is a little behind where the track seems to end, the next track begins
+    /// there as expected, and the LBNs between are on neither.
+    fn behind_moved_end(
+        &mut self,
+        first: u64,
+        end: u64,
+        kind: Kind,
+        expected: f64,
+    ) -> Result<Option<u64>, ProbeError> {
+        let bound = first + u64::from(kind.sectors);
+        if bound >= self.end || !(end + 1..=end + 16).contains(&bound) {
+            return Ok(None);
+        }
+        let next = Line {
+            lbn: bound,
+            angle: expected,
+            pitch: kind.pitch,
+        };
+        let mut begins = next;
+        let moved = self.on(&mut begins, bound)?
+            && self.on(&mut begins, bound + 1)?
+            && !self.on(&mut begins, end)?;
+        if moved {
+            self.result.moved.extend((end..bound).map(Lbn));
+        }
+        Ok(moved.then_some(bound))
     }
 
     /// Whether a sector passes where the line says; if so, it makes the pitch a little better.
@@ -384,29 +459,44 @@ impl Search<'_, '_> {
         expected: u32,
     ) -> Result<Option<u64>, ProbeError> {
         let first = self.first;
-        let (mut low, mut high) = (first + 1, first + line.sectors_in(1.0) + 2);
-        if high > self.end || !self.is_interrupted(line, first, high)? {
+        let limit = first + line.sectors_in(1.0) + 2;
+        let (mut low, mut high) = (first + 1, limit);
+        if limit > self.end {
             return Ok(None);
         }
         let mut step = 1;
         let mut around = Some(first + u64::from(expected));
-        while high - low > 1 {
-            let middle = match around {
-                Some(lbn) => lbn.clamp(low + 1, high - 1),
-                None => low + (high - low) / 2,
-            };
-            let interrupted = self.is_interrupted(line, low - 1, middle)?;
-            if interrupted {
-                high = middle;
-            } else {
-                low = middle;
+        loop {
+            if !self.is_interrupted(line, low - 1, limit)? {
+                return Ok(None);
             }
-            around = match (around, interrupted) {
-                (Some(_), true) if low == first + 1 => Some(middle.saturating_sub(step)),
-                (Some(_), false) if step < 64 => Some(middle + step),
-                _ => None,
+            while high - low > 1 {
+                let middle = match around {
+                    Some(lbn) => lbn.clamp(low + 1, high - 1),
+                    None => low + (high - low) / 2,
+                };
+                let interrupted = self.is_interrupted(line, low - 1, middle)?;
+                if interrupted {
+                    high = middle;
+                } else {
+                    low = middle;
+                }
+                around = match (around, interrupted) {
+                    (Some(_), true) if low == first + 1 => Some(middle.saturating_sub(step)),
+                    (Some(_), false) if step < 64 => Some(middle + step),
+                    _ => None,
+                };
+                step *= 2;
+            }
+            // The next track goes on along the line; what is kept elsewhere does not.
+            let mut on = *line;
+            if self.on(&mut on, low)? {
+                break;
+            }
+            let Some(behind) = self.behind_moved(&mut on, low, limit)? else {
+                break;
             };
-            step *= 2;
+            (low, high, around) = (behind + 1, limit, None);
         }
         let last = self.clock.angle(low - 1)?;
         let strays = last.map_or(0.0, |angle| wrap(angle - line.at(low - 1)));
@@ -508,16 +598,22 @@ impl Search<'_, '_> {
         if too_soon || too_small {
             return Ok(Some(rest));
         }
-        if let Some(switch) = switch.filter(|switch| *switch > 0.02) {
-            let hop = turnaround + switch / 2.0;
+        for part in [0.5, 0.3, 0.7, 0.85] {
+            let Some(switch) = switch.filter(|switch| *switch > 0.02) else {
+                break;
+            };
+            let hop = turnaround + part * switch;
             if let Some(same) = self.one_track(line, (first, end), &second, (end, rest), hop)? {
                 return Ok(same.then_some(rest));
             }
         }
         // The arm cannot tell. Where the next track begins can: one skew on from here, or two.
-        let after = self.angle_of_start(rest, Some(line.pitch))?;
-        let skew = |kind: Kind| wrap(after - line.at(first) - kind.skew).abs() < 0.03;
-        Ok(guess.is_some_and(skew).then_some(rest))
+        let Some(kind) = guess else {
+            return Ok(Some(rest));
+        };
+        let after = self.angle_of_start(rest, Some(line.pitch), None)?;
+        let one_skew = wrap(after - line.at(first) - kind.skew).abs() < 0.03;
+        Ok(one_skew.then_some(rest))
     }
 
     /// Whether two lines are on one track: whether a read on one is in time `hop` revolutions after one on the other,
