@@ -27,6 +27,11 @@ pub(super) struct Kind {
 }
 
 impl Kind {
+    /// By how much the next track's first sector is off where this track's sectors would go on.
+    pub(super) fn jump(&self) -> f64 {
+        wrap(self.skew - f64::from(self.sectors) * self.pitch)
+    }
+
     fn is_like(&self, other: &Kind) -> bool {
         self.sectors == other.sectors && wrap(self.skew - other.skew).abs() < SAME_SKEW
     }

@@ -39,11 +39,16 @@ impl Search<'_, '_> {
     pub(super) fn find_track(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
         let first = self.first;
         let expected = Some(self.angle).filter(|_| guess.is_some());
-        let start = self.angle_of_start(first, guess.map(|kind| kind.pitch), expected)?;
-        let expected = guess.map(|kind| start + kind.skew);
+        let mut start = self.angle_of_start(first, guess.map(|kind| kind.pitch), expected)?;
         let mut line = self.line_from(first, start, guess)?;
+        if guess.is_some_and(|kind| (kind.pitch - line.pitch).abs() > 0.01 * line.pitch) {
+            // It may have been reckoned back from sectors behind it with a pitch that was wrong.
+            start = self.angle_of_start(first, Some(line.pitch), None)?;
+            line.angle = start;
+        }
+        let expected = guess.map(|kind| start + kind.skew);
         if let Some(kind) = guess
-            && wrap(kind.skew).abs() < self.jump_min(line.pitch).max(3.0 * line.pitch)
+            && kind.jump().abs() < self.jump_min(line.pitch).max(3.0 * line.pitch)
             && let Some(end) = self.end_by_interruption(&line, kind.sectors)?
         {
             let next = self.angle_of_start(end, Some(line.pitch), expected)?;
@@ -68,7 +73,7 @@ impl Search<'_, '_> {
         while end < self.end {
             if let Some(angle) = self.lone(&line, end, span)? {
                 // One more sector, and perhaps more gaps.
-                span += fraction(angle - line.at(end)) + line.pitch;
+                span += self.gap(&line, end, angle) + line.pitch;
                 line = Line {
                     lbn: end,
                     angle,
@@ -79,7 +84,7 @@ impl Search<'_, '_> {
                 continue;
             }
             next = self.angle_of_start(end, Some(line.pitch), expected)?;
-            span += fraction(next - line.at(end));
+            span += self.gap(&line, end, next);
             let Some(rest) = self.resumes(&line, (first, end), next, span, guess)? else {
                 break;
             };
@@ -136,7 +141,13 @@ impl Search<'_, '_> {
                 continue;
             };
             let start = angle - by as f64 * pitch;
-            let as_expected = expected.is_some_and(|expected| near(start, expected));
+            // The pitch may be a little off.
+            let slack = tolerance + 0.1 * by as f64 * pitch;
+            let is = |other: f64| wrap(start - other).abs() < slack;
+            if own.is_some_and(is) && by > 8 {
+                return Ok(own.unwrap_or(start));
+            }
+            let as_expected = expected.is_some_and(is);
             if as_expected || starts.iter().any(|other| near(*other, start)) {
                 return Ok(start);
             }
@@ -420,6 +431,16 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
+    /// From where a line would go on at `lbn` to `angle`, forward.
+    fn gap(&self, line: &Line, lbn: u64, angle: f64) -> f64 {
+        let gap = wrap(angle - line.at(lbn));
+        // What is a little negative is nothing.
+        match gap.abs() < self.jump_min(line.pitch) {
+            true => gap.max(0.0),
+            false => fraction(gap),
+        }
+    }
+
     /// Makes the pitch right by the last sector of the line.
     fn refine(&mut self, line: &mut Line, last: u64) -> Result<(), ProbeError> {
         let distance = last as f64 - line.lbn as f64;
@@ -460,10 +481,19 @@ impl Search<'_, '_> {
     ) -> Result<Option<u64>, ProbeError> {
         let first = self.first;
         let limit = first + line.sectors_in(1.0) + 2;
-        let (mut low, mut high) = (first + 1, limit);
         if limit > self.end {
             return Ok(None);
         }
+        let mut on = *line;
+        // The first may be kept elsewhere.
+        let base = match self.on(&mut on, first)? {
+            true => first,
+            false => match self.behind_moved(&mut on, first, limit)? {
+                Some(behind) => behind,
+                None => return Ok(None),
+            },
+        };
+        let (mut low, mut high) = (base + 1, limit);
         let mut step = 1;
         let mut around = Some(first + u64::from(expected));
         loop {
@@ -482,14 +512,13 @@ impl Search<'_, '_> {
                     low = middle;
                 }
                 around = match (around, interrupted) {
-                    (Some(_), true) if low == first + 1 => Some(middle.saturating_sub(step)),
+                    (Some(_), true) if low == base + 1 => Some(middle.saturating_sub(step)),
                     (Some(_), false) if step < 64 => Some(middle + step),
                     _ => None,
                 };
                 step *= 2;
             }
             // The next track goes on along the line; what is kept elsewhere does not.
-            let mut on = *line;
             if self.on(&mut on, low)? {
                 break;
             }
@@ -560,7 +589,7 @@ impl Search<'_, '_> {
         guess: Option<Kind>,
     ) -> Result<Option<u64>, ProbeError> {
         let room = 1.0 - span;
-        let gap = fraction(angle - line.at(end));
+        let gap = self.gap(line, end, angle);
         if room <= 0.0 || gap < NEAR && self.is_interrupted(line, end - 1, end + 1)? {
             return Ok(None);
         }

@@ -148,9 +148,9 @@ impl Search<'_, '_> {
         let mut pending: Vec<Test> = Vec::with_capacity(2 * tracks.len());
         for &track in tracks {
             let at_end = window.bounds[track + 1] == self.end;
-            let skew = wrap(window.kinds[track].skew);
+            let jump = window.kinds[track].jump();
             let pitch = window.kinds[track].pitch;
-            let questions: &[Question] = match skew.abs() < self.jump_min(pitch) {
+            let questions: &[Question] = match jump.abs() < self.jump_min(pitch) {
                 _ if at_end => &[Question::Last],
                 false => &[Question::Last, Question::First],
                 true => &[Question::Whole, Question::Across],
@@ -217,12 +217,12 @@ impl Search<'_, '_> {
             }
             Question::Last | Question::First => {
                 let lbn = bound - u64::from(matches!(test.question, Question::Last));
-                let skew = wrap(kind.skew).abs();
+                let jump = kind.jump().abs();
                 // Where a few slipped sectors look like a skew, only the very place will do.
                 let seen = self.jump_min(kind.pitch);
-                let tolerance = match skew < 10.0 * kind.pitch {
-                    true => seen.min(skew / 2.0),
-                    false => (skew / 3.0).min(0.06).max(seen / 2.0),
+                let tolerance = match jump < 10.0 * kind.pitch {
+                    true => seen.min(jump / 2.0),
+                    false => (jump / 3.0).min(0.06).max(seen / 2.0),
                 };
                 let mut surprises: Vec<f64> = Vec::new();
                 let mut late = 0;
