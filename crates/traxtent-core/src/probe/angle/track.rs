@@ -43,7 +43,7 @@ impl Search<'_, '_> {
         let mut line = self.line_from(first, start, guess)?;
         if guess.is_some_and(|kind| (kind.pitch - line.pitch).abs() > 0.01 * line.pitch) {
             // It may have been reckoned back from sectors behind it with a pitch that was wrong.
-            start = self.angle_of_start(first, Some(line.pitch), None)?;
+            start = self.angle_of_start(first, Some(line.pitch), expected)?;
             line.angle = start;
         }
         let expected = guess.map(|kind| start + kind.skew);
@@ -142,7 +142,7 @@ impl Search<'_, '_> {
             };
             let start = angle - by as f64 * pitch;
             // The pitch may be a little off.
-            let slack = tolerance + 0.1 * by as f64 * pitch;
+            let slack = tolerance + 0.03 * by as f64 * pitch;
             let is = |other: f64| wrap(start - other).abs() < slack;
             if own.is_some_and(is) && by > 8 {
                 return Ok(own.unwrap_or(start));
@@ -382,15 +382,19 @@ impl Search<'_, '_> {
         if bound >= self.end || !(end + 1..=end + 16).contains(&bound) {
             return Ok(None);
         }
-        let next = Line {
+        let mut next = Line {
             lbn: bound,
             angle: expected,
             pitch: kind.pitch,
         };
-        let mut begins = next;
-        let moved = self.on(&mut begins, bound)?
-            && self.on(&mut begins, bound + 1)?
-            && !self.on(&mut begins, end)?;
+        if !self.on(&mut next, bound)? || !self.on(&mut next, bound + 1)? {
+            return Ok(None);
+        }
+        let (Some(before), Some(at)) = (self.clock.angle(end)?, self.clock.angle(bound)?) else {
+            return Ok(Some(bound));
+        };
+        let even = wrap(at - before - (bound - end) as f64 * kind.pitch);
+        let moved = even.abs() > self.jump_min(kind.pitch);
         if moved {
             self.result.moved.extend((end..bound).map(Lbn));
         }
