@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use super::algorithm::{Confirm, Extraction, Found, ProbeError, Region, Sink, Verify};
-use super::clock::Clock;
+use super::clock::{Clock, fraction};
 use crate::units::Lbn;
 use pattern::{Kind, Pattern};
 use track::Line;
@@ -120,19 +120,51 @@ impl Search<'_, '_> {
         self.reach = (self.reach / 2).max(2);
         if self.first < self.end {
             let guess = self.pattern.predict(1).first().copied();
-            // What baffles once may have been noise.
-            let found = match self.find_track(guess) {
-                Err(ProbeError::Baffled { .. }) => self.find_track(None),
-                found => found,
-            };
-            let (kind, angle) = match found {
-                Err(ProbeError::Baffled { .. }) => self.find_track(guess)?,
-                found => found?,
-            };
-            self.keep(kind, Confirm::Tested)?;
+            let (kind, angle) = self.find_or_retry(guess)?;
+            if !self.join_the_last(kind, angle) {
+                self.keep(kind, Confirm::Tested)?;
+            }
             self.angle = angle;
         }
         Ok(())
+    }
+
+    /// Finds a track; what baffles once may have been noise.
+    fn find_or_retry(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
+        for guess in [guess, None] {
+            match self.find_track(guess) {
+                Err(ProbeError::Baffled { .. }) => {}
+                found => return found,
+            }
+        }
+        self.find_track(guess)
+    }
+
+    /// Adds the few sectors of a found track to the one before, if they are its last ones, kept elsewhere: then that
+    /// track has room for them, and a skew of late leads from its start to the next track, at `behind`.
+    fn join_the_last(&mut self, kind: Kind, behind: f64) -> bool {
+        let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
+        else {
+            return false;
+        };
+        let tolerance = (6.0 * self.clock.sigma).max(0.4 * line.pitch);
+        let together = *sectors + kind.sectors;
+        let skew = fraction(behind - line.angle);
+        let joins = kind.sectors <= 16
+            && f64::from(together) * line.pitch < 1.0 + tolerance
+            && self.pattern.had_skew(skew, tolerance);
+        if joins {
+            let first = self.first;
+            self.first += u64::from(kind.sectors);
+            self.result.moved.extend((first..self.first).map(Lbn));
+            (*sectors, last.sectors) = (together, together);
+            self.pattern.replace_last(Kind {
+                sectors: together,
+                pitch: line.pitch,
+                skew,
+            });
+        }
+        joins
     }
 
     fn reach_max(&self) -> usize {

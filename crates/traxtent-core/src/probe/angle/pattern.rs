@@ -110,6 +110,19 @@ impl Pattern {
         skews.min_by(f64::total_cmp)
     }
 
+    /// Whether a track of late had this skew; the last does not count.
+    pub(super) fn had_skew(&self, skew: f64, tolerance: f64) -> bool {
+        let mut late = self.past.iter().rev().skip(1).take(24);
+        late.any(|kind| wrap(kind.skew - skew).abs() < tolerance)
+    }
+
+    /// Puts the last track right.
+    pub(super) fn replace_last(&mut self, kind: Kind) {
+        if self.past.pop_back().is_some() {
+            self.push(kind);
+        }
+    }
+
     /// The last track.
     pub(super) fn last(&self) -> Option<Kind> {
         self.past.back().copied()

@@ -65,7 +65,7 @@ impl Search<'_, '_> {
         let mut span = (end - first) as f64 * line.pitch;
         let mut next = line.at(end);
         if let (Some(kind), Some(expected)) = (guess, expected)
-            && let Some(bound) = self.behind_moved_end(first, end, kind, expected)?
+            && let Some(bound) = self.behind_moved_end(&line, end, kind, expected)?
         {
             end = bound;
             span = (end - first) as f64 * line.pitch;
@@ -373,12 +373,12 @@ impl Search<'_, '_> {
     /// there as expected, and the LBNs between are on neither.
     fn behind_moved_end(
         &mut self,
-        first: u64,
+        line: &Line,
         end: u64,
         kind: Kind,
         expected: f64,
     ) -> Result<Option<u64>, ProbeError> {
-        let bound = first + u64::from(kind.sectors);
+        let bound = self.first + u64::from(kind.sectors);
         if bound >= self.end || !(end + 1..=end + 16).contains(&bound) {
             return Ok(None);
         }
@@ -394,7 +394,8 @@ impl Search<'_, '_> {
             return Ok(Some(bound));
         };
         let even = wrap(at - before - (bound - end) as f64 * kind.pitch);
-        let moved = even.abs() > self.jump_min(kind.pitch);
+        // Nor are they behind a gap of bad sectors.
+        let moved = even.abs() > self.jump_min(kind.pitch) && self.gap(line, end, before) > NEAR;
         if moved {
             self.result.moved.extend((end..bound).map(Lbn));
         }
