@@ -6,6 +6,8 @@
 //! Only angles measured shortly after one another are compared, so that an error of the period and a
 //! wandering spindle do not matter.
 
+use std::collections::VecDeque;
+
 use super::algorithm::ProbeError;
 use super::method::{Method, Qualified, qualify};
 use super::target::{Target, TargetError, Timing};
@@ -13,6 +15,9 @@ use crate::units::{Lbn, SimTime, Span};
 
 /// Readings of one sector until two agree.
 const READINGS_MAX: usize = 20;
+
+/// So many readings are remembered, as long as it takes to find a track.
+const LATELY: usize = 16;
 
 /// Angles jitter if their standard deviation is more than this, in revolutions.
 const NOISY: f64 = 0.0005;
@@ -55,6 +60,8 @@ pub(super) struct Clock<'a> {
     lead: [f64; REACHES],
     /// From how many reads.
     learned: [u32; REACHES],
+    /// What a steady clock has just read.
+    lately: VecDeque<(u64, f64)>,
     /// LBNs that could not be read.
     pub(super) unreadable: Vec<Lbn>,
 }
@@ -93,6 +100,7 @@ impl<'a> Clock<'a> {
             // Too hopeful: what is missed teaches quickly, what is not tried teaches nothing.
             lead: [0.02; REACHES],
             learned: [0; REACHES],
+            lately: VecDeque::new(),
             unreadable: Vec::new(),
         };
         clock.regulate()?;
@@ -193,16 +201,27 @@ impl<'a> Clock<'a> {
         self.sigma > NOISY
     }
 
-    /// Where a sector passes, by as many readings as it takes until two agree; five, where angles jitter.
+    /// Where a sector passes, by as many readings as it takes.
     ///
-    /// So its standard deviation is at most `sigma` / 2 then.
+    /// One where the clock is steady, and comes in time; what was read a moment ago counts. Five that agree, where
+    /// angles jitter, so that the deviation of the mean is at most `sigma` / 2.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
         let enough = if self.is_noisy() { 5 } else { 2 };
+        if let Some((_, angle)) = self.lately.iter().find(|(read, _)| *read == lbn) {
+            return Ok(Some(*angle));
+        }
         let mut seen: Vec<f64> = Vec::new();
         while seen.len() < READINGS_MAX {
-            let Some(Pass { angle, .. }) = self.pass(lbn)? else {
+            let Some(Pass { angle, took }) = self.pass(lbn)? else {
                 return Ok(None);
             };
+            if !self.is_noisy() && took <= self.prompt() {
+                self.lately.push_back((lbn, angle));
+                if self.lately.len() > LATELY {
+                    self.lately.pop_front();
+                }
+                return Ok(Some(angle));
+            }
             seen.push(angle);
             let near: Vec<f64> = seen
                 .iter()
