@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::super::clock::wrap;
+use super::super::clock::{fraction, wrap};
 
 /// The longest period that is looked for, in tracks.
 const PERIOD_MAX: usize = 8192;
@@ -108,6 +108,12 @@ impl Pattern {
         let late = self.past.iter().rev().take(16);
         let skews = late.map(|kind| wrap(kind.skew).abs());
         skews.min_by(f64::total_cmp)
+    }
+
+    /// The largest skew among so many last tracks.
+    pub(super) fn largest_skew(&self, count: usize) -> f64 {
+        let late = self.past.iter().rev().take(count);
+        late.map(|kind| fraction(kind.skew)).fold(0.0, f64::max)
     }
 
     /// Whether a track of late had this skew; the last does not count.

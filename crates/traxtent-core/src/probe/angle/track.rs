@@ -83,11 +83,23 @@ impl Search<'_, '_> {
                 next = line.at(end);
                 continue;
             }
-            next = self.angle_of_start(end, Some(line.pitch), expected)?;
-            span += self.gap(&line, end, next);
-            let Some(rest) = self.resumes(&line, (first, end), next, span, guess)? else {
+            // What follows closely goes on here, as a rule; else the next track begins.
+            let own = self.clock.angle(end)?.unwrap_or(line.at(end));
+            let close = self.gap(&line, end, own);
+            let mut rest = None;
+            if close > 0.0 && close < NEAR {
+                next = own;
+                rest = self.resumes(&line, (first, end), own, span + close, guess)?;
+            }
+            if rest.is_none() {
+                next = self.angle_of_start(end, Some(line.pitch), expected)?;
+                let span = span + self.gap(&line, end, next);
+                rest = self.resumes(&line, (first, end), next, span, guess)?;
+            }
+            let Some(rest) = rest else {
                 break;
             };
+            span += self.gap(&line, end, next);
             let resumed = end;
             line = Line {
                 lbn: end,

@@ -1,7 +1,7 @@
 //! Testing predicted boundaries, in the order in which they come under the heads.
 
 use super::super::algorithm::{Confirm, ProbeError, Verify};
-use super::super::clock::{Reach, wrap};
+use super::super::clock::{Reach, fraction, wrap};
 use super::pattern::Kind;
 use super::track::Line;
 use super::{CYLINDER, Search};
@@ -119,8 +119,8 @@ impl Search<'_, '_> {
                 // What is lost inside a cylinder may be made up for at its end: so the last boundary before that.
                 let cylinder = self.pattern.period().filter(|p| (2..=16).contains(p));
                 let every = cylinder.unwrap_or(CYLINDER);
-                let largest = kinds.iter().map(|kind| kind.skew).fold(0.0, f64::max);
-                let inner = |i: &usize| kinds[i + 1].skew > largest - 0.01;
+                let largest = self.pattern.largest_skew(2 * every);
+                let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - 0.01;
                 let mut chosen: Vec<usize> = (0..last).filter(inner).collect();
                 if cylinder.is_none()
                     || chosen.len() < last / every
@@ -131,7 +131,17 @@ impl Search<'_, '_> {
                 chosen
             }
         };
+        let bound = self.first
+            + kinds
+                .iter()
+                .map(|kind| u64::from(kind.sectors))
+                .sum::<u64>();
+        if bound == self.end && last > 0 {
+            // Nothing comes behind that would show what is wrong here.
+            chosen.push(last - 1);
+        }
         chosen.push(last);
+        chosen.dedup();
         chosen
     }
 
