@@ -228,11 +228,17 @@ impl Search<'_, '_> {
             Question::Last | Question::First => {
                 let lbn = bound - u64::from(matches!(test.question, Question::Last));
                 let jump = kind.jump().abs();
+                // A track may have slipped sectors; skews vary a little. More would be another zone.
+                let surprise = match (test.question, self.clock.is_noisy()) {
+                    (_, true) => 0.06,
+                    (Question::Last, false) => 8.0 * kind.pitch,
+                    (_, false) => 0.02,
+                };
                 // Where a few slipped sectors look like a skew, only the very place will do.
                 let seen = self.jump_min(kind.pitch);
                 let tolerance = match jump < 10.0 * kind.pitch {
                     true => seen.min(jump / 2.0),
-                    false => (jump / 3.0).min(0.06).max(seen / 2.0),
+                    false => (jump / 3.0).min(surprise).max(seen / 2.0),
                 };
                 let mut surprises: Vec<f64> = Vec::new();
                 let mut late = 0;
