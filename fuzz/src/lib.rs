@@ -38,6 +38,16 @@ pub const TARGETS: &[Target] = &[
     target("workload-toml", targets::workload::table),
     target("map-file", targets::trackmap::file),
     target("track-list", targets::trackmap::csv),
+    target("scsi-command", targets::scsi::command),
+    target("scsi-sense", targets::scsi::sense),
+    target("scsi-inquiry", targets::scsi::inquiry),
+    target("scsi-vital", targets::scsi::vital),
+    target("scsi-capacity", targets::scsi::capacity),
+    target("scsi-translate", targets::scsi::translate),
+    target("scsi-defects", targets::scsi::defects),
+    target("scsi-mode", targets::scsi::mode),
+    target("scsi-device", targets::scsi::device),
+    target("scsi-host", targets::scsi::host),
     target("arguments", targets::arguments),
 ];
 

@@ -10,8 +10,8 @@
 //! 4. LBNs far apart complete at different phases of the revolution. A timer that ticks passes the
 //!    other tests.
 //!
-//! The checks and the order of methods are those of H. Wong's measurements and DIXtrac
-//! (CMU-CS-99-176); the random waits and the fourth check are ours.
+//! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth check are
+//! ours. What is left out: switching an ATA disk's look-ahead off, which needs commands of its own.
 
 use super::algorithm::ProbeError;
 use super::target::{Target, TargetError, Timing};
@@ -139,8 +139,10 @@ impl Qualified {
     }
 }
 
-/// Finds the best method that the drive allows. Caching stays switched off if that method needs
-/// it; [`Target::switch_caching`] switches it on again.
+/// Finds the best method that the drive allows.
+///
+/// Where that is not [`Method::Verify`], caching stays switched off as far as the drive obeys;
+/// [`Target::switch_caching`] switches it on again.
 ///
 /// # Errors
 /// [`ProbeError::NotRotating`] where all fail, with the reason of each;

@@ -48,19 +48,12 @@ impl Profile {
             bound: bound.to_owned(),
         };
         let mut root = toml::Value::try_from(self).expect("a profile serializes");
-        if key.starts_with("scsi.")
-            && let Some(table) = root.as_table_mut()
-            && !table.contains_key("scsi")
-        {
+        let table = root.as_table_mut().expect("a profile is a table");
+        let silent = key.starts_with("scsi.") && !table.contains_key("scsi");
+        if silent {
             // A table that a profile may leave out, and the origin of what is set in it.
             let scsi = toml::Value::try_from(&self.scsi).expect("a table serializes");
             table.insert("scsi".to_owned(), scsi);
-            if let Some(toml::Value::Table(origins)) = table.get_mut("provenance")
-                && self.provenance.of("scsi").is_none()
-            {
-                let origin = "assumed: set by hand".to_owned();
-                origins.insert("scsi".to_owned(), toml::Value::String(origin));
-            }
         }
         let mut place = &mut root;
         for part in key.split('.') {
@@ -89,13 +82,17 @@ impl Profile {
                 .and_then(|mut t| t.remove("v"))
                 .unwrap_or_else(|| toml::Value::String(value.to_owned())),
         };
-        let changed: Profile =
+        let mut changed: Profile =
             root.try_into()
                 .map_err(|e: toml::de::Error| ProfileError::Kind {
                     key: key.to_owned(),
                     value: value.to_owned(),
                     problem: e.message().replace('\n', " "),
                 })?;
+        if silent && !changed.scsi.is_default() && changed.provenance.of("scsi").is_none() {
+            let origin = "assumed: set by hand".to_owned();
+            changed.provenance.0.insert("scsi".to_owned(), origin);
+        }
         changed.check()?;
         Ok(changed)
     }

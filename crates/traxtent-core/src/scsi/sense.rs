@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::wire::{IntoBytes, ScsiError, U16, U32, U64, bits, front, padded, wire};
+use super::wire::{IntoBytes, ScsiError, U16, U32, U64, at_most, bits, front, padded, wire};
 
 /// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl Sense {
                     ..Sense::new(key, AdditionalSense::new(header.code, header.qualifier))
                 };
                 let descriptors = bytes.get(size_of::<Header>()..).unwrap_or_default();
-                sense.read_descriptors(super::wire::at_most(descriptors, header.additional.into()));
+                sense.read_descriptors(at_most(descriptors, header.additional.into()));
                 Ok(sense)
             }
             other => Err(ScsiError::Field {
@@ -272,15 +272,18 @@ impl Sense {
 
     fn read_descriptors(&mut self, mut bytes: &[u8]) {
         while let Ok((header, rest)) = front::<DescriptorHeader>("a descriptor", bytes) {
+            let length = size_of::<DescriptorHeader>() + usize::from(header.additional);
+            let descriptor = at_most(bytes, length);
             match header.kind {
                 INFORMATION => {
-                    let descriptor: InformationDescriptor = padded(bytes);
-                    if descriptor.valid.valid() {
-                        self.information = Some(descriptor.information.get());
+                    let information: InformationDescriptor = padded(descriptor);
+                    if information.valid.valid() {
+                        self.information = Some(information.information.get());
                     }
                 }
                 SENSE_KEY_SPECIFIC => {
-                    self.field = padded::<PointerDescriptor>(bytes).pointer.field(self.key);
+                    let specific: PointerDescriptor = padded(descriptor);
+                    self.field = specific.pointer.field(self.key);
                 }
                 _ => {}
             }

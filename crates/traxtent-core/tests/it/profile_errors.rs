@@ -1,7 +1,9 @@
 //! Figures out of bounds, unknown keys, figures without an origin: named in one line.
 
 use traxtent_core::drive::Drive;
-use traxtent_core::profile::{Profile, ProfileError, Provenance, Scheduler, Standing, builtin};
+use traxtent_core::profile::{
+    Profile, ProfileError, Provenance, Scheduler, ScsiSpec, Standing, builtin,
+};
 
 use crate::drive::tiny::{tiny, tiny_with};
 
@@ -45,6 +47,51 @@ fn figures_are_set_by_their_path() {
         .with("geometry.zones.3.sectors_per_track", "400")
         .unwrap();
     assert_ne!(fewer.geometry, base().geometry);
+}
+
+/// Can what a drive tells over SCSI be set on a profile that says nothing of it, is it read back,
+/// and does a profile that says only what goes without saying stay as it was?
+#[test]
+fn the_scsi_table_may_be_left_out() {
+    let profile = base();
+    assert_eq!(profile.scsi, ScsiSpec::default());
+    assert!(!profile.to_toml().contains("[scsi]"));
+    assert_eq!(profile.with("scsi.translate_ms", "2.0").unwrap(), profile);
+    let silent = profile.with("scsi.translates", "false").unwrap();
+    assert!(!silent.scsi.translates && silent.scsi.defect_lists);
+    assert_eq!(Profile::from_toml(&silent.to_toml()).unwrap(), silent);
+    assert_eq!(silent.with("scsi.serial", "B7").unwrap().scsi.serial, "B7");
+    // Set in a profile's own text, its figures need origins as all others do.
+    let text = profile
+        .to_toml()
+        .replace("[queue]", "[scsi]\ntranslate_ms = 3.5\n\n[queue]");
+    assert!(matches!(
+        Profile::from_toml(&text),
+        Err(ProfileError::Unfounded { .. })
+    ));
+    let text = text.replace("[provenance]", "[provenance]\nscsi = \"assumed: a guess\"");
+    assert_eq!(Profile::from_toml(&text).unwrap().scsi.translate_ms, 3.5);
+    for (key, value, bound) in [
+        ("scsi.translate_ms", "-1.0", "from 0 to 10000"),
+        (
+            "scsi.vendor",
+            "NINECHARS",
+            "up to 8 characters of ASCII, without blanks around them",
+        ),
+        (
+            "scsi.serial",
+            " 1",
+            "up to 32 characters of ASCII, without blanks around them",
+        ),
+        (
+            "scsi.product",
+            "\u{fc}",
+            "up to 16 characters of ASCII, without blanks around them",
+        ),
+    ] {
+        let error = profile.with(key, value).unwrap_err().to_string();
+        assert!(error.starts_with(key) && error.ends_with(bound), "{error}");
+    }
 }
 
 /// Does setting any figure to its own value change nothing?

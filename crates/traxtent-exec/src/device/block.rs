@@ -28,7 +28,7 @@ pub struct BlockTarget {
     /// What the kernel wants places and lengths to be multiples of.
     unit: u64,
     rotational: Option<bool>,
-    direct: bool,
+    pub(super) notes: Vec<String>,
 }
 
 /// The most that one request may read, in bytes.
@@ -68,6 +68,10 @@ impl BlockTarget {
             let path = path.to_owned();
             return Err(DeviceError::Empty { path, bytes });
         }
+        let mut notes = Vec::new();
+        if !direct {
+            notes.push("the kernel refuses direct reads, so its cache answers".to_owned());
+        }
         let whole = device.map(|device| sysfs::whole(&sysfs::folder(device)));
         let fact = |name: &str| whole.as_deref().and_then(|whole| sysfs::text(whole, name));
         Ok(BlockTarget {
@@ -90,7 +94,7 @@ impl BlockTarget {
             path: path.to_owned(),
             device,
             file,
-            direct,
+            notes,
         })
     }
 
@@ -99,12 +103,9 @@ impl BlockTarget {
         self.rotational
     }
 
-    /// What the reader of a report should know, if anything.
-    pub fn note(&self) -> Option<String> {
-        let path = self.path.display();
-        (!self.direct).then(|| {
-            format!("{path}: it cannot be read directly (O_DIRECT), so the kernel's cache answers")
-        })
+    /// What the reader of a report should know, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Reads `[start, end)`; returns the instants before and after.

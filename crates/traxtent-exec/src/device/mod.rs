@@ -2,7 +2,7 @@
 //!
 //! [`open`] takes the best way to what a path names: SCSI commands by SG_IO ([`SgTransport`]) to a
 //! generic node or a disk, else direct reads ([`BlockTarget`]) from a block device or image file.
-//! Nothing here writes. [`in_use`] says who would mind if somebody did.
+//! Nothing here writes. [`in_use()`] says who would mind if somebody did.
 
 mod block;
 mod clock;
@@ -40,20 +40,36 @@ pub enum Device {
 /// # Errors
 /// Where there is no such device, it may not be read, or a SCSI drive does not say what it is.
 pub fn open(path: &Path) -> Result<Device, DeviceError> {
-    match SgTransport::open(path) {
-        Ok(transport) => {
-            let target = ScsiTarget::open(transport).map_err(|problem| DeviceError::Drive {
-                path: path.to_owned(),
-                problem,
-            })?;
-            Ok(Device::Scsi(Box::new(target)))
+    let transport = match SgTransport::open(path) {
+        Err(DeviceError::NoScsi { .. }) => return Ok(Device::Block(BlockTarget::open(path)?)),
+        transport => transport?,
+    };
+    let problem = match ScsiTarget::open(transport) {
+        Ok(target) => return Ok(Device::Scsi(Box::new(target))),
+        Err(problem) => problem,
+    };
+    // A disk that does not say by SCSI what it is can perhaps be read.
+    match BlockTarget::open(path) {
+        Ok(mut target) if !matches!(problem, TargetError::Gone(_)) => {
+            target.notes.push(format!("no SCSI commands: {problem}"));
+            Ok(Device::Block(target))
         }
-        Err(DeviceError::NoScsi { .. }) => Ok(Device::Block(BlockTarget::open(path)?)),
-        Err(error) => Err(error),
+        _ => Err(DeviceError::Drive {
+            path: path.to_owned(),
+            problem,
+        }),
     }
 }
 
 impl Device {
+    /// What the reader of a report should know, a line each.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Device::Scsi(_) => &[],
+            Device::Block(target) => target.notes(),
+        }
+    }
+
     fn target(&self) -> &dyn Target {
         match self {
             Device::Scsi(target) => &**target,

@@ -52,8 +52,7 @@ impl SgTransport {
                     errno => Err(errno),
                 })
             }
-            // Commands to a partition go to LBNs of the whole disk.
-            FileType::BlockDevice if !sysfs::is_partition(&sysfs::folder(kind.st_rdev)) => {
+            FileType::BlockDevice if sysfs::is_scsi_disk(&sysfs::folder(kind.st_rdev)) => {
                 open(path, OFlags::RDONLY)
             }
             _ => return Err(no_scsi()),

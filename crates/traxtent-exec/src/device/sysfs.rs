@@ -26,6 +26,12 @@ pub(super) fn is_partition(folder: &Path) -> bool {
     folder.join("partition").exists()
 }
 
+/// Whether it is a whole SCSI disk. Partitions and mapped devices pass commands on to a disk whose
+/// LBNs are not theirs.
+pub(super) fn is_scsi_disk(folder: &Path) -> bool {
+    folder.join("device/scsi_level").exists()
+}
+
 /// The folder of the whole disk.
 pub(super) fn whole(folder: &Path) -> PathBuf {
     if is_partition(folder) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use traxtent_core::geometry::Geometry;
 use traxtent_core::probe::{Method, ProbeError, Qualified, Target, TargetError, qualify};
 use traxtent_core::profile::{Profile, builtin};
+use traxtent_core::scsi::ScsiTarget;
 use traxtent_core::units::{Lbn, Sectors};
-use traxtent_exec::{Faults, Noise, Obedience, SimTarget};
+use traxtent_exec::{Faults, Noise, Obedience, SimTarget, SimTransport};
 
 fn drive(profile: Profile) -> SimTarget {
     let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
@@ -80,6 +81,26 @@ fn deceitful_drives_end_in_the_right_method() {
                 assert_eq!(qualified.rejected.is_empty(), method == Method::Verify);
             }
         }
+    }
+}
+
+/// Is read-ahead noticed on a drive that keeps nothing of what it has delivered, so that the same
+/// sector again looks perfect?
+#[test]
+fn read_ahead_alone_is_noticed() {
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.drop_delivered = true;
+    let mut target = drive(profile).with_faults(Faults {
+        verify: Obedience::Refuses,
+        fua: Obedience::Ignores,
+        cache_orders: Obedience::Ignores,
+        ..Faults::default()
+    });
+    let qualified = qualify(&mut target).unwrap();
+    assert_eq!(qualified.method, Method::ReadInterleaved);
+    for rejected in &qualified.rejected[1..] {
+        let early = "the sector after the one just served comes early in 24 of 24 cases";
+        assert_eq!(rejected.why, early, "{:?}", rejected.method);
     }
 }
 
@@ -192,4 +213,25 @@ fn failing_drives_end_as_such() {
     });
     let error = qualify(&mut target).unwrap_err().to_string();
     assert!(error.contains("cannot be read"), "{error}");
+}
+
+/// Is the same method found through SCSI's bytes, is caching switched off only for methods that
+/// need it, and on again when the target goes?
+#[test]
+fn methods_are_found_by_bytes_too() {
+    for (faults, method) in deceits() {
+        let profile = Arc::new(builtin("atlas10k2").unwrap());
+        let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
+        let mut transport = SimTransport::new(profile, geometry).with_faults(faults.clone());
+        let found = transport.server().drive().caching();
+        let mut target = ScsiTarget::open(&mut transport).unwrap();
+        let qualified = qualify(&mut target).unwrap_or_else(|e| panic!("{faults:?}: {e}"));
+        assert_eq!(qualified.method, method, "{faults:?}: {qualified:?}");
+        assert!(
+            off(&qualified, "atlas10k2") < 1e-4,
+            "{faults:?}: {qualified:?}"
+        );
+        drop(target);
+        assert_eq!(transport.server().drive().caching(), found, "{faults:?}");
+    }
 }

@@ -327,7 +327,7 @@ fn dra_and_dptl_switch_read_ahead() {
         device.select(page, false);
         device.ms(two);
         // Long enough for the next sector to pass.
-        device.now = device.now + Span::from_ms(3.0);
+        device.now += Span::from_ms(3.0);
         let ms = device.ms(next);
         assert!(ms == 0.01 || ms > 1.0, "{ms} ms");
         ms == 0.01
@@ -344,7 +344,7 @@ fn dra_and_dptl_switch_read_ahead() {
 fn read_ahead_ends_at_once() {
     let mut device = Device::new(&reads_ahead());
     device.ms("28 00 00 00 00 00 00 00 02 00");
-    device.now = device.now + Span::from_ms(0.55);
+    device.now += Span::from_ms(0.55);
     let found = device.caching();
     device.select(
         CachingPage {
@@ -353,7 +353,7 @@ fn read_ahead_ends_at_once() {
         },
         false,
     );
-    device.now = device.now + Span::from_ms(20.0);
+    device.now += Span::from_ms(20.0);
     // Five sectors have passed until then, no more.
     assert_eq!(device.ms("28 00 00 00 00 06 00 00 01 00"), 0.01);
     assert!(device.ms("28 00 00 00 00 0a 00 00 01 00") > 0.1);
