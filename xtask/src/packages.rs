@@ -30,6 +30,7 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package("gzip", "gzip", "compressed traces and logs"),
     package("zstd", "zstd", "compressed traces and logs"),
     package("g++", "c++", "the fuzzing engine"),
+    package("sg3-utils", "sg_vpd", "what others read in SCSI answers"),
     package(
         "qemu-system-x86",
         "qemu-system-x86_64",

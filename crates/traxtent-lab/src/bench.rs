@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::Geometry;
+use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::{SpecError, Synthetic, WorkloadSpec};
-use traxtent_exec::{Host, SimulateError, simulate};
+use traxtent_exec::{Host, SimTarget, SimulateError, simulate};
 
 /// Why a measurement cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,12 @@ pub enum LabError {
     /// A simulation that ends early.
     #[error(transparent)]
     Simulation(#[from] SimulateError),
+    /// A probe that does not find what it looks for.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// A drive that does not answer.
+    #[error(transparent)]
+    Target(#[from] TargetError),
 }
 
 /// A drive under test.
@@ -101,6 +108,11 @@ impl Bench {
             profile: Arc::new(self.profile.with(key, value)?),
             ..self.clone()
         })
+    }
+
+    /// The drive at rest, as a probe sees it, with an ideal host.
+    pub fn target(&self) -> SimTarget {
+        SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry))
     }
 
     /// LBNs on the first track, as on all of the first zone.

@@ -13,6 +13,12 @@ pub enum Unit {
     Kb,
     /// A plain ratio.
     Ratio,
+    /// Minutes.
+    Minutes,
+    /// Things, one by one.
+    Count,
+    /// Logical sectors.
+    Sectors,
 }
 
 /// How far the measured number may be from the published one.
@@ -26,6 +32,10 @@ pub enum Within {
     AtLeast,
     /// Nothing.
     Exactly,
+    /// It may be anything up to this, in the unit of the claim.
+    AtMost(f64),
+    /// What is published is a range, and it may be anything in it, ends included.
+    Between(f64, f64),
 }
 
 /// One published number.
@@ -103,6 +113,26 @@ impl Claim {
         }
     }
 
+    /// The published number, or range, with its unit.
+    pub fn published(&self) -> String {
+        match self.within {
+            Within::Between(from, to) => {
+                format!("{} to {}", self.unit.show(from), self.unit.show(to))
+            }
+            _ => self.unit.show(self.published),
+        }
+    }
+
+    /// Whether an ID names this claim: its own, or that of the group, as T13 and T name T13a.
+    pub fn is_called(&self, id: &str) -> bool {
+        let rest = self.id.strip_prefix(id);
+        !id.is_empty()
+            && rest.is_some_and(|rest| {
+                id.bytes().all(|byte| byte.is_ascii_alphabetic())
+                    || !rest.starts_with(|first: char| first.is_ascii_digit())
+            })
+    }
+
     /// The tolerance in words.
     pub fn tolerance(&self) -> String {
         match (self.within, self.unit) {
@@ -113,6 +143,8 @@ impl Claim {
             (Within::Relative(part), _) => format!("{} %", trimmed(part * 100.0)),
             (Within::AtLeast, _) => "or more".to_owned(),
             (Within::Exactly, _) => "exact".to_owned(),
+            (Within::AtMost(bound), unit) => format!("{} or less", unit.show(bound)),
+            (Within::Between(..), _) => "in between".to_owned(),
         }
     }
 }
@@ -132,6 +164,8 @@ impl Finding {
             Within::Relative(part) => apart <= part * published.abs(),
             Within::AtLeast => self.measured >= published,
             Within::Exactly => apart == 0.0,
+            Within::AtMost(bound) => self.measured <= bound,
+            Within::Between(from, to) => (from..=to).contains(&self.measured),
         };
         match (scored, met) {
             (false, _) => Verdict::Reported,
@@ -161,6 +195,9 @@ impl Unit {
             Unit::Ms => format!("{number:.2} ms"),
             Unit::Kb => format!("{} KB", number.round()),
             Unit::Ratio => format!("{number:.3}"),
+            Unit::Minutes => format!("{number:.2} min"),
+            Unit::Count => format!("{number:.0}"),
+            Unit::Sectors => format!("{number:.0} sectors"),
         }
     }
 }
@@ -198,5 +235,35 @@ mod tests {
         assert_eq!(CLAIM.unit.show(CLAIM.published), "-18.0 %");
         assert_eq!(CLAIM.tolerance(), "3 points");
         assert_eq!(Within::Relative(0.03), Within::Relative(0.03));
+    }
+
+    /// Are the ends of a range in it, and does a bound hold from one side only?
+    #[test]
+    fn ranges_and_bounds() {
+        const RANGE: Claim =
+            Claim::new("X", "a range", 2.15, Unit::Ratio, Within::Between(2.0, 2.3));
+        const BOUND: Claim = Claim::new(
+            "X",
+            "four hours",
+            240.0,
+            Unit::Minutes,
+            Within::AtMost(10.0),
+        );
+        let met =
+            |claim: &'static Claim, measured| Finding { claim, measured }.verdict() == Verdict::Met;
+        assert!(met(&RANGE, 2.0) && met(&RANGE, 2.3) && !met(&RANGE, 1.999) && !met(&RANGE, 2.301));
+        assert!(met(&BOUND, 0.0) && met(&BOUND, 10.0) && !met(&BOUND, 10.001));
+        assert_eq!(RANGE.published(), "2.000 to 2.300");
+        assert_eq!(BOUND.published(), "240.00 min");
+        assert_eq!(BOUND.tolerance(), "10.00 min or less");
+    }
+
+    /// Does a name find its own claim and its group, and not one whose number merely begins alike?
+    #[test]
+    fn names() {
+        let is = |id: &'static str, name: &str| Claim { id, ..CLAIM }.is_called(name);
+        assert!(is("Q1a", "Q1a") && is("Q1a", "Q1") && is("Q1a", "Q") && is("T2", "T2"));
+        assert!(!is("Q10a", "Q1") && !is("Q1a", "Q1b") && !is("Q1a", "") && !is("T2", "Q"));
+        assert!(!is("Q1", "Q1a"));
     }
 }

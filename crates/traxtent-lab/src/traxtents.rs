@@ -57,6 +57,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             ),
         ],
         measure: point_a,
+        figure: None,
     },
     Experiment {
         title: "Fig. 1: efficiency against request size",
@@ -73,6 +74,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             Claim::new("T5c", "and at", 792.0, Kb, Exactly),
         ],
         measure: whole_curve,
+        figure: None,
     },
     Experiment {
         title: "Fig. 6: head time of track-sized reads",
@@ -109,6 +111,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             ),
         ],
         measure: reads,
+        figure: None,
     },
     Experiment {
         title: "the Atlas 10K",
@@ -129,6 +132,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             ),
         ],
         measure: |bench| gains(&bench.with_drive("atlas10k")?),
+        figure: None,
     },
     Experiment {
         title: "drives without zero-latency access",
@@ -149,6 +153,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             ),
         ],
         measure: without_zero_latency,
+        figure: None,
     },
     Experiment {
         title: "head time of track-sized writes",
@@ -159,6 +164,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             Claim::new("T13d", "writes: tworeq, unaligned", 13.8, Ms, PERCENT_5).if_missed(WRITES),
         ],
         measure: writes,
+        figure: None,
     },
     Experiment {
         title: "Fig. 7: bus transfer overlapped with media transfer",
@@ -181,6 +187,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             ),
         ],
         measure: overlap,
+        figure: None,
     },
     Experiment {
         title: "Fig. 8: deviation of response times on an infinitely fast bus",
@@ -217,6 +224,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
             .reported(),
         ],
         measure: deviations,
+        figure: None,
     },
 ];
 

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use traxtent_core::profile::{Profile, Standing};
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
-use traxtent_lab::{Bench, Finding, LabError, Unit, Verdict};
+use traxtent_lab::{Bench, Experiment, LabError, Unit, Verdict};
 
+use crate::claims::Findings;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, Mark};
-use crate::progress::Progress;
 use crate::table::{Side, Table};
 
 /// The drive that stands for those of today.
@@ -45,7 +45,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let bench = Bench::new(MAIN_DRIVE, SEED).map_err(broken)?;
     let head_times = HeadTimes::measure(&bench).map_err(broken)?;
-    let findings = findings(&bench)?;
+    let experiments: Vec<&Experiment> = EXPERIMENTS.iter().collect();
+    let findings = Findings::measure(&bench, &experiments)?;
     let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
     let picture = picture(&bench, &modern)?;
     let fitted = fitted(&bench.profile);
@@ -88,30 +89,6 @@ impl HeadTimes {
             rows: [row("onereq", Queue::OneReq)?, row("tworeq", Queue::TwoReq)?],
         })
     }
-}
-
-/// Every experiment's findings, in order.
-fn findings(bench: &Bench) -> Result<Vec<Finding>> {
-    let progress = Progress::new("experiments", Some(EXPERIMENTS.len() as u64));
-    let results: Vec<Result<Vec<Finding>, LabError>> = std::thread::scope(|scope| {
-        let start = |experiment: &'static traxtent_lab::Experiment| {
-            let progress = &progress;
-            scope.spawn(move || {
-                let findings = experiment.run(bench);
-                progress.add(1);
-                findings
-            })
-        };
-        let running: Vec<_> = EXPERIMENTS.iter().map(start).collect();
-        let done = running.into_iter();
-        done.map(|thread| thread.join().expect("an experiment does not panic"))
-            .collect()
-    });
-    let findings = results
-        .into_iter()
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(broken)?;
-    Ok(findings.into_iter().flatten().collect())
 }
 
 /// Efficiency against request size, on the paper's drive and on one of today.
@@ -208,7 +185,7 @@ fn title(profile: &Profile) -> String {
 struct Report {
     bench: Bench,
     head_times: HeadTimes,
-    findings: Vec<Finding>,
+    findings: Findings,
     /// Which figures of the profile rest on the paper's results.
     fitted: String,
     /// How well founded the drive of today is.
@@ -216,23 +193,6 @@ struct Report {
 }
 
 impl Report {
-    fn count(&self, verdict: Verdict) -> usize {
-        self.findings
-            .iter()
-            .filter(|finding| finding.verdict() == verdict)
-            .count()
-    }
-
-    /// How the claims fared, in a line.
-    fn score(&self) -> String {
-        let (met, missed) = (self.count(Verdict::Met), self.count(Verdict::Missed));
-        format!(
-            "{met} of {} scored claims are met, {missed} missed; {} more are reported.",
-            met + missed,
-            self.count(Verdict::Reported)
-        )
-    }
-
     fn intro(&self) -> String {
         let track = self.bench.track_sectors();
         format!(
@@ -250,7 +210,7 @@ impl Report {
             ("CHANGE", Side::Right),
             ("PUBLISHED", Side::Right),
         ]);
-        let published = ["T8a", "T8b"].map(|id| self.findings.iter().find(|f| f.claim.id == id));
+        let published = ["T8a", "T8b"].map(|id| self.findings.claim(id));
         for ((name, unaligned, aligned), published) in self.head_times.rows.iter().zip(published) {
             table.row([
                 (*name).to_owned(),
@@ -263,51 +223,6 @@ impl Report {
         table
     }
 
-    fn claim_table(&self) -> Table {
-        let mut table = Table::new([
-            ("CLAIM", Side::Left),
-            ("", Side::Left),
-            ("PUBLISHED", Side::Right),
-            ("MEASURED", Side::Right),
-            ("WITHIN", Side::Right),
-            ("VERDICT", Side::Left),
-        ]);
-        for finding in &self.findings {
-            let claim = finding.claim;
-            table.row([
-                claim.id.to_owned(),
-                claim.says.to_owned(),
-                claim.unit.show(claim.published),
-                claim.unit.show(finding.measured),
-                claim.tolerance(),
-                finding.verdict().word().to_owned(),
-            ]);
-        }
-        table
-    }
-
-    /// Why claims are missed, a line a reason.
-    fn reasons(&self) -> Vec<String> {
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for finding in self
-            .findings
-            .iter()
-            .filter(|f| f.verdict() == Verdict::Missed)
-        {
-            let reason = match finding.claim.if_missed {
-                "" => "the reason is not known",
-                known => known,
-            };
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, ids)) => ids.push(finding.claim.id),
-                None => reasons.push((reason, vec![finding.claim.id])),
-            }
-        }
-        let line =
-            |(reason, ids): (&str, Vec<&str>)| format!("Missed {}: {reason}.", ids.join(", "));
-        reasons.into_iter().map(line).collect()
-    }
-
     fn print(&self, files: &Files) -> Result<()> {
         let mut out = output::stdout();
         writeln!(out, "{}\n", self.intro())?;
@@ -316,9 +231,9 @@ impl Report {
             out,
             "\nBeside the paper (Track-Aligned Extents, FAST 2002), from the profile as it is (what of it is fitted, stands below):\n"
         )?;
-        self.claim_table().write(&mut out)?;
-        writeln!(out, "\n{}", self.score())?;
-        for reason in self.reasons() {
+        self.findings.table().write(&mut out)?;
+        writeln!(out, "\n{}", self.findings.score())?;
+        for reason in self.findings.reasons() {
             writeln!(out, "  {reason}")?;
         }
         writeln!(out, "  {}", self.fitted)?;
@@ -340,23 +255,12 @@ impl Report {
 
     fn json(&self, files: &Files) -> Value {
         let row = |(name, unaligned, aligned): &(&str, f64, f64)| json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned });
-        let finding = |finding: &Finding| {
-            let claim = finding.claim;
-            json!({
-                "claim": claim.id,
-                "says": claim.says,
-                "published": claim.published,
-                "measured": finding.measured,
-                "within": claim.tolerance(),
-                "verdict": finding.verdict().word(),
-            })
-        };
         json!({
             "drive": self.bench.profile.name,
             "head_times": self.head_times.rows.iter().map(row).collect::<Vec<_>>(),
-            "claims": self.findings.iter().map(finding).collect::<Vec<_>>(),
-            "met": self.count(Verdict::Met),
-            "missed": self.count(Verdict::Missed),
+            "claims": self.findings.json(),
+            "met": self.findings.count(Verdict::Met),
+            "missed": self.findings.count(Verdict::Missed),
             "report": files.report,
             "picture": files.picture,
         })
@@ -382,6 +286,7 @@ impl Report {
     /// The report: one file that needs no other.
     fn html(&self, svg: &str) -> String {
         let reasons: String = self
+            .findings
             .reasons()
             .iter()
             .map(|reason| format!("<li>{}</li>\n", escape(reason)))
@@ -414,8 +319,8 @@ impl Report {
             escape(&self.intro()),
             self.head_time_table().html(),
             escape(&self.modern),
-            self.claim_table().html(),
-            escape(&self.score()),
+            self.findings.table().html(),
+            escape(&self.findings.score()),
             escape(&self.fitted),
         )
     }

@@ -4,10 +4,12 @@
 //! Results go to standard output, everything else to standard error, a line each. Exit status: 0
 //! done, 1 done and something was found, 2 usage or bad input, 3 a file or device that cannot be used.
 
+mod claims;
 mod demo;
 mod drives;
 mod failure;
 mod input;
+mod lab;
 mod map;
 mod output;
 mod parse;
@@ -39,6 +41,7 @@ Exit status: 0 done; 1 done, and something was found; 2 usage or bad input; 3 a 
 enum Verb {
     Demo(demo::Args),
     Drives(drives::Args),
+    Lab(lab::Args),
     Map(map::Args),
     Probe(probe::Args),
     Sim(sim::Args),
@@ -70,6 +73,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.verb {
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
+        Verb::Lab(args) => lab::run(args),
         Verb::Map(args) => map::run(args),
         Verb::Probe(args) => probe::run(args),
         Verb::Sim(args) => sim::run(args),

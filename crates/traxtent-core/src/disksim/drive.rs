@@ -40,6 +40,7 @@ pub(super) fn disk_profile(
             && flag(block, "Read any free blocks")?,
         zero_latency_write: flag(block, "Immediate buffer write")?,
         read_on_arrival: flag(block, "Read any free blocks")?,
+        read_on_arrival_share: 1.0,
     };
     profile.cache = cache(block, warnings)?;
     profile.queue = queue(block, warnings)?;
@@ -153,6 +154,7 @@ pub(super) fn model_profile(
                 on_idle_hit: false,
                 stop_in_sector: false,
                 stop_on_write_hit: true,
+                ignores_host: false,
             },
         },
         bus: BusSpec {
@@ -387,6 +389,7 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
             on_idle_hit: flag(block, "Read-ahead on idle hit")?,
             stop_in_sector: flag(block, "Stop prefetch in sector")?,
             stop_on_write_hit: flag_or(block, "Write hit stop prefetch", true)?,
+            ignores_host: false,
         },
     })
 }

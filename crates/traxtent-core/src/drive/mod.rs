@@ -27,6 +27,7 @@ use crate::mechanics::{Mechanics, Position};
 use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
+use crate::workload::Rng;
 use bus::{Bus, Ramp};
 use cache::{Cache, ReadPlace, State, WritePlace};
 use controller::Controller;
@@ -120,6 +121,13 @@ pub struct Caching {
 }
 
 impl Caching {
+    /// Every read comes from the media, every write goes there, and nothing else is done.
+    pub const OFF: Caching = Caching {
+        read: false,
+        read_ahead: false,
+        write_back: false,
+    };
+
     /// As the profile has it when nobody has switched anything.
     pub fn of(profile: &Profile) -> Caching {
         Caching {
@@ -207,7 +215,10 @@ pub struct Drive {
     mechanics: Mechanics,
     profile: Arc<Profile>,
     controller: Controller,
+    /// What the host has ordered of the buffer.
     caching: Caching,
+    /// What of it the drive does.
+    in_force: Caching,
     cache: Cache,
     bus: Bus,
     schedule: Schedule,
@@ -222,6 +233,8 @@ pub struct Drive {
     last_was_read: bool,
     /// When and where the last write left the media.
     last_write: (SimTime, Lbn),
+    /// Draws which reads keep the sectors that passed before.
+    keeping: Rng,
     legs: Vec<Leg>,
     ramps: Vec<Ramp>,
 }
@@ -252,6 +265,7 @@ impl Drive {
                 }),
             controller: Controller::new(&profile),
             caching: Caching::of(&profile),
+            in_force: Caching::of(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
             schedule: Schedule::new(profile.queue.scheduler),
@@ -264,6 +278,7 @@ impl Drive {
             next_tag: 0,
             last_was_read: false,
             last_write: (SimTime::ZERO, Lbn(u64::MAX)),
+            keeping: Rng::new(0),
             legs: Vec::new(),
             ramps: Vec::new(),
             geometry,
@@ -281,7 +296,7 @@ impl Drive {
         &self.profile
     }
 
-    /// What of the buffer is switched on.
+    /// What of the buffer is switched on, as the host has ordered; a drive need not obey.
     pub fn caching(&self) -> Caching {
         self.caching
     }
@@ -290,10 +305,20 @@ impl Drive {
     ///
     /// A read-ahead under way is stopped where read-ahead is switched off; what the buffer holds
     /// is forgotten where reads may not come from it any more. Writes that it has taken stay, and
-    /// go to the media as before.
+    /// go to the media as before. A drive that reads ahead whatever its host orders
+    /// (`cache.read_ahead.ignores_host`) obeys as to writes only.
     pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
         self.run_until(now);
-        let before = std::mem::replace(&mut self.caching, caching);
+        self.caching = caching;
+        let caching = if self.profile.cache.read_ahead.ignores_host {
+            Caching {
+                write_back: caching.write_back,
+                ..self.in_force
+            }
+        } else {
+            caching
+        };
+        let before = std::mem::replace(&mut self.in_force, caching);
         if before.read_ahead && !caching.read_ahead {
             match &mut self.arm {
                 Arm::ReadAhead(_) => {

@@ -269,7 +269,7 @@ impl Drive {
 
         // Buffer: what is kept, and what is read ahead.
         let then = fill.segment.and_then(|segment| {
-            if self.profile.access.read_on_arrival && !fill.hit {
+            if !fill.hit && self.keeps_what_passed() {
                 let start = self.first_on_arrival(&legs[0]);
                 self.cache.extend_front(segment, start);
             }
@@ -347,6 +347,15 @@ impl Drive {
         sent
     }
 
+    /// Whether sectors that passed before the wanted ones are kept this time.
+    fn keeps_what_passed(&mut self) -> bool {
+        let access = &self.profile.access;
+        // Nothing is drawn where all or none are kept.
+        access.read_on_arrival
+            && (access.read_on_arrival_share >= 1.0
+                || self.keeping.chance(access.read_on_arrival_share))
+    }
+
     /// The first sector that a drive which reads on arrival has buffered when it comes to the wanted ones.
     fn first_on_arrival(&self, leg: &Leg) -> Lbn {
         let track = &leg.piece.track;
@@ -366,7 +375,7 @@ impl Drive {
         let capacity = self.geometry.capacity().0;
         let end = request.end();
         let limit = match ahead.until {
-            _ if !self.caching.read_ahead => end,
+            _ if !self.in_force.read_ahead => end,
             ReadAheadUntil::None => end,
             ReadAheadUntil::AdaptiveTrackEnd => match self.geometry.track_of(end) {
                 None => end,
@@ -404,7 +413,7 @@ impl Drive {
     ) {
         let after_read = self.last_was_read;
         let c = &self.controller;
-        let overhead = if !self.caching.write_back {
+        let overhead = if !self.in_force.write_back {
             c.write_miss
         } else {
             c.write_hit
@@ -477,7 +486,7 @@ impl Drive {
         let segment = self.cache.accept(place, lbn, job.end());
         self.cache.hold(segment, full);
         let in_buffer =
-            !fua && self.caching.write_back && sectors <= self.profile.cache.segment_sectors;
+            !fua && self.in_force.write_back && sectors <= self.profile.cache.segment_sectors;
         if in_buffer {
             let before = self.until_served(job, at);
             let breakdown = Breakdown {
@@ -593,7 +602,7 @@ impl Drive {
         legs: &[Leg],
     ) -> SimTime {
         let c = &self.controller;
-        let through = job.request.fua || !self.caching.write_back;
+        let through = job.request.fua || !self.in_force.write_back;
         let (disconnect, reselect) = match (&c.extra, accepted.extra) {
             _ if c.never_disconnect || !through => (Span::ZERO, Span::ZERO),
             (Some(x), true) => (x.second_disconnect, c.first_reselect),

@@ -10,6 +10,7 @@
 
 mod algorithm;
 mod ask;
+pub mod character;
 mod count;
 mod jump;
 mod method;

@@ -26,6 +26,9 @@ const MOVED_RUN_MAX: u64 = 256;
 /// Of a run that is kept elsewhere, no more LBNs are sought on either side of a boundary.
 const EDGE_MAX: u64 = 8;
 
+/// How far from a run of LBNs it is looked for others on the same track.
+const NEARBY: [u64; 11] = [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023];
+
 /// An LBN known to lie on its track, and where.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
@@ -204,16 +207,21 @@ fn begins_elsewhere(
     if home(next) == home(anchor.place) {
         return Ok(true);
     }
-    let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
-    if [Some(next), before]
-        .into_iter()
-        .flatten()
-        .any(|beside| looks_like_a_track(anchor.place, beside))
-    {
-        return Ok(false);
-    }
     if ask.defects()?.is_some() {
-        return Ok(ask.bad_before(next)? >= run);
+        if ask.bad_before(next)? < run {
+            return Ok(false);
+        }
+        // A track of one LBN is rarer than a single LBN kept elsewhere.
+        if run == 1 {
+            return Ok(true);
+        }
+        let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
+        for beside in [Some(next), before].into_iter().flatten() {
+            if looks_like_a_track(ask, anchor.place, run, beside)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
     }
     if anchor.place.slot == 0 {
         return Ok(false);
@@ -246,6 +254,17 @@ fn at_the_edge(
     if next.slot == 0 && !has_list {
         return Ok(outside);
     }
+    // The next track's first LBN may be kept behind the end of this one, but not right behind it.
+    if has_list && outside - start > 1 && ask.bad_before(next)? > 0 {
+        let ends = (ask.place(outside - 2)?, last);
+        if let (Some(one), Some(two)) = ends
+            && home(one) == home(two)
+            && u64::from(two.slot - one.slot.min(two.slot)) > 1 + ask.bad_after(one)?
+        {
+            ask.moved(outside - 1..outside);
+            return Ok(outside - 1);
+        }
+    }
     let room = match last {
         Some(last) if has_list => ask.bad_after(last)?.min(EDGE_MAX),
         _ => u64::from(expected.is_some_and(|size| outside - start < size)),
@@ -259,7 +278,11 @@ fn at_the_edge(
     };
     for run in 1..=runs_max {
         if outside + run >= ask.end {
-            let ours = run <= room && !last.is_some_and(|last| looks_like_a_track(next, last));
+            let theirs = match last {
+                Some(last) => looks_like_a_track(ask, next, run, last)?,
+                None => false,
+            };
+            let ours = run <= room && !theirs;
             return Ok(if ours { ask.end } else { outside });
         }
         let Some(after) = ask.place(outside + run)? else {
@@ -267,9 +290,13 @@ fn at_the_edge(
         };
         let breaks = home(after) != home(before) || after.slot < before.slot;
         // Bad slots right behind say that this track goes on elsewhere.
+        if breaks && ask.bad_after(before)? > 0 {
+            break;
+        }
         if breaks
-            && (last.is_some_and(|last| looks_like_a_track(next, last))
-                || ask.bad_after(before)? > 0)
+            && run > 1
+            && let Some(last) = last
+            && looks_like_a_track(ask, next, run, last)?
         {
             break;
         }
@@ -291,10 +318,27 @@ fn at_the_edge(
     Ok(outside)
 }
 
-/// Whether a run of LBNs from `first` on next to a track is itself one, however short, and not LBNs
-/// kept elsewhere.
-fn looks_like_a_track(first: Place, beside: Place) -> bool {
-    first.slot == 0 && are_neighbours(home(first), home(beside))
+/// Whether `run` LBNs at a place next to a track are themselves one, however short: nothing else is
+/// on it, as would be where they are only kept.
+fn looks_like_a_track(
+    ask: &mut Ask<'_>,
+    first: Place,
+    run: u64,
+    beside: Place,
+) -> Result<bool, ProbeError> {
+    if !are_neighbours(home(first), home(beside)) {
+        return Ok(false);
+    }
+    let end = u64::from(first.slot) + run;
+    let behind = NEARBY.map(|distance| u64::from(first.slot).checked_sub(distance + 1));
+    let ahead = NEARBY.map(|distance| end.checked_add(distance));
+    for slot in behind.into_iter().chain(ahead).flatten() {
+        let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+        if ask.lbn_at(Place { slot, ..first })?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether the LBN behind one at `place` is on the same track.

@@ -32,7 +32,7 @@
 //! Trusted without a test: that a defect list is complete, and that tracks do not change their
 //! size and back between two tests without a net effect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
 use super::ask::{Ask, Home, Out, are_neighbours, home};
@@ -42,7 +42,9 @@ use super::track_end::{Search, first_track, track_end};
 use crate::geometry::Place;
 
 /// No jump is planned over more tracks.
-const REACH_MAX: usize = 1 << 22;
+const REACH_MAX: usize = 1 << 18;
+/// A plan goes on over no more tracks without LBNs to find one that has some.
+const BAD_TRACKS_MAX: usize = 1 << 16;
 /// How many tracks ahead a pattern is looked for that goes on behind an exception.
 const RESUME_MAX: usize = 8;
 /// Without defect lists, no jump within one pass is longer.
@@ -186,7 +188,8 @@ impl Tree<'_, '_, '_> {
             }
             plan.push(next);
             start = next.end();
-            if plan.len() > reach && next.sectors > 0 || start > end {
+            let enough = plan.len() > reach && next.sectors > 0;
+            if enough || start > end || plan.len() > reach + BAD_TRACKS_MAX {
                 break;
             }
         }
@@ -263,10 +266,16 @@ impl Tree<'_, '_, '_> {
         let mut tests = vec![last, last + 1];
         if self.has_list {
             let mut kinds = BTreeSet::new();
+            let mut most = BTreeMap::new();
+            for track in jump {
+                let most = most.entry(track.track.home.1).or_insert(0);
+                *most = track.track.slots.count.max(*most);
+            }
             for (at, track) in jump.iter().enumerate().rev() {
                 let kind = (track.track.home.1, track.track.slots);
                 let is_new = track.sectors > 0 && kinds.insert(kind);
-                if is_new || track.hurt {
+                let is_short = track.track.slots.count < most[&track.track.home.1];
+                if is_new || is_short || track.hurt {
                     tests.extend([at, at + 1]);
                 }
             }
@@ -336,7 +345,7 @@ impl Tree<'_, '_, '_> {
             None => earliest,
             Some(_) => first.slot,
         };
-        let count = (last.slot + 1).saturating_sub(begin);
+        let count = (last.slot + 1).saturating_sub(begin).max(1);
         let most = count + self.ask.bad_after(last)? as u32;
         let count = match usual {
             Some(usual) if (count..=most).contains(&usual.count) => usual.count,

@@ -31,6 +31,11 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
         stroke(&m.seek, p.geometry.cylinders)?;
     }
     overheads(p)?;
+    within(
+        "access.read_on_arrival_share",
+        p.access.read_on_arrival_share,
+        0.0..=1.0,
+    )?;
     within("queue.depth", p.queue.depth, 1..=65_536)?;
     if let Scheduler::AgedSptf { weight } = p.queue.scheduler {
         within("queue.scheduler.weight", weight, 0.0..=1_000.0)?;

@@ -77,6 +77,10 @@ impl Profile {
                 .parse()
                 .map(toml::Value::Boolean)
                 .map_err(|_| bad("true or false"))?,
+            // A name, though it may look like a number.
+            toml::Value::String(_) if key.starts_with("scsi.") => {
+                toml::Value::String(value.to_owned())
+            }
             _ => toml::from_str::<toml::Table>(&format!("v = {value}"))
                 .ok()
                 .and_then(|mut t| t.remove("v"))

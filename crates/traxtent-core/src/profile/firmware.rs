@@ -182,6 +182,10 @@ pub struct ReadAhead {
     /// Whether a write into the sectors being read ahead ends it for good.
     #[serde(default = "yes")]
     pub stop_on_write_hit: bool,
+    /// Whether the drive goes on reading ahead, and serves reads from its buffer, when its host
+    /// orders both off (RCD = 1, DPTL = 0 of the caching mode page; paper Q, section 2.3).
+    #[serde(default)]
+    pub ignores_host: bool,
 }
 
 /// How far a drive reads ahead.
@@ -203,7 +207,7 @@ pub enum ReadAheadUntil {
 }
 
 /// Reading and writing in the order in which sectors pass (zero-latency access).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessSpec {
     /// Reads begin at whichever wanted sector comes first.
@@ -212,6 +216,22 @@ pub struct AccessSpec {
     pub zero_latency_write: bool,
     /// Sectors that pass before the first wanted one, on its track, are buffered too.
     pub read_on_arrival: bool,
+    /// The share of reads whose sectors passed before are kept, where `read_on_arrival` keeps any.
+    /// Which reads these are is drawn from a generator that every drive seeds alike: paper Q
+    /// (section 2.3, Fig. 4) finds one half on a drive, and nothing that it depends on.
+    pub read_on_arrival_share: f64,
+}
+
+impl Default for AccessSpec {
+    /// A drive that begins with the first wanted sector and keeps no others.
+    fn default() -> AccessSpec {
+        AccessSpec {
+            zero_latency_read: false,
+            zero_latency_write: false,
+            read_on_arrival: false,
+            read_on_arrival_share: 1.0,
+        }
+    }
 }
 
 /// Time the controller takes, in milliseconds, by kind of command and by what came before.

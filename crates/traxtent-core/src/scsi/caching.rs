@@ -4,7 +4,7 @@
 //! Only bits that the drive lets a host change are changed. What was there before is kept as
 //! bytes, and restored as those bytes, also when the target is dropped.
 
-use super::cdb::{Command, ModeSense, ModeWidth, PageValues};
+use super::command::{Command, ModeSense, ModeWidth, PageValues};
 use super::mode::{CACHING_PAGE, CachingPage, ModeData, pages};
 use super::target::{Failure, ScsiTarget, run};
 use super::transport::{Data, Transport};

@@ -1,7 +1,7 @@
 //! Lists of bad sectors: READ DEFECT DATA (SBC-4).
 
 use super::address::{Address, Format, Inexpressible};
-use super::cdb::DefectWidth;
+use super::command::DefectWidth;
 use super::wire::{IntoBytes, ScsiError, U16, U32, at_most, bits, front, wire};
 
 /// What READ DEFECT DATA answers.

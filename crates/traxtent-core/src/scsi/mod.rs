@@ -4,6 +4,7 @@ mod address;
 mod caching;
 mod capacity;
 mod cdb;
+mod command;
 mod defects;
 pub mod diagnostic;
 mod faults;
@@ -20,7 +21,7 @@ mod wire;
 pub use address::{Address, Format, Inexpressible, WHOLE_TRACK};
 pub use caching::CachingOff;
 pub use capacity::{Capacity, TOO_LARGE};
-pub use cdb::{
+pub use command::{
     BlockOp, Blocks, Command, Compare, DefectWidth, ModeSense, ModeWidth, PageValues,
     ReadDefectData, Width,
 };

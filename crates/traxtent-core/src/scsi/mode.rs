@@ -1,6 +1,6 @@
 //! Mode parameters: a header, a block descriptor, pages (SPC-5, "Mode parameters").
 
-use super::cdb::ModeWidth;
+use super::command::ModeWidth;
 use super::wire::{
     IntoBytes, ScsiError, U16, U32, U64, at_most, bits, front, padded, to_u24, u24, wire,
 };

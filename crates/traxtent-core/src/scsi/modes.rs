@@ -1,6 +1,6 @@
 //! The mode pages of the model drive: format, geometry and caching; only the last can be changed.
 
-use super::cdb::{ModeSense, ModeWidth, PageValues};
+use super::command::{ModeSense, ModeWidth, PageValues};
 use super::mode::{
     ALL_PAGES, BlockDescriptor, CACHING_PAGE, CachingPage, FORMAT_PAGE, FormatPage, GEOMETRY_PAGE,
     GeometryPage, ModeData, pages,

@@ -1,7 +1,7 @@
 //! Reading a drive's defect lists, in parts where they are long.
 
 use super::address::{Address, Format};
-use super::cdb::{Command, DefectWidth, ReadDefectData};
+use super::command::{Command, DefectWidth, ReadDefectData};
 use super::defects::DefectList;
 use super::target::{Failure, run};
 use super::transport::{Data, Transport};
@@ -22,7 +22,7 @@ pub(super) fn read_list<T: Transport>(
 ) -> Result<Vec<Place>, TargetError> {
     match read_parts(transport, primary) {
         Err(Failure::Sense(_)) => {
-            let (list, _) = read_part(transport, primary, DefectWidth::Ten, 0)
+            let list = read_part(transport, primary, DefectWidth::Ten, 0)
                 .map_err(|failure| failure.of(WHAT))?;
             if list.addresses.len() * list.format.size() < list.length as usize {
                 let why = format!("{WHAT}: longer than READ DEFECT DATA(10) can carry");
@@ -39,11 +39,11 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
     let mut all = Vec::new();
     let mut length = None;
     loop {
-        let (list, index) = read_part(transport, primary, DefectWidth::Twelve, all.len())?;
+        let list = read_part(transport, primary, DefectWidth::Twelve, all.len())?;
         let part = places(&list).map_err(Failure::Target)?;
         let done = part.is_empty() || part.len() * list.format.size() >= list.length as usize;
         // Drives before SBC-3 always begin with the first, and say so by the length.
-        let restarted = index > 0 && length == Some(list.length);
+        let restarted = !all.is_empty() && length == Some(list.length);
         if restarted || all.len() + part.len() > MOST {
             let why = format!("{WHAT}: {} bytes cannot be read in parts", list.length);
             return Err(Failure::Target(TargetError::Refused(why)));
@@ -61,25 +61,23 @@ fn read_part<T: Transport>(
     primary: bool,
     width: DefectWidth,
     from: usize,
-) -> Result<(DefectList, u32), Failure> {
-    let index = u32::try_from(from).unwrap_or(u32::MAX);
+) -> Result<DefectList, Failure> {
     let mut room = vec![0; 8 + PART * Format::PhysicalSector.size()];
     let command = Command::ReadDefectData(ReadDefectData {
         width,
         primary,
         grown: !primary,
         format: Format::PhysicalSector,
-        index,
+        index: u32::try_from(from).unwrap_or(u32::MAX),
         allocation: room.len() as u32,
     });
     let reply = run(transport, &command, Data::In(&mut room))?;
     // A drive without such a list may send no data and say so.
-    let list = if reply.received == 0 {
+    Ok(if reply.received == 0 {
         DefectList::new(primary, !primary, Format::PhysicalSector, Vec::new())
     } else {
         DefectList::decode(width, &room[..reply.received])?
-    };
-    Ok((list, index))
+    })
 }
 
 fn places(list: &DefectList) -> Result<Vec<Place>, TargetError> {

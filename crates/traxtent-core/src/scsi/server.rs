@@ -7,7 +7,7 @@
 
 use super::address::{Address, Format, WHOLE_TRACK};
 use super::capacity::Capacity;
-use super::cdb::{BlockOp, Blocks, Command, Compare, ReadDefectData};
+use super::command::{BlockOp, Blocks, Command, Compare, ReadDefectData};
 use super::defects::DefectList;
 use super::diagnostic::{
     SUPPORTED_DIAGNOSTICS, TRANSLATE_ADDRESS, TranslateRequest, Translation, encode_supported,

@@ -2,7 +2,7 @@
 
 use super::address::{Address, Format};
 use super::capacity::{Capacity, TOO_LARGE};
-use super::cdb::{BlockOp, Blocks, Command, Compare, Width};
+use super::command::{BlockOp, Blocks, Command, Compare, Width};
 use super::diagnostic::{TranslateRequest, Translation};
 use super::inquiry::{
     BLOCK_LIMITS_PAGE, BlockLimits, Inquiry, SERIAL_PAGE, SUPPORTED_PAGES, VitalPage,
@@ -336,9 +336,13 @@ impl<T: Transport> Target for ScsiTarget<T> {
 
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
         if on {
-            self.restore_caching()
+            return self.restore_caching();
+        }
+        let off = self.suspend_caching()?;
+        if off.reads || off.read_ahead || off.prefetch {
+            Ok(())
         } else {
-            self.suspend_caching().map(|_| ())
+            Err(TargetError::Unsupported("cache control"))
         }
     }
 }

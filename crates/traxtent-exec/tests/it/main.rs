@@ -1,5 +1,6 @@
 //! Tests of the executors.
 
+mod character;
 mod devices;
 mod drives;
 mod guest;

@@ -379,6 +379,11 @@ fn caching_that_stays_on() {
     };
     assert_eq!(target.suspend_caching(), Ok(nothing));
     assert!(!target.transport_mut().sent.contains(&0x55));
+    let outcome = target.switch_caching(false);
+    assert!(
+        matches!(outcome, Err(TargetError::Unsupported(_))),
+        "{outcome:?}"
+    );
 
     let none = Quirks {
         unknown: &[0x1a, 0x5a],

@@ -59,13 +59,15 @@ fn main() -> Result<()> {
         .into_iter()
         .filter(|m| wanted(&options.methods, &|text| m.name().starts_with(text)))
         .collect();
-    let drives: Vec<Subject> = subjects(options.disksim.as_deref())
+    let all = subjects(options.disksim.as_deref());
+    let names = all.iter().map(|drive| drive.name.clone()).collect();
+    let drives: Vec<Subject> = all
         .into_iter()
         .filter(|drive| wanted(&options.drives, &|text| drive.name.contains(text)))
         .collect();
     anyhow::ensure!(!methods.is_empty(), "no method is called so");
     anyhow::ensure!(!drives.is_empty(), "no drive is called so");
-    let mut table = Table::open(&options.csv, &options.page)?;
+    let mut table = Table::open(&options.csv, &options.page, names)?;
     println!("{}", Row::HEAD);
     for drive in &drives {
         let (profile, geometry) = match prepare(drive) {

@@ -142,11 +142,13 @@ pub(crate) struct Table {
     csv: PathBuf,
     page: PathBuf,
     rows: Vec<Row>,
+    /// The names of all drives, in the order of rows.
+    drives: Vec<String>,
 }
 
 impl Table {
     /// The rows of a file, or none where there is no such file.
-    pub(crate) fn open(csv: &Path, page: &Path) -> Result<Table> {
+    pub(crate) fn open(csv: &Path, page: &Path, drives: Vec<String>) -> Result<Table> {
         let mut rows = Vec::new();
         if csv.exists() {
             let context = || csv.display().to_string();
@@ -161,6 +163,7 @@ impl Table {
             csv: csv.to_owned(),
             page: page.to_owned(),
             rows,
+            drives,
         })
     }
 
@@ -188,7 +191,13 @@ impl Table {
         self.save()
     }
 
-    fn save(&self) -> Result<()> {
+    fn save(&mut self) -> Result<()> {
+        let place = |row: &Row| {
+            let drive = self.drives.iter().position(|name| *name == row.drive);
+            let method = Method::ALL.iter().position(|m| m.name() == row.method);
+            (drive.unwrap_or(usize::MAX), method)
+        };
+        self.rows.sort_by_key(place);
         let mut writer = csv::Writer::from_path(&self.csv)?;
         for row in &self.rows {
             writer.serialize(row)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use traxtent_core::geometry::{
     Geometry, GeometryError, GeometrySpec, MovedSpec, Occupant, PerSurface, Place, SlipSpec,
-    Sparing,
+    Sparing, Track,
 };
 use traxtent_core::units::{Cylinder, Lbn, Surface};
 
@@ -293,6 +293,9 @@ pub(super) fn remap(
         let nearest = (0..free.len()).min_by_key(|&i| near(&free[i])).unwrap_or(0);
         let anywhere = dice.pick(0..free.len() as u64) as usize;
         let place = free.swap_remove(if dice.chance(0.7) { nearest } else { anywhere });
+        if across(&geometry, &track, k, physical).is_some_and(|other| other == on(&place)) {
+            continue;
+        }
         used.push(lbn);
         spec.moved.push(MovedSpec {
             lbn,
@@ -305,6 +308,27 @@ pub(super) fn remap(
     }
     spec.moved.sort_by_key(|moved| moved.lbn);
     Ok(())
+}
+
+/// The place of the track beyond the boundary at a track's first or last physical sector. A sector
+/// kept there would be like one that belongs there, to translations too.
+fn across(
+    geometry: &Geometry,
+    track: &Track,
+    k: u32,
+    physical: u32,
+) -> Option<(Cylinder, Surface)> {
+    let index = match k {
+        0 => track.index.checked_sub(1)?,
+        _ if k + 1 == physical => track.index + 1,
+        _ => return None,
+    };
+    let other = geometry.track(index)?;
+    Some((other.cylinder, other.surface))
+}
+
+fn on(place: &Place) -> (Cylinder, Surface) {
+    (place.cylinder, place.surface)
 }
 
 /// Whether the LBNs from `lbn` on are one physical sector of one track.

@@ -122,6 +122,7 @@ pub(super) fn profile(
             zero_latency_read: dice.chance(0.5),
             zero_latency_write: dice.chance(0.5),
             read_on_arrival: dice.chance(0.5),
+            read_on_arrival_share: 1.0,
         },
         queue: QueueSpec {
             depth: dice.of(&[1, 4, 32, 64]),
@@ -194,6 +195,7 @@ fn cache(dice: &mut Dice) -> CacheSpec {
             on_idle_hit: dice.chance(0.5),
             stop_in_sector: dice.chance(0.5),
             stop_on_write_hit: true,
+            ignores_host: false,
         },
     }
 }

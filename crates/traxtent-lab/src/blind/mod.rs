@@ -4,9 +4,11 @@
 //! that probes of real drives met (H. Wong's measurements; [`Trap`] lists them). A probe sees
 //! requests and answers only; the comparison with the drive's own layout comes afterwards.
 //!
-//! Left out is what no timing can tell. A track of which two parts lie so far apart, on both
-//! sides, that a head could have changed track in between looks like two tracks, and the other way
-//! round; and so does a track of a single sector look like a remapped one. Such drives are not made.
+//! Left out is what cannot be told. A track of which two parts lie so far apart, on both sides, that
+//! a head could have changed track in between looks like two tracks, and the other way round. A
+//! track of a single sector looks like a remapped one. And where the first or last sector of a track
+//! were kept on the track across that boundary, even translations would show it as one that belongs
+//! there.
 
 mod compare;
 mod defects;

@@ -2,5 +2,7 @@
 
 mod blind;
 mod compare;
+mod extraction;
+mod linux;
 mod probe_table;
 mod random_drives;

@@ -40,6 +40,7 @@ pub(super) struct Axis<'a> {
 /// An entry of a legend.
 pub(super) enum Sign<'a> {
     Line(usize, &'a str),
+    Dot(usize, &'a str),
     Mark(&'a str),
 }
 
@@ -79,6 +80,15 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
                     let line = vec![(x, middle), (x + self.px(24.0), middle)];
                     self.area
                         .draw(&PathElement::new(line, self.stroke(*colour)))?;
+                    name
+                }
+                Sign::Dot(colour, name) => {
+                    let dot = Circle::new(
+                        (x + self.px(14.0), middle),
+                        self.px(4.0),
+                        colour_of(*colour),
+                    );
+                    self.area.draw(&dot)?;
                     name
                 }
                 Sign::Mark(name) => {
@@ -133,6 +143,17 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         plane.draw_series(line).map(drop)
     }
 
+    /// Draws points, each by itself.
+    pub(super) fn dots(
+        &self,
+        plane: &mut Plane<'a, DB>,
+        colour: usize,
+        points: &[(f64, f64)],
+    ) -> Drawn<DB> {
+        let dot = |&at| Circle::new(at, self.px(1.6), colour_of(colour));
+        plane.draw_series(points.iter().map(dot)).map(drop)
+    }
+
     /// Draws a published value.
     pub(super) fn mark(&self, plane: &Plane<'a, DB>, colour: usize, at: (f64, f64)) -> Drawn<DB> {
         let at = plane.backend_coord(&at);
@@ -180,6 +201,10 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
 
 type PlaneResult<'a, DB> =
     Result<Plane<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+
+fn colour_of(index: usize) -> ShapeStyle {
+    COLOURS[index % COLOURS.len()].filled()
+}
 
 /// A number without needless decimals.
 pub(super) fn plain(value: &f64) -> String {

@@ -8,10 +8,14 @@ mod canvas;
 #[cfg(feature = "plot")]
 mod chart;
 #[cfg(feature = "plot")]
+mod figure;
+#[cfg(feature = "plot")]
 mod pictures;
 #[cfg(feature = "plot")]
 mod tracks;
 
+#[cfg(feature = "plot")]
+pub(crate) use figure::figure;
 #[cfg(feature = "plot")]
 pub(crate) use pictures::{efficiency, response, validation};
 #[cfg(feature = "plot")]
@@ -137,6 +141,10 @@ mod none {
     //! What draws nothing; `check_ending` has refused before.
     use super::*;
 
+    pub(crate) fn figure(path: &Path, _: &traxtent_lab::Figure) -> Result<()> {
+        check_ending(path)
+    }
+
     pub(crate) fn response(path: &Path, _: &Response) -> Result<()> {
         check_ending(path)
     }
@@ -154,4 +162,4 @@ mod none {
     }
 }
 #[cfg(not(feature = "plot"))]
-pub(crate) use none::{efficiency, response, tracks, validation};
+pub(crate) use none::{efficiency, figure, response, tracks, validation};

@@ -59,9 +59,7 @@ fn is_device(path: &Path) -> bool {
 fn open_device(path: &Path) -> Result<Device> {
     let opened =
         traxtent_exec::device::open(path).map_err(|error| Failure::Io(error.to_string()))?;
-    if let Device::Block(block) = &opened
-        && let Some(says) = block.note()
-    {
+    for says in opened.notes() {
         note(says);
     }
     Ok(opened)

@@ -54,6 +54,7 @@ fn explains_itself() {
     for verb in [
         "demo",
         "drives",
+        "lab",
         "map",
         "probe",
         "sim",

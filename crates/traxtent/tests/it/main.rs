@@ -4,6 +4,7 @@ mod bad_input;
 mod command;
 mod demo;
 mod drives;
+mod lab;
 mod map;
 mod plot;
 mod probe;

@@ -1,5 +1,6 @@
 //! The drive: exact times of a tiny one, and what must hold for every one.
 
+mod host_orders;
 mod queue;
 mod random;
 mod reads;

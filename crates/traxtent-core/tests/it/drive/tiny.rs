@@ -64,6 +64,7 @@ pub(crate) fn tiny() -> Profile {
                 on_idle_hit: false,
                 stop_in_sector: false,
                 stop_on_write_hit: true,
+                ignores_host: false,
             },
         },
         bus: BusSpec {

@@ -1,0 +1,309 @@
+//! The layout of a drive that does not translate, from skews and seek times.
+//!
+//! Tracks that follow each other at a constant skew are the heads of a cylinder or a pass over a
+//! surface; where the skew changes, a cylinder or a pass ends. Whether the steps between are head
+//! switches or seeks shows in the least time from the first track of such a run to its last; how many
+//! passes share their cylinders shows in the least time from one to the other.
+//!
+//! What changes neither skews nor times is not found: whether a drive whose head switch is no longer
+//! than a step of one cylinder begins every cylinder with the same head, and in which order passes
+//! take surfaces. Zones are those that the track map shows, by sizes of tracks that begin there.
+
+use std::collections::BTreeMap;
+
+use super::angles::Ruler;
+use super::layout::{Layout, Spot, learn};
+use super::reach::{Journey, reach};
+use super::stopwatch::{STEADY, Stopwatch};
+use crate::geometry::{Geometry, GeometrySpec, Order, PerSurface, ZoneSpec};
+use crate::probe::ProbeError;
+use crate::trackmap::MappedTrack;
+use crate::units::Sectors;
+
+/// The widest pass that is looked for, in tracks.
+const WIDTH_MAX: usize = 1 << 15;
+/// How many passes are compared: two groups of as many as any drive has surfaces.
+const PASSES: usize = 40;
+/// Runs that long are passes, not cylinders, whatever their times.
+const HEADS_MAX: usize = 32;
+/// Times nearer than this are alike, in milliseconds.
+const ALIKE: f64 = 0.06;
+
+/// What the first tracks show of the pattern.
+struct Pattern {
+    order: Order,
+    surfaces: usize,
+    width: usize,
+}
+
+/// Finds the layout, and says what it rests on.
+pub(super) fn layout(
+    watch: &mut Stopwatch<'_>,
+    tracks: &[MappedTrack],
+    notes: &mut Vec<String>,
+) -> Result<Layout, ProbeError> {
+    let runs = runs(watch, tracks)?;
+    let length = usual(&runs);
+    // A whole run: the first may begin in the middle of a cylinder.
+    let first: usize = runs.iter().take_while(|run| **run != length).sum();
+    let pattern = pattern(watch, tracks, first, length)?;
+    notes.push(format!(
+        "The drive does not translate. Its skew changes every {length} tracks; by their times these are {}.",
+        match (pattern.order.is_head_first(), pattern.surfaces) {
+            (true, 1) => "cylinders of one surface".to_owned(),
+            (true, heads) => format!("the {heads} heads of a cylinder"),
+            (false, surfaces) => format!("passes over one of {surfaces} surfaces"),
+        }
+    ));
+    let spec = spec(tracks, &pattern, first);
+    let geometry = Geometry::build(&spec).map_err(|error| ProbeError::Baffled {
+        lbn: tracks[0].first_lbn,
+        problem: format!("no layout follows from its skews: {error}"),
+    })?;
+    learn(tracks.len(), &super::doubts(tracks), &mut |index| {
+        let track = geometry
+            .track(index as u64)
+            .expect("the zones hold all tracks");
+        Ok(Spot {
+            cylinder: track.cylinder.0 as i32,
+            surface: track.surface.0.into(),
+        })
+    })
+}
+
+/// The lengths of the first runs of constant skew.
+fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>, ProbeError> {
+    let starts: Vec<_> = tracks.iter().map(|track| track.first_lbn).collect();
+    let sectors: Vec<u32> = tracks.iter().map(|track| track.sectors.0 as u32).collect();
+    let mut ruler = Ruler {
+        watch,
+        starts: &starts,
+        sectors: &sectors,
+        trusting: false,
+    };
+    let mut found = Vec::new();
+    let mut first = 0;
+    while found.len() < 6 && first + 1 < tracks.len() {
+        let most = (tracks.len() - first).min(WIDTH_MAX);
+        let (_, length) = ruler.constant(most, None, &mut |ruler, k| {
+            Ok(ruler.begins(first + k, sectors[first + k])?.value)
+        })?;
+        found.push(length);
+        first += length;
+    }
+    Ok(found)
+}
+
+/// The length that most of the runs have; the longer one of two.
+fn usual(runs: &[usize]) -> usize {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for &run in runs {
+        *counts.entry(run).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .max_by_key(|&(length, count)| (count, length))
+        .map_or(1, |(length, _)| length)
+}
+
+/// What runs of so many tracks are.
+fn pattern(
+    watch: &mut Stopwatch<'_>,
+    tracks: &[MappedTrack],
+    first: usize,
+    length: usize,
+) -> Result<Pattern, ProbeError> {
+    let time = |watch: &mut Stopwatch<'_>, from: usize, to: usize| {
+        let middle = |track: usize| {
+            tracks[first + track].first_lbn + Sectors(tracks[first + track].sectors.0 / 2)
+        };
+        let journey = Journey {
+            sectors: 1,
+            from: middle(from),
+            to: middle(to),
+            low: 0.0,
+            high: 12.0,
+            within: 0.006,
+        };
+        // An unsteady host makes one search uncertain by as much as seeks differ.
+        let searches = if watch.deviation() < STEADY { 1 } else { 3 };
+        let mut sum = 0.0;
+        for _ in 0..searches {
+            sum += reach(watch, journey)?.value;
+        }
+        Ok::<f64, ProbeError>(sum / f64::from(searches))
+    };
+    let single = Pattern {
+        order: Order::HeadFirstForward,
+        surfaces: 1,
+        width: 1,
+    };
+    if !(2..WIDTH_MAX).contains(&length) || first + 2 * length >= tracks.len() {
+        return Ok(single);
+    }
+    let step = time(watch, 0, 1)?;
+    let across = time(watch, 0, length - 1)?;
+    if length <= HEADS_MAX && across - step < ALIKE {
+        // The heads of a cylinder. If a switch takes longer than a step to the next cylinder, its absence shows.
+        let onward = time(watch, length - 1, length)?;
+        let order = if onward < step - ALIKE {
+            Order::HeadFirstAlternating
+        } else {
+            Order::HeadFirstForward
+        };
+        return Ok(Pattern {
+            order,
+            surfaces: length,
+            width: 1,
+        });
+    }
+    let turn = time(watch, length - 1, length)?;
+    // The track on the first one's cylinder in pass number `pass`, if it shares its cylinders.
+    let opposite = |pass: usize, back: bool| {
+        if back && pass % 2 == 1 {
+            (pass + 1) * length - 1
+        } else {
+            pass * length
+        }
+    };
+    let mut groups = |back: bool| {
+        let mut times = Vec::new();
+        for pass in (1..=PASSES).take_while(|&pass| first + opposite(pass, back) < tracks.len()) {
+            times.push(time(watch, 0, opposite(pass, back))?);
+        }
+        Ok::<usize, ProbeError>(surfaces(&times))
+    };
+    // A turn that is no shorter than the way across is one across, or it is hidden by a slow switch: then the
+    // way that makes more passes alike is right.
+    let (mut back, mut surfaces) = (true, groups(true)?);
+    if turn >= across - ALIKE {
+        let forward = groups(false)?;
+        if forward >= surfaces {
+            (back, surfaces) = (false, forward);
+        }
+    }
+    let order = match (surfaces, back) {
+        (1, _) => return Ok(single),
+        (_, false) => Order::SeekForwardSurfaceForward,
+        (_, true) => Order::SeekAlternatingSurfaceForward,
+    };
+    Ok(Pattern {
+        order,
+        surfaces,
+        width: length,
+    })
+}
+
+/// How many passes share their cylinders, by the times from the first track of a group to the track on
+/// its cylinder in each later pass: the greatest number by which they fall into like groups. They
+/// rise from group to group as seeks do; if none rises, nothing is known, and every pass is its own.
+fn surfaces(times: &[f64]) -> usize {
+    let alike = |surfaces: usize| {
+        (0..=times.len() / surfaces).all(|group| {
+            // The first pass of a group may be on the first track's own surface, which saves the switch.
+            let passes = (group * surfaces + 1)..((group + 1) * surfaces).min(times.len() + 1);
+            let times: Vec<f64> = passes.map(|pass| times[pass - 1]).collect();
+            let (low, high) = bounds(&times);
+            times.is_empty() || high - low < ALIKE
+        })
+    };
+    let (low, high) = bounds(times);
+    if times.is_empty() || high - low < 2.0 * ALIKE {
+        return 1;
+    }
+    (1..=times.len() / 2)
+        .rev()
+        .find(|&surfaces| alike(surfaces))
+        .unwrap_or(1)
+}
+
+fn bounds(times: &[f64]) -> (f64, f64) {
+    let fold = |start: f64, pick: fn(f64, f64) -> f64| times.iter().copied().fold(start, pick);
+    (
+        fold(f64::INFINITY, f64::min),
+        fold(f64::NEG_INFINITY, f64::max),
+    )
+}
+
+/// The pattern in every zone, with one sector a track; in the first zone, the first run has `partial`
+/// tracks, as the drive keeps those before them for itself.
+fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySpec {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for track in tracks {
+        *counts.entry(track.sectors.0).or_default() += 1;
+    }
+    let group = pattern.surfaces * pattern.width;
+    let mut seen: BTreeMap<u64, ()> = BTreeMap::new();
+    let mut starts = vec![0];
+    for track in tracks {
+        let new = seen.insert(track.sectors.0, ()).is_none();
+        let usual = counts[&track.sectors.0] >= pattern.width.max(8);
+        let start = starts[starts.len() - 1];
+        if new && usual && track.index >= start + group {
+            starts.push(track.index);
+        }
+    }
+    starts.push(tracks.len());
+    let mut cylinder = 0;
+    let zones = starts
+        .windows(2)
+        .map(|bounds| {
+            let count = bounds[1] - bounds[0];
+            let run = if pattern.order.is_head_first() {
+                pattern.surfaces
+            } else {
+                pattern.width
+            };
+            let kept = if bounds[0] == 0 {
+                (run - partial % run) % run
+            } else {
+                0
+            };
+            let cylinders = (kept + count).div_ceil(pattern.surfaces) as u32;
+            let first_cylinder = cylinder;
+            cylinder += cylinders;
+            ZoneSpec {
+                first_cylinder,
+                last_cylinder: cylinder - 1,
+                sectors_per_track: PerSurface::Same(1),
+                reserved_sectors: kept as u64,
+                lbns: Some(count as u64),
+                ..ZoneSpec::default()
+            }
+        })
+        .collect();
+    GeometrySpec {
+        surfaces: pattern.surfaces as u16,
+        cylinders: cylinder,
+        order: pattern.order,
+        width_tracks: (!pattern.order.is_head_first()).then_some(pattern.width as u32),
+        zones,
+        ..GeometrySpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::surfaces;
+
+    /// Are surfaces told from the times of passes, also where a switch hides the first seeks?
+    #[test]
+    fn passes_that_share_cylinders() {
+        for count in [2, 3, 4, 6, 10] {
+            for switch in [0.5, 1.0] {
+                let time = |pass: usize| {
+                    let seek = 0.7 + 0.3 * ((pass / count) as f64).sqrt();
+                    let seek = if pass < count { 0.0 } else { seek };
+                    if pass.is_multiple_of(count) {
+                        seek
+                    } else {
+                        seek.max(switch)
+                    }
+                };
+                let times: Vec<f64> = (1..=40).map(time).collect();
+                assert_eq!(surfaces(&times), count, "{switch} {times:?}");
+            }
+        }
+        assert_eq!(surfaces(&[1.0; 40]), 1);
+    }
+}

@@ -1,0 +1,148 @@
+//! Q5: the time to read 64 sectors that begin at an offset from a track boundary.
+//!
+//! As the paper did it: boundaries of the top surface within the first zone, in random order, offsets at random. The
+//! buffer is ordered off, and as this drive may not obey, no boundary comes twice before all have come once.
+
+use traxtent_core::drive::Caching;
+use traxtent_core::probe::{Algorithm, Target, Verify};
+use traxtent_core::request::Request;
+use traxtent_core::units::Lbn;
+use traxtent_core::workload::Rng;
+
+use super::{MAIN_DRIVE, NUMBERINGS};
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series, Style};
+use crate::search::Search;
+
+/// Sectors a read.
+const SECTORS: u32 = 64;
+
+/// The largest offset to either side.
+const REACH: i64 = 256;
+
+/// Rounds over all boundaries.
+const ROUNDS: u32 = 8;
+
+/// Points in the picture.
+const SHOWN: usize = 2000;
+
+/// A read: the offset of its first sector from a boundary, and its time in milliseconds.
+type Point = (i64, f64);
+
+/// Whether a read that begins at this offset crosses its boundary.
+fn crosses(offset: i64) -> bool {
+    (1 - i64::from(SECTORS)..0).contains(&offset)
+}
+
+/// The boundaries between two tracks of the top surface with the size of the outermost one, as a probe finds them.
+fn boundaries(bench: &Bench) -> Result<Vec<Lbn>, LabError> {
+    let (_, sizes) = NUMBERINGS[0];
+    let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
+    let zone = tracks
+        .iter()
+        .take_while(|track| NUMBERINGS[0].1.contains(&track.sectors));
+    let mut target = bench.target();
+    let mut boundaries = Vec::new();
+    let mut before_on_top = false;
+    for track in zone {
+        let surface = target.translate(track.first_lbn)?.surface.0;
+        let on_top = surface == 0 && track.sectors == sizes[0];
+        if on_top && before_on_top {
+            boundaries.push(track.first_lbn);
+        }
+        before_on_top = on_top;
+    }
+    Ok(boundaries)
+}
+
+fn reads(bench: &Bench) -> Result<Vec<Point>, LabError> {
+    let mut boundaries = boundaries(bench)?;
+    let mut rng = Rng::new(bench.seed);
+    let mut target = bench.target();
+    target.set_caching(Caching::OFF);
+    let mut points = Vec::new();
+    for _ in 0..ROUNDS {
+        shuffle(&mut boundaries, &mut rng);
+        for boundary in &boundaries {
+            let offset = rng.below(2 * REACH as u64) as i64 - REACH;
+            let lbn = Lbn(boundary.0.saturating_add_signed(offset));
+            let time = target.request(Request::read(lbn, SECTORS))?.response();
+            points.push((offset, time.as_ms()));
+        }
+    }
+    Ok(points)
+}
+
+/// Every order as likely (Fisher and Yates).
+fn shuffle(items: &mut [Lbn], rng: &mut Rng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+}
+
+/// The times of the reads that cross their boundary, or of those that do not.
+fn times(points: &[Point], across: bool) -> Vec<f64> {
+    let chosen = points
+        .iter()
+        .filter(|(offset, _)| crosses(*offset) == across);
+    chosen.map(|&(_, ms)| ms).collect()
+}
+
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len() as f64
+}
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let bench = bench.with_drive(MAIN_DRIVE)?;
+    let points = reads(&bench)?;
+    let (mut within, across) = (times(&points, false), times(&points, true));
+    within.sort_unstable_by(f64::total_cmp);
+    let percentile = |p: usize| within[(within.len() - 1) * p / 100];
+    let (mean_within, mean_across) = (mean(&within), mean(&across));
+    Ok(vec![
+        mean_within,
+        mean_across,
+        percentile(99) - percentile(1),
+        mean_across - mean_within - skew_ms(&bench),
+    ])
+}
+
+/// The skew between the first two tracks, which crossing their boundary costs at least.
+fn skew_ms(bench: &Bench) -> f64 {
+    let [one, two] = [0, 1].map(|index| bench.geometry.track(index).expect("it has tracks"));
+    let last =
+        bench.geometry.slot_angle(&one, one.slots - 1).as_turns() + 1.0 / f64::from(one.slots);
+    let first = bench.geometry.slot_angle(&two, 0).as_turns();
+    (first - last).rem_euclid(1.0) * bench.profile.revolution_ms()
+}
+
+/// Time against offset.
+pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    let points = reads(&bench.with_drive(MAIN_DRIVE)?)?;
+    let series = |name: &str, across, published_ms| Series {
+        name: format!(
+            "{name}: mean {:.1} ms (paper {published_ms})",
+            mean(&times(&points, across))
+        ),
+        style: Style::Dots,
+        points: points
+            .iter()
+            .take(SHOWN)
+            .filter(|(offset, _)| crosses(*offset) == across)
+            .map(|&(offset, ms)| (offset as f64, ms))
+            .collect(),
+    };
+    let panel = Panel {
+        title: "Reads of 64 sectors about track boundaries".to_owned(),
+        x: "first sector, counted from the boundary",
+        y: "response time, ms",
+        series: vec![
+            series("within a track", false, 5.7),
+            series("across its end", true, 7.3),
+        ],
+    };
+    Ok(Figure {
+        name: "q5",
+        panels: vec![panel],
+    })
+}

@@ -1,0 +1,225 @@
+//! Q1: a scan that reads one sector more each time, and takes the first fall of bandwidth for the end of a track.
+//!
+//! The host has ordered the drive's buffer off. A drive that goes on reading ahead all the same serves the growing
+//! reads from its buffer until they no longer fit a segment of it: there bandwidth falls, wherever they begin.
+
+use traxtent_core::drive::Caching;
+use traxtent_core::probe::Target;
+use traxtent_core::request::Request;
+use traxtent_core::stats::Moments;
+use traxtent_core::units::{Lbn, Span};
+use traxtent_core::workload::Rng;
+use traxtent_exec::SimTarget;
+
+use super::MAIN_DRIVE;
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series, Style};
+
+/// The largest read, in sectors.
+const MOST: u32 = 2048;
+
+/// How often each size is read.
+const PASSES: u32 = 32;
+
+/// The host is back with its next read within so many milliseconds, at random: no two passes are alike.
+const PAUSE_MS: f64 = 0.1;
+
+/// A cliff is where the mean bandwidth of so many sizes lies a good deal below that of as many before.
+const WINDOW: usize = 128;
+
+/// A good deal: a track switch costs a quarter of a revolution, or a whole one.
+const FALL: f64 = 0.1;
+
+/// So many sizes make a point of the picture.
+const SIZES_A_POINT: usize = 16;
+
+/// Sectors of the reads at cliffs.
+const PROOF_SECTORS: u32 = 512;
+
+/// Reads at cliffs, and as many elsewhere.
+const PROOF_READS: u32 = 10_000;
+
+/// Boundaries that the scan is let find.
+const BOUNDARIES: usize = 20;
+
+/// Where the growing reads begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// All at this LBN.
+    At(Lbn),
+    /// Each at a random one below this.
+    Below(u64),
+}
+
+/// Mean bandwidth in MB/s against size in sectors, from one sector on.
+///
+/// # Errors
+/// If the drive does not answer.
+pub fn growing_reads(
+    target: &mut SimTarget,
+    start: Start,
+    rng: &mut Rng,
+) -> Result<Vec<f64>, LabError> {
+    let bytes = f64::from(target.identity().logical_bytes);
+    let mut bandwidths = vec![Moments::default(); MOST as usize];
+    for _ in 0..PASSES {
+        for (sectors, bandwidth) in (1..=MOST).zip(&mut bandwidths) {
+            let lbn = match start {
+                Start::At(lbn) => lbn,
+                Start::Below(bound) => Lbn(rng.below(bound)),
+            };
+            target.wait_until(target.now() + Span::from_ms(PAUSE_MS * rng.fraction()));
+            let time = target.request(Request::read(lbn, sectors))?.response();
+            bandwidth.push(f64::from(sectors) * bytes / (time.as_ms() * 1e3));
+        }
+    }
+    Ok(bandwidths.iter().map(Moments::mean).collect())
+}
+
+/// The sizes, in sectors, beyond which bandwidth falls, ascending.
+pub fn cliffs(bandwidths: &[f64]) -> Vec<u32> {
+    let mean = |window: &[f64]| window.iter().sum::<f64>() / window.len() as f64;
+    // The fall behind each size that has a whole window on both sides.
+    let falls: Vec<f64> = bandwidths
+        .windows(2 * WINDOW)
+        .map(|both| 1.0 - mean(&both[WINDOW..]) / mean(&both[..WINDOW]))
+        .collect();
+    let is_cliff = |&at: &usize| {
+        let near = &falls[at.saturating_sub(WINDOW)..falls.len().min(at + WINDOW)];
+        falls[at] > FALL && near.iter().all(|&fall| fall <= falls[at])
+    };
+    let behind = |at| (at + WINDOW) as u32;
+    (0..falls.len()).filter(is_cliff).map(behind).collect()
+}
+
+/// The paper's scan: from each boundary on, to the first cliff.
+fn boundaries(target: &mut SimTarget, rng: &mut Rng) -> Result<Vec<Lbn>, LabError> {
+    let mut found = Vec::new();
+    let mut from = Lbn(0);
+    while found.len() < BOUNDARIES {
+        let bandwidths = growing_reads(target, Start::At(from), rng)?;
+        let Some(&sectors) = cliffs(&bandwidths).first() else {
+            break;
+        };
+        from.0 += u64::from(sectors);
+        found.push(from);
+    }
+    Ok(found)
+}
+
+/// A drive whose buffer has been ordered off.
+fn ordered_off(bench: &Bench) -> SimTarget {
+    let mut target = bench.target();
+    target.set_caching(Caching::OFF);
+    target
+}
+
+/// Mean time of reads that begin at random multiples of `step`, in milliseconds.
+fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError> {
+    let mut target = ordered_off(bench);
+    let places = (target.identity().capacity.0 - u64::from(PROOF_SECTORS)) / step;
+    let mut times = Moments::default();
+    for _ in 0..PROOF_READS {
+        let lbn = Lbn(step * rng.below(places));
+        let timing = target.request(Request::read(lbn, PROOF_SECTORS))?;
+        times.push(timing.response().as_ms());
+    }
+    Ok(times.mean())
+}
+
+/// The nth cliff, or none at all: infinitely far.
+fn nth(cliffs: &[u32], n: usize) -> f64 {
+    cliffs.get(n).map_or(f64::INFINITY, |&at| f64::from(at))
+}
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let bench = bench.with_drive(MAIN_DRIVE)?;
+    let mut rng = Rng::new(bench.seed);
+    let [from_0, from_256, from_any] =
+        starts(&bench, &mut rng)?.map(|bandwidths| cliffs(&bandwidths));
+    let found = boundaries(&mut ordered_off(&bench), &mut rng)?;
+    let begins_track = |lbn: &&Lbn| {
+        let track = bench.geometry.track_of(**lbn);
+        track.is_some_and(|track| track.first_lbn == **lbn)
+    };
+    let ends = [(0.0, &from_0), (256.0, &from_256)].map(|(from, cliffs)| from + nth(cliffs, 0));
+    let at_cliffs = mean_read_ms(&bench, u64::from(PROOF_SECTORS), &mut rng)?;
+    let elsewhere = mean_read_ms(&bench, 1, &mut rng)?;
+    Ok(vec![
+        nth(&from_0, 0),
+        nth(&from_256, 0) - nth(&from_0, 0),
+        nth(&from_any, 0) - nth(&from_0, 0),
+        nth(&from_256, 1) - nth(&from_0, 1),
+        ends.into_iter()
+            .filter(|&end| ends_track(&bench, end))
+            .count() as f64,
+        found.iter().filter(begins_track).count() as f64,
+        at_cliffs / elsewhere - 1.0,
+    ])
+}
+
+/// Whether a track ends within 5 % of a first cliff's size of a sector.
+fn ends_track(bench: &Bench, sector: f64) -> bool {
+    let ends = bench
+        .geometry
+        .tracks()
+        .map(|track| track.end_lbn().0 as f64);
+    ends.take(8)
+        .any(|end| (end - sector).abs() <= 0.05 * f64::from(PROOF_SECTORS))
+}
+
+const STARTS: [(Start, &str); 3] = [
+    (Start::At(Lbn(0)), "from sector 0"),
+    (Start::At(Lbn(256)), "from sector 256"),
+    (Start::Below(512), "from anywhere below 512"),
+];
+
+fn starts(bench: &Bench, rng: &mut Rng) -> Result<[Vec<f64>; 3], LabError> {
+    let mut scans = [const { Vec::new() }; 3];
+    for (scan, (start, _)) in scans.iter_mut().zip(STARTS) {
+        *scan = growing_reads(&mut ordered_off(bench), start, rng)?;
+    }
+    Ok(scans)
+}
+
+/// Means of a few sizes each.
+fn points(scan: &[f64]) -> Vec<(f64, f64)> {
+    let point = |(index, sizes): (usize, &[f64])| {
+        let middle = (index * SIZES_A_POINT) as f64 + (sizes.len() as f64 + 1.0) / 2.0;
+        (middle, sizes.iter().sum::<f64>() / sizes.len() as f64)
+    };
+    scan.chunks(SIZES_A_POINT).enumerate().map(point).collect()
+}
+
+/// Bandwidth against size on the drive that ignores orders, and on the same drive if it obeyed.
+pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    let deaf = bench.with_drive(MAIN_DRIVE)?;
+    let obedient = deaf.with("cache.read_ahead.ignores_host", "false")?;
+    let panel = |bench: &Bench, title: &str| -> Result<Panel, LabError> {
+        let scans = starts(bench, &mut Rng::new(bench.seed))?;
+        let series = scans
+            .into_iter()
+            .zip(STARTS)
+            .map(|(scan, (_, name))| Series {
+                name: name.to_owned(),
+                style: Style::Line,
+                points: points(&scan),
+            });
+        Ok(Panel {
+            title: title.to_owned(),
+            x: "request size, sectors (a track has 1144)",
+            y: "bandwidth, MB/s",
+            series: series.collect(),
+        })
+    };
+    Ok(Figure {
+        name: "q1",
+        panels: vec![
+            panel(
+                &deaf,
+                "Growing reads, buffer ordered off: a drive that reads ahead anyway",
+            )?,
+            panel(&obedient, "The same drive, if it obeyed")?,
+        ],
+    })
+}

@@ -1,0 +1,67 @@
+//! A search for track boundaries: what it finds, what it costs, and where it errs.
+
+use std::ops::ControlFlow;
+
+use traxtent_core::geometry::Geometry;
+use traxtent_core::probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
+use traxtent_core::units::Span;
+
+use crate::bench::{Bench, LabError};
+use crate::blind::{AtMoved, compare};
+
+/// A whole drive searched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// How.
+    pub algorithm: Algorithm,
+    /// The tracks found, ascending.
+    pub tracks: Vec<Found>,
+    /// What was asked of the drive.
+    pub counts: Counts,
+    /// How long the drive took to answer.
+    pub drive_time: Span,
+}
+
+impl Search {
+    /// Searches a drive at rest. One that times reads gets no translations.
+    ///
+    /// # Errors
+    /// Where the drive baffles the algorithm.
+    pub fn run(bench: &Bench, algorithm: Algorithm, verify: Verify) -> Result<Search, LabError> {
+        let mut target = bench.target();
+        if !algorithm.translates() {
+            target = target.without_translation();
+        }
+        let mut target = Counted::new(target);
+        let region = Region::whole(target.identity().capacity);
+        let began = target.now();
+        let mut tracks = Vec::new();
+        extract(algorithm, &mut target, region, verify, &mut |track| {
+            tracks.push(track);
+            ControlFlow::Continue(())
+        })?;
+        Ok(Search {
+            algorithm,
+            tracks,
+            counts: target.counts(),
+            drive_time: target.now().since(began),
+        })
+    }
+
+    /// The drive's time in minutes.
+    pub fn minutes(&self) -> f64 {
+        self.drive_time.as_ms() / 60_000.0
+    }
+
+    /// Translations a track found.
+    pub fn translations_a_track(&self) -> f64 {
+        self.counts.translations as f64 / self.tracks.len().max(1) as f64
+    }
+
+    /// Boundaries of the drive that were not found, and those found that it does not have.
+    pub fn wrong_boundaries(&self, geometry: &Geometry) -> u64 {
+        let bounds = self.tracks.iter().map(|track| track.first_lbn);
+        let differences = compare(bounds, geometry, AtMoved::of(self.algorithm));
+        (differences.missing.len() + differences.additional.len()) as u64
+    }
+}
