@@ -249,3 +249,44 @@ fn refusals() {
         assert!(answer.err.contains(says), "{arguments:?}: {}", answer.err);
     }
 }
+
+/// Is the drive's profile one that runs, with the figures that the report has, and is it said how close
+/// it comes?
+#[test]
+fn profile_and_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    let answer = run(&[
+        "probe",
+        "atlas10k2",
+        "--profile",
+        "twin.toml",
+        "--fit",
+        "--json",
+    ]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(found["layout_order"], "head-first-alternating");
+    assert_eq!(found["zero_latency"], true);
+    assert!(
+        (found["rpm"].as_f64().unwrap() - 10_000.0).abs() < 1.0,
+        "{}",
+        found["rpm"]
+    );
+    assert_eq!(found["character"]["surfaces"], 3);
+    let workloads = found["fit"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["workload"].as_str());
+    let workloads: Vec<&str> = workloads.flatten().collect();
+    assert_eq!(workloads, ["random", "sequential", "mixed"]);
+    let answer = run(&["map", "twin.toml", "--diff", "atlas10k2"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let answer = run(&["sim", "twin.toml", "random,count=1000"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+
+    let found = run(&["probe", "atlas10k2", "--tracks-only", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&found.out).unwrap();
+    assert!(found["rpm"].is_null());
+}
