@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use super::angle;
+use super::clock::Clock;
 use super::jump::jump;
 use super::target::{Target, TargetError};
 use super::track_end::Search;
@@ -195,12 +197,12 @@ pub fn extract(
     verify: Verify,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let _ = verify;
     match algorithm {
         Algorithm::Walk => walk(target, region, Search::Binary, sink),
         Algorithm::Jump => jump(target, region, sink),
         Algorithm::Tree => tree(target, region, sink),
-        Algorithm::Scan | Algorithm::Angle | Algorithm::Dixtrac => {
+        Algorithm::Angle => angle::search(Clock::start(target)?, region, verify, sink),
+        Algorithm::Scan | Algorithm::Dixtrac => {
             Err(TargetError::Unsupported(algorithm.name()).into())
         }
     }

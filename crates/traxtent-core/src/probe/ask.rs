@@ -33,7 +33,7 @@ pub(super) struct Ask<'t> {
     /// The bad places, ascending; nothing where the drive has no lists.
     bad: Option<Option<Vec<Place>>>,
     /// What is to be told besides the tracks.
-    pub(super) left: Extraction,
+    left: Extraction,
 }
 
 impl<'t> Ask<'t> {
@@ -88,11 +88,21 @@ impl<'t> Ask<'t> {
 
     /// Notes LBNs that are not on their track.
     pub(super) fn moved(&mut self, lbns: std::ops::Range<u64>) {
-        for lbn in lbns {
-            if self.left.moved.last() != Some(&Lbn(lbn)) {
-                self.left.moved.push(Lbn(lbn));
-            }
-        }
+        self.left.moved.extend(lbns.map(Lbn));
+    }
+
+    /// Notes a line for the reader.
+    pub(super) fn note(&mut self, line: &str) {
+        self.left.notes.push(line.to_owned());
+    }
+
+    /// What is left behind besides the tracks.
+    pub(super) fn finish(mut self) -> Extraction {
+        self.left.moved.sort_unstable();
+        self.left.moved.dedup();
+        self.left.unreadable.sort_unstable();
+        self.left.unreadable.dedup();
+        self.left
     }
 
     /// The bad places, ascending, or nothing where the drive has no lists.

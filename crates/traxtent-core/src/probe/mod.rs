@@ -9,8 +9,10 @@
 //! the last track it found.
 
 mod algorithm;
+mod angle;
 mod ask;
 pub mod character;
+mod clock;
 mod count;
 mod jump;
 mod method;

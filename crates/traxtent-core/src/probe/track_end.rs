@@ -5,6 +5,8 @@
 //! at the very boundary, a bad slot beside the boundary tells which track it belongs to, or, on a
 //! drive without defect lists, the size that the track was expected to have.
 
+use std::ops::Range;
+
 use super::algorithm::ProbeError;
 use super::ask::{Ask, are_neighbours, home};
 use crate::geometry::Place;
@@ -204,7 +206,7 @@ fn begins_elsewhere(
     if run > MOVED_RUN_MAX {
         return Ok(false);
     }
-    if home(next) == home(anchor.place) {
+    if run == 1 && home(next) == home(anchor.place) {
         return Ok(true);
     }
     if ask.defects()?.is_some() {
@@ -217,7 +219,7 @@ fn begins_elsewhere(
         }
         let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
         for beside in [Some(next), before].into_iter().flatten() {
-            if looks_like_a_track(ask, anchor.place, run, beside)? {
+            if looks_like_a_track(ask, anchor.place, start..outside, beside)? {
                 return Ok(false);
             }
         }
@@ -279,7 +281,7 @@ fn at_the_edge(
     for run in 1..=runs_max {
         if outside + run >= ask.end {
             let theirs = match last {
-                Some(last) => looks_like_a_track(ask, next, run, last)?,
+                Some(last) => looks_like_a_track(ask, next, outside..outside + run, last)?,
                 None => false,
             };
             let ours = run <= room && !theirs;
@@ -295,8 +297,9 @@ fn at_the_edge(
         }
         if breaks
             && run > 1
+            && expected != Some(outside + run - start)
             && let Some(last) = last
-            && looks_like_a_track(ask, next, run, last)?
+            && looks_like_a_track(ask, next, outside..outside + run, last)?
         {
             break;
         }
@@ -318,23 +321,24 @@ fn at_the_edge(
     Ok(outside)
 }
 
-/// Whether `run` LBNs at a place next to a track are themselves one, however short: nothing else is
-/// on it, as would be where they are only kept.
+/// Whether a run of LBNs, of which the first is at a place next to a track, is itself a track,
+/// however short: nothing else is on it, as would be where they are only kept.
 fn looks_like_a_track(
     ask: &mut Ask<'_>,
     first: Place,
-    run: u64,
+    run: Range<u64>,
     beside: Place,
 ) -> Result<bool, ProbeError> {
     if !are_neighbours(home(first), home(beside)) {
         return Ok(false);
     }
-    let end = u64::from(first.slot) + run;
+    let end = u64::from(first.slot) + (run.end - run.start);
     let behind = NEARBY.map(|distance| u64::from(first.slot).checked_sub(distance + 1));
     let ahead = NEARBY.map(|distance| end.checked_add(distance));
     for slot in behind.into_iter().chain(ahead).flatten() {
         let slot = u32::try_from(slot).unwrap_or(u32::MAX);
-        if ask.lbn_at(Place { slot, ..first })?.is_some() {
+        let there = ask.lbn_at(Place { slot, ..first })?;
+        if there.is_some_and(|lbn| !run.contains(&lbn)) {
             return Ok(false);
         }
     }

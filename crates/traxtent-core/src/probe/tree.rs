@@ -104,8 +104,8 @@ pub(super) fn tree(
         odd: None,
     };
     if !has_list {
-        let note = "no defect lists: every cylinder or pass is asked about";
-        tree.ask.left.notes.push(note.to_owned());
+        tree.ask
+            .note("no defect lists: every cylinder or pass is asked about");
     }
     while tree.out.goes_on() {
         if !tree.leap()? {
@@ -114,7 +114,7 @@ pub(super) fn tree(
         }
         tree.ask.forget_below(tree.out.at);
     }
-    Ok(tree.ask.left)
+    Ok(tree.ask.finish())
 }
 
 impl Tree<'_, '_, '_> {

@@ -32,7 +32,7 @@ pub(super) fn walk(
         expected = Some(end - start);
         ask.forget_below(end);
     }
-    Ok(ask.left)
+    Ok(ask.finish())
 }
 
 /// Whether a track ends where it is expected to, by an LBN on either side.

@@ -40,6 +40,8 @@ const JUMP: &str = "the paper's steps search sector by sector wherever the size 
     serpentine changes surfaces that is every 64 tracks; 7 minutes are two translations a track at 1.3 ms, and no searches";
 const ANGLE: &str = "timing needs about a read a track where the size of tracks changes every 64, and a read takes most \
     of a revolution";
+const WITHIN: &str = "it lies on the bound, and seeds fall on either side; the paper's host and RAID controller, which \
+    are not in the profile, took time as well";
 const ACROSS: &str = "the paper's reads take 0.4 ms longer within tracks too (its host and RAID controller are not in \
     the profile), and crossing a boundary costs them 0.16 ms beyond the skew, which it cannot explain either";
 
@@ -222,7 +224,7 @@ pub const EXPERIMENTS: [Experiment; 6] = [
     Experiment {
         title: "Fig. 3: 64-sector reads about track boundaries",
         claims: &[
-            Claim::new("Q5a", "mean within a track", 5.7, Unit::Ms, MS_0_4),
+            Claim::new("Q5a", "mean within a track", 5.7, Unit::Ms, MS_0_4).if_missed(WITHIN),
             Claim::new("Q5b", "mean across a boundary", 7.3, Unit::Ms, MS_0_4).if_missed(ACROSS),
             Claim::new(
                 "Q5c",

@@ -1,0 +1,624 @@
+//! Finding one track without a prediction to lean on, or where the prediction fails.
+
+use super::super::algorithm::ProbeError;
+use super::super::clock::{fraction, wrap};
+use super::pattern::Kind;
+use super::{RECENT, Search};
+use crate::units::Lbn;
+
+/// A gap smaller than this may be one of bad sectors, in revolutions.
+const NEAR: f64 = 0.1;
+
+/// A line of evenly spaced sectors: where the sectors of a track pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// A sector on it.
+    pub(super) lbn: u64,
+    /// Its angle.
+    pub(super) angle: f64,
+    /// The angle of one sector.
+    pub(super) pitch: f64,
+}
+
+impl Line {
+    fn at(&self, lbn: u64) -> f64 {
+        self.angle + (lbn as f64 - self.lbn as f64) * self.pitch
+    }
+
+    /// How many sectors pass in so many revolutions.
+    fn sectors_in(&self, turns: f64) -> u64 {
+        (turns.max(0.0) / self.pitch) as u64
+    }
+}
+
+impl Search<'_, '_> {
+    /// The track that begins at `self.first`, and the angle of the next one's first sector.
+    pub(super) fn find_track(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
+        let first = self.first;
+        let start = self.angle_of_start(first, guess.map(|kind| kind.pitch))?;
+        let mut line = self.line_from(first, start, guess)?;
+        if let Some(kind) = guess
+            && wrap(kind.skew).abs() < self.jump_min(line.pitch)
+            && let Some(end) = self.end_by_interruption(&line, kind.sectors)?
+        {
+            let next = self.angle_of_start(end, Some(line.pitch))?;
+            let kind = Kind {
+                sectors: (end - first) as u32,
+                pitch: line.pitch,
+                skew: fraction(next - start),
+            };
+            self.angle = start;
+            return Ok((kind, next));
+        }
+        let mut end = self.end_of(&mut line, first, guess.map(|kind| kind.sectors))?;
+        // From the first sector to past the last, gaps included.
+        let mut span = (end - first) as f64 * line.pitch;
+        let mut next = line.at(end);
+        while end < self.end {
+            if let Some(angle) = self.lone(&line, end, span)? {
+                // One more sector, and perhaps more gaps.
+                span += fraction(angle - line.at(end)) + line.pitch;
+                line = Line {
+                    lbn: end,
+                    angle,
+                    ..line
+                };
+                end += 1;
+                next = line.at(end);
+                continue;
+            }
+            next = self.angle_of_start(end, Some(line.pitch))?;
+            span += fraction(next - line.at(end));
+            let Some(rest) = self.resumes(&line, (first, end), next, span, guess)? else {
+                break;
+            };
+            let resumed = end;
+            line = Line {
+                lbn: end,
+                angle: next,
+                ..line
+            };
+            end = rest;
+            span += (end - resumed) as f64 * line.pitch;
+            next = line.at(end);
+        }
+        let sectors = u32::try_from(end - first).map_err(|_| self.baffled("no end in sight"))?;
+        self.refine(&mut line, end - 1)?;
+        let kind = Kind {
+            sectors,
+            pitch: line.pitch,
+            skew: fraction(next - start),
+        };
+        self.angle = start;
+        Ok((kind, next))
+    }
+
+    /// The angle of the first sector of a track, also where that sector is kept elsewhere or cannot be read:
+    /// from those behind it.
+    pub(super) fn angle_of_start(
+        &mut self,
+        first: u64,
+        pitch: Option<f64>,
+    ) -> Result<f64, ProbeError> {
+        let own = self.clock.angle(first)?;
+        let Some(pitch) = pitch else {
+            return own.map_or_else(|| self.angle_of_start(first + 1, None), Ok);
+        };
+        let mut seen: Vec<(u64, f64)> = own.map(|angle| (first, angle)).into_iter().collect();
+        // Two of the next few that lie on one line; far enough apart to be read in one revolution, as a rule.
+        let far = (0.12 / pitch) as u64;
+        for lbn in [first + far, first + 1, first + 2, first + 3, first + 5] {
+            if lbn >= self.end {
+                continue;
+            }
+            let Some(angle) = self.clock.angle(lbn)? else {
+                continue;
+            };
+            let on_line = |(other, at): &&(u64, f64)| {
+                let passed = (lbn as f64 - *other as f64) * pitch;
+                wrap(angle - at - passed).abs() < self.jump_min(pitch)
+            };
+            if let Some((other, at)) = seen.iter().find(on_line) {
+                return Ok(at - (*other - first) as f64 * pitch);
+            }
+            seen.push((lbn, angle));
+        }
+        own.ok_or_else(|| self.baffled("the sectors here cannot be read"))
+    }
+
+    /// The line of the sectors from `first` on, by the guess or by doubling distances.
+    fn line_from(
+        &mut self,
+        first: u64,
+        angle: f64,
+        guess: Option<Kind>,
+    ) -> Result<Line, ProbeError> {
+        let mut line = Line {
+            lbn: first,
+            angle,
+            pitch: 0.0,
+        };
+        if let Some(kind) = guess {
+            line.pitch = kind.pitch;
+            if let Some(line) = self.confirm_pitch(line, kind)? {
+                return Ok(line);
+            }
+            line.pitch = 0.0;
+        }
+        let (mut step, mut reached) = (1, 0);
+        while first + step < self.end {
+            if let Some(at) = self.clock.angle(first + step)? {
+                let expected = line.pitch * step as f64;
+                let surprise = wrap(at - angle - expected);
+                // An error of the pitch doubles with the distance; a jump does not wait for that.
+                let passed = expected + surprise;
+                let jump = self.jump_min(line.pitch) + 4.0 * self.clock.sigma;
+                if reached > 0 && surprise.abs() > jump || passed > 0.97 {
+                    break;
+                }
+                line.pitch = passed / step as f64;
+                reached = step;
+            }
+            step *= 2;
+        }
+        // Near a boundary there is not enough of the track to do better than the guess.
+        let error = 4.0 * self.clock.sigma / reached.max(1) as f64;
+        if let Some(kind) = guess.filter(|kind| (kind.pitch - line.pitch).abs() < error) {
+            line.pitch = kind.pitch;
+        }
+        if line.pitch <= 0.0 {
+            return Err(self.baffled("the angles of sectors do not advance"));
+        }
+        Ok(line)
+    }
+
+    /// The line with the pitch of a guess, put right where a zone changed it a little; `None` where it does not fit.
+    fn confirm_pitch(&mut self, line: Line, kind: Kind) -> Result<Option<Line>, ProbeError> {
+        let tolerance = self.jump_min(kind.pitch) / 2.0;
+        let most = u64::from(kind.sectors) * 9 / 10;
+        // How far sectors are off the line, at ever shorter distances.
+        let mut off: Vec<Option<f64>> = Vec::new();
+        for reached in 0..3 {
+            while off.len() < reached + 3 {
+                let by = most >> off.len();
+                let near = by > 0 && line.lbn + by < self.end;
+                let angle = match near {
+                    true => self.clock.angle(line.lbn + by)?,
+                    false => None,
+                };
+                off.push(angle.map(|angle| wrap(angle - line.at(line.lbn + by))));
+                if off.len() == reached + 1 && off[reached].is_some_and(|d| d.abs() <= tolerance) {
+                    break;
+                }
+            }
+            let Some(far) = off[reached].filter(|far| far.abs() < 0.15) else {
+                continue;
+            };
+            // Another pitch shows everywhere in proportion; slipped sectors do not.
+            let even = |part: f64, whole: f64| (whole - 2.0 * part).abs() <= tolerance;
+            let proportional = far.abs() <= tolerance
+                || match (off[reached + 1], off[reached + 2]) {
+                    (Some(half), Some(quarter)) => even(half, far) && even(quarter, half),
+                    _ => false,
+                };
+            if proportional {
+                // A short piece says less of the pitch than the guess does.
+                let better = reached == 0 || far.abs() > tolerance;
+                let by = if better {
+                    far / (most >> reached) as f64
+                } else {
+                    0.0
+                };
+                let pitch = line.pitch + by;
+                return Ok(Some(Line { pitch, ..line }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first LBN behind `from` that does not follow its predecessor on the line.
+    ///
+    /// Refines the line as it goes. `hint` is the length of the track, if there is a guess.
+    fn end_of(&mut self, line: &mut Line, from: u64, hint: Option<u32>) -> Result<u64, ProbeError> {
+        // `low` is on the line; `high` is not, or too far away to be.
+        let limit = (line.lbn + line.sectors_in(1.02) + 2).min(self.end);
+        if from + 1 >= limit {
+            return Ok(limit);
+        }
+        let (mut low, mut high) = (from, limit);
+        // Most surprises are small: look around the expected end first, further and further away.
+        let mut around = hint.map(|n| from + u64::from(n) - 1);
+        let mut step = 1;
+        while high - low > 1 {
+            let lbn = match around {
+                Some(lbn) => lbn.clamp(low + 1, high - 1),
+                None => low + (high - low) / 2,
+            };
+            let fresh = (low, high) == (from, limit);
+            if self.on(line, lbn)? {
+                around = around
+                    .filter(|_| fresh || high == limit)
+                    .map(|_| lbn + step);
+                low = lbn;
+            } else {
+                around = around
+                    .filter(|_| fresh || low == from)
+                    .map(|_| lbn.saturating_sub(step));
+                high = lbn;
+                self.pass_moved(line, &mut low, &mut high, limit)?;
+            }
+            step *= 2;
+        }
+        if high == self.end {
+            return Ok(high);
+        }
+        if high == limit {
+            return self.end_without_skew(line, from, limit);
+        }
+        self.settle(line, from, low, high)
+    }
+
+    /// The end of a track whose last sector on the line seems to be `low`, where only a jump from there to
+    /// `high` makes it one.
+    fn settle(
+        &mut self,
+        line: &mut Line,
+        from: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, ProbeError> {
+        let (Some(before), Some(behind)) = (self.clock.angle(low)?, self.clock.angle(high)?) else {
+            return Ok(high);
+        };
+        let jump = wrap(behind - before - (high - low) as f64 * line.pitch).abs();
+        if jump > 4.0 * self.jump_min(line.pitch) {
+            return Ok(high);
+        }
+        // The next track may begin so near to where this one goes on that the angles tell only some way behind.
+        let near = from.max(high.saturating_sub(line.sectors_in(0.4)));
+        if self.is_interrupted(line, near, high + 1)? {
+            return self.end_without_skew(line, near, high + 1);
+        }
+        let off = wrap(behind - line.at(high));
+        let seen = self.jump_min(line.pitch);
+        if jump < seen && off.abs() < 3.0 * seen {
+            // Nothing jumps here: it is the line that runs astray.
+            line.pitch += off / (high - line.lbn) as f64;
+            return self.end_of(line, high, None);
+        }
+        Ok(high)
+    }
+
+    /// Where the LBN at `high` is off the line but those behind it are on it, it is kept elsewhere: goes past it.
+    fn pass_moved(
+        &mut self,
+        line: &mut Line,
+        low: &mut u64,
+        high: &mut u64,
+        limit: u64,
+    ) -> Result<(), ProbeError> {
+        if *high - *low > 1 {
+            return Ok(());
+        }
+        for behind in [1, 2, 4] {
+            let lbn = *high + behind;
+            if lbn < limit && self.on(line, lbn)? && (behind == 1 || self.on(line, lbn + 1)?) {
+                self.result.moved.extend((*high..lbn).map(Lbn));
+                (*low, *high) = (lbn, limit);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a sector passes where the line says; if so, it makes the pitch a little better.
+    fn on(&mut self, line: &mut Line, lbn: u64) -> Result<bool, ProbeError> {
+        let mut surprises: Vec<f64> = Vec::new();
+        let mut late = 0;
+        for _ in 0..8 {
+            let Some(pass) = self.clock.pass(lbn)? else {
+                return Ok(true);
+            };
+            let deviation = wrap(pass.angle - line.at(lbn));
+            // One reading does not tell a small jump from noise.
+            let sigmas = deviation.abs() / self.clock.sigma.max(f64::MIN_POSITIVE);
+            if self.clock.is_noisy() && (2.0..12.0).contains(&sigmas) {
+                let angle = self.clock.angle(lbn)?;
+                let deviation = angle.map_or(0.0, |angle| wrap(angle - line.at(lbn)));
+                return Ok(deviation.abs() <= self.jump_min(line.pitch));
+            }
+            // What comes late may come at any angle: once is not enough then.
+            let is_late = pass.took > self.clock.prompt();
+            late += u32::from(is_late);
+            if deviation.abs() <= self.jump_min(line.pitch) && (!is_late || late > 1) {
+                return Ok(true);
+            }
+            if deviation.abs() <= self.jump_min(line.pitch) {
+                continue;
+            }
+            let again = |d: &f64| wrap(d - deviation).abs() <= self.clock.tolerance();
+            if surprises.iter().any(again) {
+                return Ok(false);
+            }
+            surprises.push(deviation);
+        }
+        Ok(false)
+    }
+
+    /// Makes the pitch right by the last sector of the line.
+    fn refine(&mut self, line: &mut Line, last: u64) -> Result<(), ProbeError> {
+        let distance = last as f64 - line.lbn as f64;
+        let Some(angle) = self.clock.angle(last)? else {
+            return Ok(());
+        };
+        let deviation = wrap(angle - line.at(last));
+        if distance * line.pitch > 0.3 && deviation.abs() < 2.0 * self.jump_min(line.pitch) {
+            line.pitch += deviation / distance;
+        }
+        Ok(())
+    }
+
+    /// The end of a track whose successor goes on at the same angle: reads across it lose a revolution.
+    fn end_without_skew(&mut self, line: &Line, from: u64, limit: u64) -> Result<u64, ProbeError> {
+        // A read of the sectors before `low` is not interrupted, one of those before `high` is.
+        let (mut low, mut high) = (from + 1, limit + 1);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.is_interrupted(line, low - 1, middle)? {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        if low == limit {
+            return Err(self.baffled("a track longer than a revolution"));
+        }
+        Ok(low)
+    }
+
+    /// The end of the track that begins at `self.first`, by reads that lose a revolution, where tracks have no skew;
+    /// `None` where they do after all. Slipped sectors cost such reads little.
+    fn end_by_interruption(
+        &mut self,
+        line: &Line,
+        expected: u32,
+    ) -> Result<Option<u64>, ProbeError> {
+        let first = self.first;
+        let (mut low, mut high) = (first + 1, first + line.sectors_in(1.0) + 2);
+        if high > self.end || !self.is_interrupted(line, first, high)? {
+            return Ok(None);
+        }
+        let mut step = 1;
+        let mut around = Some(first + u64::from(expected));
+        while high - low > 1 {
+            let middle = match around {
+                Some(lbn) => lbn.clamp(low + 1, high - 1),
+                None => low + (high - low) / 2,
+            };
+            let interrupted = self.is_interrupted(line, low - 1, middle)?;
+            if interrupted {
+                high = middle;
+            } else {
+                low = middle;
+            }
+            around = match (around, interrupted) {
+                (Some(_), true) if low == first + 1 => Some(middle.saturating_sub(step)),
+                (Some(_), false) if step < 64 => Some(middle + step),
+                _ => None,
+            };
+            step *= 2;
+        }
+        let last = self.clock.angle(low - 1)?;
+        let strays = last.map_or(0.0, |angle| wrap(angle - line.at(low - 1)));
+        let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&strays);
+        Ok(slipped.then_some(low))
+    }
+
+    /// Whether a read of sectors that seem to lie one behind the other loses a revolution.
+    ///
+    /// It reads half a revolution at a time: what begins longer reads anywhere on the track gains what it loses.
+    pub(super) fn is_interrupted(
+        &mut self,
+        line: &Line,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, ProbeError> {
+        let half = line.sectors_in(0.5).max(2);
+        let mut first = from;
+        while first + 1 < to {
+            let sectors = (to - first).min(half) as u32;
+            let angle = line.at(first);
+            let excess = self.clock.excess(first, sectors, angle, line.pitch)?;
+            if excess.is_some_and(|excess| excess > 0.5) {
+                return Ok(true);
+            }
+            // Sectors side by side must be in one read.
+            first += u64::from(sectors) - 1;
+        }
+        Ok(false)
+    }
+
+    /// The angle of the sector at `end`, if it is the only one left of the track behind a small gap.
+    fn lone(&mut self, line: &Line, end: u64, span: f64) -> Result<Option<f64>, ProbeError> {
+        let Some(angle) = self.clock.angle(end)? else {
+            return Ok(None);
+        };
+        let gap = wrap(angle - line.at(end));
+        let fits = gap > 0.0 && gap < NEAR && span + gap + line.pitch / 2.0 < 1.0;
+        if !fits || end + 1 >= self.end || self.is_interrupted(line, end - 1, end + 1)? {
+            return Ok(None);
+        }
+        let mut alone = Line {
+            lbn: end,
+            angle,
+            ..*line
+        };
+        Ok((!self.on(&mut alone, end + 1)?).then_some(angle))
+    }
+
+    /// Whether the track goes on behind `end`, after a gap of bad sectors, and if so, where that part ends.
+    ///
+    /// `span` is what it covers so far, gap included.
+    ///
+    /// It can only where both parts and the gap fit into a revolution.
+    fn resumes(
+        &mut self,
+        line: &Line,
+        (first, end): (u64, u64),
+        angle: f64,
+        span: f64,
+        guess: Option<Kind>,
+    ) -> Result<Option<u64>, ProbeError> {
+        let room = 1.0 - span;
+        let gap = fraction(angle - line.at(end));
+        if room <= 0.0 || gap < NEAR && self.is_interrupted(line, end - 1, end + 1)? {
+            return Ok(None);
+        }
+        let alike = Kind {
+            pitch: line.pitch,
+            sectors: line.sectors_in(1.0) as u32,
+            skew: 0.0,
+        };
+        let mut second = self.line_from(end, angle, Some(alike))?;
+        let limit = end + second.sectors_in(room) + 1;
+        // Sectors further on than a revolution behind the first are on another track, and if nothing
+        // interrupts a read from here to there, so are those here.
+        if limit + 1 < self.end
+            && self.on(&mut second, limit + 1)?
+            && !self.is_interrupted(&second, end, limit + 2)?
+        {
+            return Ok(None);
+        }
+        let mut rest = self.end_of(&mut second, end, None)?;
+        if rest > limit {
+            if !self.is_interrupted(&second, end, limit + 2)? {
+                return Ok(None);
+            }
+            rest = self.end_without_skew(&second, end, limit + 1)?;
+        }
+        let turnaround = self.turnaround(line, (first, end))?;
+        let switch = self.switch()?;
+        // The heads could not have changed tracks within the gap, yet nothing interrupted a read across it.
+        let too_soon = switch.is_some_and(|switch| gap < 0.6 * switch);
+        // It is far less than any skew here.
+        let too_small = self
+            .pattern
+            .least_skew()
+            .is_some_and(|least| gap < least / 3.0);
+        if too_soon || too_small {
+            return Ok(Some(rest));
+        }
+        if let Some(switch) = switch.filter(|switch| *switch > 0.02) {
+            let hop = turnaround + switch / 2.0;
+            if let Some(same) = self.one_track(line, (first, end), &second, (end, rest), hop)? {
+                return Ok(same.then_some(rest));
+            }
+        }
+        // The arm cannot tell. Where the next track begins can: one skew on from here, or two.
+        let after = self.angle_of_start(rest, Some(line.pitch))?;
+        let skew = |kind: Kind| wrap(after - line.at(first) - kind.skew).abs() < 0.03;
+        Ok(guess.is_some_and(skew).then_some(rest))
+    }
+
+    /// Whether two lines are on one track: whether a read on one is in time `hop` revolutions after one on the other,
+    /// which is too soon where heads must be switched. `None` where no two sectors lie so that it could tell.
+    fn one_track(
+        &mut self,
+        a: &Line,
+        in_a: (u64, u64),
+        b: &Line,
+        in_b: (u64, u64),
+        hop: f64,
+    ) -> Result<Option<bool>, ProbeError> {
+        for (from, to) in [((a, in_a), (b, in_b)), ((b, in_b), (a, in_a))] {
+            if let Some((u, v)) = pair_apart(from, to, hop) {
+                return Ok(Some(self.clock.follows(u, v)?));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How soon, in revolutions, a read can follow another on the same track.
+    fn turnaround(&mut self, line: &Line, within: (u64, u64)) -> Result<f64, ProbeError> {
+        if let Some(turns) = self.turnaround {
+            return Ok(turns);
+        }
+        let turns = self.soonest((line, within), (line, within))?;
+        // A part of a track is no place to measure this for good.
+        if (within.1 - within.0) as f64 * line.pitch > 0.6 {
+            self.turnaround = Some(turns);
+        }
+        Ok(turns)
+    }
+
+    /// How much longer, in revolutions, a read on a neighbouring track takes to follow, at the least.
+    fn switch(&mut self) -> Result<Option<f64>, ProbeError> {
+        let lines: Vec<(Line, (u64, u64))> = self
+            .recent
+            .iter()
+            .map(|(line, sectors)| (*line, (line.lbn, line.lbn + u64::from(*sectors))))
+            .collect();
+        let whole = |part: &(Line, (u64, u64))| (part.1.1 - part.1.0) as f64 * part.0.pitch > 0.6;
+        if self.switch.is_some()
+            || self.clock.is_interleaved()
+            || lines.len() < RECENT
+            || !lines.iter().all(whole)
+        {
+            return Ok(self.switch);
+        }
+        let turnaround = self.turnaround(&lines[0].0, lines[0].1)?;
+        let mut least = f64::INFINITY;
+        for pair in lines.windows(2) {
+            let turns = self.soonest((&pair[0].0, pair[0].1), (&pair[1].0, pair[1].1))?;
+            least = least.min(turns - turnaround);
+        }
+        self.switch = Some(least.max(0.0));
+        Ok(self.switch)
+    }
+
+    /// The least angle by which a sector of `b` may be behind one of `a` and still be read in the same revolution.
+    fn soonest(
+        &mut self,
+        (a, in_a): (&Line, (u64, u64)),
+        (b, in_b): (&Line, (u64, u64)),
+    ) -> Result<f64, ProbeError> {
+        // Too soon, late enough.
+        let (mut low, mut high) = (0.0, 0.6);
+        while high - low > a.pitch.max(b.pitch) {
+            let middle = (low + high) / 2.0;
+            let Some((u, v)) = pair_apart((a, in_a), (b, in_b), middle) else {
+                // There is no such pair.
+                low = middle;
+                continue;
+            };
+            if self.clock.follows(u, v)? {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        Ok(high)
+    }
+
+    fn baffled(&self, problem: &str) -> ProbeError {
+        ProbeError::Baffled {
+            lbn: Lbn(self.first),
+            problem: problem.to_owned(),
+        }
+    }
+}
+
+/// A sector of one line and one of another that ends `turns` later.
+fn pair_apart(
+    (a, in_a): (&Line, (u64, u64)),
+    (b, in_b): (&Line, (u64, u64)),
+    turns: f64,
+) -> Option<(u64, u64)> {
+    let length = in_a.1 - in_a.0;
+    (0..16).find_map(|k| {
+        let u = in_a.0 + (length - 1) * k / 15;
+        let ahead = fraction(a.at(u) + turns - b.at(in_b.0));
+        let v = in_b.0 + b.sectors_in(ahead);
+        (v < in_b.1).then_some((u, v))
+    })
+}

@@ -1,0 +1,294 @@
+//! A drive's platter as a clock: when a sector passes, and whether reads run on without a break.
+//!
+//! The time at which a read of one sector completes says where on the track the sector ends, modulo
+//! a revolution and but for a constant (Worthington et al., "On-Line Extraction of SCSI Disk Drive
+//! Parameters", 1995; Wong 2019 finds boundaries so). Angles here are fractions of a revolution.
+//! Only angles measured shortly after one another are compared, so that an error of the period and a
+//! wandering spindle do not matter.
+
+use super::algorithm::ProbeError;
+use super::method::{Method, Qualified, qualify};
+use super::target::{Target, TargetError, Timing};
+use crate::units::{Lbn, SimTime, Span};
+
+/// Readings of one sector until two agree.
+const READINGS_MAX: usize = 20;
+
+/// Angles jitter if their standard deviation is more than this, in revolutions.
+const NOISY: f64 = 0.0005;
+
+/// Classes of distance between two reads, for the time that the arm needs.
+const REACHES: usize = 48;
+
+/// Neighbouring tracks are classed by their skew, which is made for what lies between them: so many classes.
+const NEIGHBOURS: usize = 12;
+
+/// How far the arm has to go, as far as the order of tracks tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach(usize);
+
+impl Reach {
+    /// On the same track.
+    pub(super) const SAME: Reach = Reach(0);
+
+    /// To the next track or the one before, by the skew between them.
+    pub(super) fn neighbour(skew: f64) -> Reach {
+        Reach(1 + (fraction(skew) * NEIGHBOURS as f64) as usize % NEIGHBOURS)
+    }
+
+    /// Over several tracks.
+    pub(super) fn tracks(count: usize) -> Reach {
+        let log = (usize::BITS - count.leading_zeros()) as usize;
+        Reach((NEIGHBOURS + log).min(REACHES - 1))
+    }
+}
+
+/// A drive as a clock.
+pub(super) struct Clock<'a> {
+    target: &'a mut dyn Target,
+    method: Qualified,
+    /// The period of revolution in picoseconds.
+    period: f64,
+    /// Standard deviation of an angle.
+    pub(super) sigma: f64,
+    /// Time from sending a read to the end of a sector so far away, by class of distance, in revolutions.
+    lead: [f64; REACHES],
+    /// From how many reads.
+    learned: [u32; REACHES],
+    /// LBNs that could not be read.
+    pub(super) unreadable: Vec<Lbn>,
+}
+
+/// One sector as it passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass {
+    /// Where the platter was.
+    pub(super) angle: f64,
+    /// From sending to completion, in revolutions.
+    pub(super) took: f64,
+}
+
+/// The difference of two angles, in [-1/2, 1/2).
+pub(super) fn wrap(turns: f64) -> f64 {
+    turns - (turns + 0.5).floor()
+}
+
+/// The fraction of a revolution, in [0, 1).
+pub(super) fn fraction(turns: f64) -> f64 {
+    turns - turns.floor()
+}
+
+impl<'a> Clock<'a> {
+    /// A clock that runs right: finds out how the drive can be timed, and its period.
+    ///
+    /// # Errors
+    /// If no method of timing works, or the drive fails.
+    pub(super) fn start(target: &'a mut dyn Target) -> Result<Clock<'a>, ProbeError> {
+        let method = qualify(target)?;
+        let mut clock = Clock {
+            target,
+            period: method.revolution.0 as f64,
+            method,
+            sigma: 0.0,
+            // Too hopeful: what is missed teaches quickly, what is not tried teaches nothing.
+            lead: [0.02; REACHES],
+            learned: [0; REACHES],
+            unreadable: Vec::new(),
+        };
+        clock.regulate()?;
+        Ok(clock)
+    }
+
+    /// Measures period and jitter by reading one sector over and over.
+    fn regulate(&mut self) -> Result<(), ProbeError> {
+        let readings = if self.is_interleaved() { 40 } else { 400 };
+        let capacity = self.target.identity().capacity.0;
+        let mut times: Vec<f64> = Vec::new();
+        // A sector that can be read is soon found.
+        for lbn in capacity / 3..capacity {
+            times.clear();
+            while times.len() < readings {
+                let Some(timing) = self.read(lbn, 1)? else {
+                    break;
+                };
+                times.push(timing.completed.0 as f64);
+            }
+            if times.len() == readings {
+                break;
+            }
+        }
+        self.unreadable.clear();
+        let half = times.len() / 2;
+        // Each reading against one half of them later: whole revolutions apart (Theil and Sen's median).
+        let slopes = (0..half).map(|i| {
+            let apart = times[i + half] - times[i];
+            apart / (apart / self.period).round().max(1.0)
+        });
+        self.period = median(slopes.collect()).unwrap_or(self.period);
+        let steps = times
+            .windows(2)
+            .map(|pair| wrap((pair[1] - pair[0]) / self.period).abs());
+        // From the median of the differences to the deviation of each.
+        let spread = median(steps.collect()).unwrap_or(0.0);
+        self.sigma = spread / 0.6745 / std::f64::consts::SQRT_2;
+        Ok(())
+    }
+
+    /// Whether distant reads come before each timed one, so that nothing can be read right behind something else.
+    pub(super) fn is_interleaved(&self) -> bool {
+        self.method.between > 0
+    }
+
+    /// A read nearby takes no longer than this, if nothing goes wrong, in revolutions.
+    pub(super) fn prompt(&self) -> f64 {
+        if self.is_interleaved() { 8.0 } else { 1.4 }
+    }
+
+    /// How the drive is timed.
+    pub(super) fn method(&self) -> Method {
+        self.method.method
+    }
+
+    /// The angle of the platter now.
+    pub(super) fn now(&self) -> f64 {
+        self.turns(self.target.now())
+    }
+
+    fn turns(&self, at: SimTime) -> f64 {
+        // The whole revolutions go first: their product with the period is exact enough, and the rest is small.
+        let whole = (at.0 as f64 / self.period).floor();
+        fraction((at.0 as f64 - whole * self.period) / self.period)
+    }
+
+    /// Reads, and says when; `None` where the media give no answer.
+    fn read(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
+        match self.method.timed(self.target, Lbn(lbn), sectors) {
+            Ok(timing) => Ok(Some(timing)),
+            Err(TargetError::Unreadable { lbn, sectors }) => {
+                if sectors == 1 && !self.unreadable.contains(&lbn) {
+                    self.unreadable.push(lbn);
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Where a sector passes, by one reading.
+    pub(super) fn pass(&mut self, lbn: u64) -> Result<Option<Pass>, ProbeError> {
+        let timing = self.read(lbn, 1)?;
+        Ok(timing.map(|timing| Pass {
+            angle: self.turns(timing.completed),
+            took: timing.response().0 as f64 / self.period,
+        }))
+    }
+
+    /// The tolerance for two readings of the same angle.
+    pub(super) fn tolerance(&self) -> f64 {
+        (6.0 * self.sigma).max(0.0012)
+    }
+
+    /// Whether angles jitter by more than the skews of some drives.
+    pub(super) fn is_noisy(&self) -> bool {
+        self.sigma > NOISY
+    }
+
+    /// Where a sector passes, by as many readings as it takes until two agree; five, where angles jitter.
+    ///
+    /// So its standard deviation is at most `sigma` / 2 then.
+    pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
+        let enough = if self.is_noisy() { 5 } else { 2 };
+        let mut seen: Vec<f64> = Vec::new();
+        while seen.len() < READINGS_MAX {
+            let Some(Pass { angle, .. }) = self.pass(lbn)? else {
+                return Ok(None);
+            };
+            seen.push(angle);
+            let near: Vec<f64> = seen
+                .iter()
+                .map(|other| wrap(other - angle))
+                .filter(|off| off.abs() <= self.tolerance())
+                .collect();
+            if near.len() >= enough {
+                return Ok(Some(angle + near.iter().sum::<f64>() / near.len() as f64));
+            }
+        }
+        Err(ProbeError::Baffled {
+            lbn: Lbn(lbn),
+            problem: format!("{READINGS_MAX} reads took times that do not agree"),
+        })
+    }
+
+    /// How much longer a read of a run takes than its sectors take to pass, in revolutions: about 0 if
+    /// they lie one behind the other, the skew or a revolution more if a boundary lies between them.
+    ///
+    /// `angle` is that of the first sector, `pitch` the angle of one sector.
+    pub(super) fn excess(
+        &mut self,
+        lbn: u64,
+        sectors: u32,
+        angle: f64,
+        pitch: f64,
+    ) -> Result<Option<f64>, ProbeError> {
+        if self.is_interleaved() {
+            // A seek of unknown length comes first.
+            return Ok(None);
+        }
+        let length = f64::from(sectors - 1) * pitch;
+        let mut least = f64::INFINITY;
+        // Whatever goes wrong makes it longer, so the shortest of several counts.
+        for attempt in 0..4 {
+            let lead = 0.25_f64.max(self.lead[0]) + 0.15 * f64::from(attempt);
+            let wait = fraction(angle - lead - self.now());
+            let at = self.target.now() + Span((wait * self.period) as u64);
+            self.target.wait_until(at);
+            let Some(timing) = self.read(lbn, sectors)? else {
+                return Ok(None);
+            };
+            let took = timing.completed.saturating_since(at).0 as f64 / self.period;
+            let excess = took - lead - length;
+            let settled = (excess - least).abs() < 0.02;
+            least = least.min(excess);
+            if least < 0.02 || settled {
+                break;
+            }
+        }
+        Ok(Some(least))
+    }
+
+    /// Whether a read of `v` right behind one of `u` is in time for the pass of `v` behind that of `u`.
+    pub(super) fn follows(&mut self, u: u64, v: u64) -> Result<bool, ProbeError> {
+        // Whatever goes wrong makes it later, so once is enough.
+        for _ in 0..3 {
+            if let (Some(_), Some(pass)) = (self.pass(u)?, self.pass(v)?)
+                && pass.took < 0.95
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// When, in revolutions from now, a sector at `angle` and so far away could be read.
+    pub(super) fn due(&self, now: f64, angle: f64, reach: Reach) -> f64 {
+        let lead = self.lead[reach.0];
+        lead + fraction(angle - now - lead)
+    }
+
+    /// Learns from a read that was due after `due` revolutions and took `took`.
+    pub(super) fn learn(&mut self, Reach(class): Reach, due: f64, took: f64) {
+        self.learned[class] = self.learned[class].saturating_add(1);
+        let lead = &mut self.lead[class];
+        if took > due + 0.5 {
+            // It takes longer than that, unless something else went wrong this once.
+            *lead = (1.02 * due).min(1.3 * *lead).min(1.0);
+        } else {
+            *lead = (*lead * 0.9985).max(0.002);
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
