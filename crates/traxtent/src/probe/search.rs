@@ -6,7 +6,7 @@ use traxtent_core::probe::{
     Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
 };
 use traxtent_core::trackmap::{Cost, MapBuilder, MapFile, Method, lbn_ranges};
-use traxtent_core::units::{Lbn, Span};
+use traxtent_core::units::{Lbn, Sectors, Span};
 
 use super::Args;
 use super::checkpoint::Checkpoint;
@@ -181,6 +181,12 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
 
 /// Keeps a track, and now and then all of them.
 fn take(plan: &mut Plan, found: Found, meter: &Meter) -> Result<()> {
+    // Timing does not look beyond the region, so it cannot tell whether a track ends with it.
+    let end = found.first_lbn + Sectors(u64::from(found.sectors));
+    let drive_end = Lbn(plan.identity.capacity.0);
+    if !plan.algorithm.translates() && end == plan.whole.end && end < drive_end {
+        return Ok(());
+    }
     plan.tracks
         .push(found)
         .map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;
