@@ -36,6 +36,8 @@ pub const TARGETS: &[Target] = &[
     target("trace-detect", targets::workload::trace_detect),
     target("workload", targets::workload::line),
     target("workload-toml", targets::workload::table),
+    target("map-file", targets::trackmap::file),
+    target("track-list", targets::trackmap::csv),
     target("scsi-command", targets::scsi::command),
     target("scsi-sense", targets::scsi::sense),
     target("scsi-inquiry", targets::scsi::inquiry),
@@ -46,8 +48,6 @@ pub const TARGETS: &[Target] = &[
     target("scsi-mode", targets::scsi::mode),
     target("scsi-device", targets::scsi::device),
     target("scsi-host", targets::scsi::host),
-    target("map-file", targets::trackmap::file),
-    target("track-list", targets::trackmap::csv),
     target("arguments", targets::arguments),
 ];
 

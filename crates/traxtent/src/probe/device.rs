@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use traxtent_core::probe::Target;
-use traxtent_exec::device::Device;
+use traxtent_exec::device::{self, Device, DeviceError, in_use};
 use traxtent_exec::{Noise, SimTarget};
 
-use crate::failure::{Failure, Result, note};
+use crate::failure::{Failure, Result, note, warn};
 use crate::target::{self, Machine};
 
 /// A drive that answers, and what it is called.
@@ -17,8 +17,8 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Opens a target; the seed is that of the noise on its clock.
-    pub(super) fn open(text: &str, noise: Option<u64>) -> Result<Subject> {
+    /// Opens a target, also to write to if `destructive`; the seed is that of the noise on its clock.
+    pub(super) fn open(text: &str, noise: Option<u64>, destructive: bool) -> Result<Subject> {
         if let target::Target::File(path) = target::Target::parse(text)?
             && is_device(&path)
         {
@@ -29,7 +29,7 @@ impl Subject {
             }
             return Ok(Subject {
                 name: text.to_owned(),
-                target: Box::new(open_device(&path)?),
+                target: Box::new(open_device(&path, destructive)?),
             });
         }
         let drive = Machine::load(text)?.only_drive()?;
@@ -56,11 +56,27 @@ fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.exists() && !path.is_dir() && !name.contains(".toml")
 }
 
-fn open_device(path: &Path) -> Result<Device> {
-    let opened =
-        traxtent_exec::device::open(path).map_err(|error| Failure::Io(error.to_string()))?;
+fn open_device(path: &Path, destructive: bool) -> Result<Device> {
+    if destructive && let Some(user) = in_use(path) {
+        return Err(Failure::Io(format!("--destructive: {user}")));
+    }
+    let failed = |error: DeviceError| Failure::Io(error.to_string());
+    let mut opened = device::open(path).map_err(failed)?;
     for says in opened.notes() {
         note(says);
+    }
+    if destructive {
+        let Device::Scsi(drive) = &mut opened else {
+            return Err(Failure::Io(format!(
+                "--destructive: {}: only a drive that takes SCSI commands is written to",
+                path.display()
+            )));
+        };
+        warn(format!(
+            "what {} holds is overwritten here and there",
+            path.display()
+        ));
+        drive.allow_writes();
     }
     Ok(opened)
 }

@@ -1,5 +1,6 @@
 //! `traxtent probe`: finds a drive's tracks by asking the drive.
 
+mod character;
 mod check;
 mod checkpoint;
 mod device;
@@ -38,11 +39,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", default_value = "sample", value_parser = verifications())]
     verify: Verify,
     /// Probe only these LBNs
-    #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns)]
+    #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns, conflicts_with_all = ["profile", "fit"])]
     region: Option<Range<Lbn>>,
     /// Write the track map to this file (docs/trackmap.md)
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
+    /// Write what the drive is like to this file, as a profile that `traxtent sim` runs
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Say how close the profile comes to the drive, on requests that it was not made from
+    #[arg(long)]
+    fit: bool,
+    /// Find the tracks and nothing else, as for a --region
+    #[arg(long, conflicts_with_all = ["profile", "fit", "destructive"])]
+    tracks_only: bool,
+    /// Write to the drive, too: what only writes show needs it, and what the drive holds is lost
+    #[arg(long)]
+    destructive: bool,
     /// Where to keep what has been found until the probe ends [default: the map's name, or the
     /// target's, and .checkpoint]
     #[arg(long, value_name = "FILE")]
@@ -51,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long)]
     resume: bool,
     /// Test a random sample of the boundaries of an old map instead; exit status 1 if one has moved
-    #[arg(long, value_name = "MAP", conflicts_with_all = ["algorithm", "map", "checkpoint", "resume", "region"])]
+    #[arg(long, value_name = "MAP", conflicts_with_all = ["algorithm", "map", "checkpoint", "resume", "region", "profile", "fit", "destructive"])]
     check: Option<PathBuf>,
     /// Make the times of a simulated drive unsteady: 30 microseconds of jitter, outliers, extra
     /// revolutions
@@ -67,8 +80,8 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let Subject { name, mut target } =
-        Subject::open(&args.target, args.noise.then_some(args.seed))?;
+    let noise = args.noise.then_some(args.seed);
+    let Subject { name, mut target } = Subject::open(&args.target, noise, args.destructive)?;
     let meter = Meter::start(&*target)?;
     if let Some(map) = &args.check {
         return check::check(&mut *target, &meter, map, args.seed)?.print(args.json);
@@ -84,7 +97,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     // The map is safe; whoever wants none has what is printed.
     done.checkpoint.remove();
-    report::print(&name, &done, why, args)
+    let measured = if character::wanted(args) {
+        character::measure(&mut *target, &meter, &done.file.tracks, args)?
+    } else {
+        None
+    };
+    if let (Some(path), Some(measured)) = (&args.profile, &measured) {
+        output::write(path, measured.profile.to_toml().as_bytes())?;
+    }
+    report::print(&name, &done, measured.as_ref(), why, args)
 }
 
 /// The algorithm, and why it.

@@ -7,25 +7,41 @@ use traxtent_core::probe::Confirm;
 use traxtent_core::trackmap::Method;
 
 use super::Args;
+use super::character::Measured;
 use super::search::Done;
 use crate::failure::Result;
 use crate::map;
 use crate::output;
 
 /// Prints the result.
-pub(super) fn print(name: &str, done: &Done, why: &str, args: &Args) -> Result<()> {
+pub(super) fn print(
+    name: &str,
+    done: &Done,
+    measured: Option<&Measured>,
+    why: &str,
+    args: &Args,
+) -> Result<()> {
     if args.json {
-        return output::json(&object(name, done, why, args));
+        let mut object = object(name, done, why, args);
+        if let Some(measured) = measured {
+            measured.add_to(&mut object);
+        }
+        return output::json(&object);
     }
     let mut out = output::stdout();
     map::write_summary(name, &done.file, &mut out)?;
+    if let Some(measured) = measured {
+        measured.write(&mut out)?;
+    }
     writeln!(
         out,
         "{:>12}  {:.2} s of processor time",
         "this machine", done.cpu_s
     )?;
-    if let Some(path) = &args.map {
-        writeln!(out, "{:>12}  {}", "map", path.display())?;
+    for (what, path) in [("map", &args.map), ("profile", &args.profile)] {
+        if let Some(path) = path {
+            writeln!(out, "{what:>12}  {}", path.display())?;
+        }
     }
     output::finish(out)
 }
@@ -65,7 +81,8 @@ fn object(name: &str, done: &Done, why: &str, args: &Args) -> Value {
         "notes": file.notes,
         "resumed": done.resumed,
         "map": args.map,
-        // What the characterization of the drive is to fill in.
+        "profile": args.profile,
+        // Known where the drive has been measured beside its tracks.
         "layout_order": null,
         "zero_latency": null,
         "rpm": null,

@@ -6,7 +6,7 @@ use traxtent_core::probe::{
     Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
 };
 use traxtent_core::trackmap::{Cost, MapBuilder, MapFile, Method, lbn_ranges};
-use traxtent_core::units::{Lbn, Span};
+use traxtent_core::units::{Lbn, Sectors, Span};
 
 use super::Args;
 use super::checkpoint::Checkpoint;
@@ -125,6 +125,9 @@ impl Plan {
     }
 }
 
+/// After so many tracks the clock is looked at, which costs more than to keep a track.
+const STEP: usize = 64;
+
 /// Searches to the end. What ends it early leaves a checkpoint.
 pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Result<Done> {
     let Method::Probe(_, verify) = plan.method else {
@@ -135,10 +138,14 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
     let result = {
         let progress = Progress::new("LBNs", Some(left.end.0 - left.first.0));
         let plan = &mut plan;
+        let mut unreported = 0;
         let mut sink = |found: Found| match take(plan, found, meter) {
             Ok(()) if meter.stopped() => ControlFlow::Break(()),
             Ok(()) => {
-                progress.add(u64::from(found.sectors));
+                unreported += u64::from(found.sectors);
+                if plan.tracks.len().is_multiple_of(STEP) {
+                    progress.add(std::mem::take(&mut unreported));
+                }
                 ControlFlow::Continue(())
             }
             Err(failure) => {
@@ -174,11 +181,16 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
 
 /// Keeps a track, and now and then all of them.
 fn take(plan: &mut Plan, found: Found, meter: &Meter) -> Result<()> {
+    // Timing does not look beyond the region, so it cannot tell whether a track ends with it.
+    let end = found.first_lbn + Sectors(u64::from(found.sectors));
+    let drive_end = Lbn(plan.identity.capacity.0);
+    if !plan.algorithm.translates() && end == plan.whole.end && end < drive_end {
+        return Ok(());
+    }
     plan.tracks
         .push(found)
         .map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;
-    // Looking at the clock costs more than keeping a track.
-    if plan.tracks.len().is_multiple_of(64) && plan.checkpoint.due() {
+    if plan.tracks.len().is_multiple_of(STEP) && plan.checkpoint.due() {
         save(plan, meter)?;
     }
     Ok(())

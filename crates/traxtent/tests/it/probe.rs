@@ -74,6 +74,21 @@ fn region() {
     let list = run(&["map", "a.map", "--format", "csv"]).out;
     // Tracks of 528.
     assert_eq!(list.lines().nth(1), Some("1056,528"), "{list}");
+    // The track that the region ends in: whole if the drive tells, else left out.
+    assert_eq!(list.lines().last(), Some("4752,528"), "{list}");
+    let answer = run(&[
+        "probe",
+        "atlas10k2",
+        "--region",
+        "1000..5000",
+        "--algorithm",
+        "angle",
+        "--map",
+        "t.map",
+    ]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let timed = run(&["map", "t.map", "--format", "csv"]).out;
+    assert_eq!(timed, list.replace("4752,528\n", ""));
     let answer = run(&["probe", "atlas10k2", "--region", "0..99999999"]);
     assert_eq!(answer.status, 2);
     assert!(
@@ -248,4 +263,118 @@ fn refusals() {
         assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
         assert!(answer.err.contains(says), "{arguments:?}: {}", answer.err);
     }
+}
+
+/// Is a drive that does not translate timed, with the same map in the end, whatever the noise, and is an
+/// old map of it tested by timing too?
+#[test]
+fn by_timing() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    let profile = run(&["drives", "show", "hp-c2247"]).out;
+    let silent = "[scsi]\ntranslates = false\ndefect_lists = false\n\n[provenance]\nscsi = \"assumed: silent\"\n";
+    fs::write(
+        folder.path().join("a.toml"),
+        profile.replace("[provenance]\n", silent),
+    )
+    .unwrap();
+    for noise in [&[][..], &["--noise", "--seed", "5"]] {
+        let options = [
+            "probe",
+            "a.toml",
+            "--verify",
+            "full",
+            "--tracks-only",
+            "--map",
+            "a.map",
+        ];
+        let answer = run(&[&options, noise].concat());
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        let says = "by angle, as the drive does not translate addresses";
+        assert!(answer.err.contains(says), "{}", answer.err);
+        assert_eq!(run(&["map", "a.map", "--diff", "hp-c2247"]).status, 0);
+    }
+    let answer = run(&["probe", "a.toml", "--algorithm", "tree", "--tracks-only"]);
+    let says = "by angle, not as asked, since the drive does not translate addresses";
+    assert!(answer.err.contains(says), "{}", answer.err);
+
+    let answer = run(&["probe", "a.toml", "--check", "a.map"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(
+        answer.out.contains("tested by timing, none has moved"),
+        "{}",
+        answer.out
+    );
+    // Every boundary a sector later.
+    let list = run(&["map", "a.map", "--format", "csv"]).out;
+    let mut rows: Vec<String> = vec!["first_lbn,sectors".to_owned(), "0,97".to_owned()];
+    rows.extend(list.lines().skip(2).map(|row| {
+        let (first, sectors) = row.split_once(',').unwrap();
+        format!("{},{sectors}", first.parse::<u64>().unwrap() + 1)
+    }));
+    rows.pop();
+    fs::write(folder.path().join("late.csv"), rows.join("\n")).unwrap();
+    let answer = run(&["probe", "a.toml", "--check", "late.csv"]);
+    assert_eq!(answer.status, 1, "{}", answer.err);
+    assert!(
+        answer.err.contains("late.csv: the boundary at LBN "),
+        "{}",
+        answer.err
+    );
+}
+
+/// Is what does not turn told from a disk, with the reason and exit status 1?
+#[test]
+fn image_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("disk.img");
+    fs::write(&image, vec![0; 8 << 20]).unwrap();
+    let answer = traxtent_in(folder.path(), &["probe", "./disk.img"]);
+    assert_eq!(answer.status, 1, "{}", answer.err);
+    assert!(
+        answer.err.contains("./disk.img: not a rotating disk: "),
+        "{}",
+        answer.err
+    );
+}
+
+/// Is the drive's profile one that runs, with the figures that the report has, and is it said how close
+/// it comes?
+#[test]
+fn profile_and_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    let answer = run(&[
+        "probe",
+        "atlas10k2",
+        "--profile",
+        "twin.toml",
+        "--fit",
+        "--json",
+    ]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(found["layout_order"], "head-first-alternating");
+    assert_eq!(found["zero_latency"], true);
+    assert!(
+        (found["rpm"].as_f64().unwrap() - 10_000.0).abs() < 1.0,
+        "{}",
+        found["rpm"]
+    );
+    assert_eq!(found["character"]["surfaces"], 3);
+    let workloads = found["fit"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["workload"].as_str());
+    let workloads: Vec<&str> = workloads.flatten().collect();
+    assert_eq!(workloads, ["random", "sequential", "mixed"]);
+    let answer = run(&["map", "twin.toml", "--diff", "atlas10k2"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let answer = run(&["sim", "twin.toml", "random,count=1000"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+
+    let found = run(&["probe", "atlas10k2", "--tracks-only", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&found.out).unwrap();
+    assert!(found["rpm"].is_null());
 }

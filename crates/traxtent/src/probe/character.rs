@@ -1,0 +1,194 @@
+//! The rest of the drive: what `traxtent_core::probe::character` measures, as a profile and in a few
+//! lines.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use traxtent_core::geometry::Order;
+use traxtent_core::probe::character::{
+    Character, LayoutOrder, Options, Progress as Stage, Residual, characterize, residuals,
+};
+use traxtent_core::probe::{ProbeError, Target};
+use traxtent_core::profile::Profile;
+use traxtent_core::trackmap::TrackMap;
+
+use super::Args;
+use super::meter::Meter;
+use crate::failure::{Failure, Result, warn};
+use crate::progress::Progress;
+
+/// What a drive is like, and how close its twin comes.
+pub(super) struct Measured {
+    pub(super) character: Character,
+    pub(super) profile: Profile,
+    /// Of `--fit`.
+    pub(super) residuals: Vec<Residual>,
+}
+
+/// Whether the drive beside its tracks is to be measured.
+pub(super) fn wanted(args: &Args) -> bool {
+    args.profile.is_some() || args.fit || !args.tracks_only && args.region.is_none()
+}
+
+/// Measures the drive. Where nobody asked for a profile, a drive that baffles is only warned of.
+pub(super) fn measure(
+    target: &mut dyn Target,
+    meter: &Meter,
+    tracks: &TrackMap,
+    args: &Args,
+) -> Result<Option<Measured>> {
+    let options = Options {
+        destructive: args.destructive,
+        seed: args.seed,
+    };
+    let mut watched = meter.watch(target);
+    // Parts of stages, of which nobody knows how long they take.
+    let progress = Progress::new("requests for the rest of the drive", None);
+    let shown = Cell::new(0);
+    let mut step = |stage: Stage| {
+        progress.add(stage.requests.saturating_sub(shown.get()));
+        shown.set(stage.requests.max(shown.get()));
+    };
+    let result = characterize(&mut watched, tracks, options, &mut step).and_then(|character| {
+        let profile = character.to_profile();
+        let residuals = if args.fit {
+            residuals(&mut watched, &profile, options, &mut step)?
+        } else {
+            Vec::new()
+        };
+        Ok(Measured {
+            character,
+            profile,
+            residuals,
+        })
+    });
+    drop(progress);
+    // A drive that takes no such order has not been given one.
+    let _ = target.switch_caching(true);
+    match result {
+        Ok(measured) => Ok(Some(measured)),
+        Err(_) if meter.stopped() => Err(Failure::Io(
+            "stopped while measuring the rest of the drive".to_owned(),
+        )),
+        Err(error @ ProbeError::NotRotating(_)) => Err(Failure::Finding(error.to_string())),
+        Err(error) if args.profile.is_some() || args.fit => Err(Failure::Io(error.to_string())),
+        Err(error) => {
+            warn(format!("only the tracks are known: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+impl Measured {
+    /// Writes what there is to say, a line each.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let character = &self.character;
+        let mut line = |name: &str, text: String| writeln!(out, "{name:>12}  {text}");
+        line("speed", format!("{:.1} RPM", character.rpm()))?;
+        line("order", order(character.layout_order()))?;
+        let does = if character.zero_latency() {
+            "does"
+        } else {
+            "does not"
+        };
+        line(
+            "zero latency",
+            format!("it {does} read from wherever the head arrives"),
+        )?;
+        line(
+            "measured by",
+            format!(
+                "{} reads, {} translations, {:.1} s of the drive's time",
+                character.requests,
+                character.translations,
+                character.drive_ms / 1000.0
+            ),
+        )?;
+        for note in character.notes() {
+            line("note", note.clone())?;
+        }
+        for residual in &self.residuals {
+            line(
+                "twin",
+                format!(
+                    "{}: mean {:.3} ms, of the drive {:.3} ms ({:+.2} %); demerit {:.3} ms ({:.2} %)",
+                    residual.workload,
+                    residual.twin_ms,
+                    residual.source_ms,
+                    residual.mean_error() * 100.0,
+                    residual.demerit_ms,
+                    residual.relative_demerit() * 100.0
+                ),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Adds the same to an object.
+    pub(super) fn add_to(&self, object: &mut Value) {
+        let character = &self.character;
+        let LayoutOrder {
+            order,
+            surfaces,
+            width,
+            surety,
+        } = character.layout_order();
+        object["layout_order"] = json!(name(order));
+        object["zero_latency"] = json!(character.zero_latency());
+        object["rpm"] = json!(character.rpm());
+        let figures = character.figures().iter().map(|figure| {
+            json!({
+                "name": figure.name,
+                "value": figure.value,
+                "low": figure.low,
+                "high": figure.high,
+                "unit": figure.unit,
+                "how": figure.how,
+                "samples": figure.samples,
+            })
+        });
+        object["character"] = json!({
+            "surfaces": surfaces,
+            "width_tracks": width,
+            "order_known_by": format!("{surety:?}").to_lowercase(),
+            "figures": figures.collect::<Vec<_>>(),
+            "reads": character.requests,
+            "translations": character.translations,
+            "drive_time_s": character.drive_ms / 1000.0,
+            "notes": character.notes(),
+        });
+        if !self.residuals.is_empty() {
+            let residuals = self.residuals.iter().map(|residual| {
+                json!({
+                    "workload": residual.workload,
+                    "requests": residual.requests,
+                    "drive_ms": residual.source_ms,
+                    "twin_ms": residual.twin_ms,
+                    "mean_error": residual.mean_error(),
+                    "demerit_ms": residual.demerit_ms,
+                    "relative_demerit": residual.relative_demerit(),
+                })
+            });
+            object["fit"] = residuals.collect();
+        }
+    }
+}
+
+/// One of Wong's six, as profiles have it.
+fn name(order: Option<Order>) -> String {
+    let name = order.and_then(|order| Some(json!(order).as_str()?.to_owned()));
+    name.unwrap_or_else(|| "irregular".to_owned())
+}
+
+fn order(order: LayoutOrder) -> String {
+    let LayoutOrder {
+        order,
+        surfaces,
+        width,
+        ..
+    } = order;
+    let name = name(order);
+    let width = width.map_or(String::new(), |width| format!(", {width} tracks wide"));
+    format!("{name}{width}, {surfaces} surfaces")
+}
