@@ -154,16 +154,13 @@ fn look(
         }
     }
     let end = plain.first_cylinder + first + 1;
-    let first_cylinder = match end.checked_sub(cylinders) {
-        Some(begin) => begin,
-        None => return Ok(None),
-    };
-    Ok(Some(Spares {
+    let spares = end.checked_sub(cylinders).map(|first_cylinder| Spares {
         side,
         first_cylinder,
         cylinders,
         count: full,
-    }))
+    });
+    Ok(spares.filter(|spares| spares.count < most))
 }
 
 /// How many slots of some cylinders are listed as bad.

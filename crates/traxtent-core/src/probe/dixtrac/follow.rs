@@ -26,10 +26,11 @@ impl Dixtrac<'_, '_, '_> {
                 break;
             }
             is_new = false;
-            if good == last && plan[last].sectors > 0 {
+            let behind = begin.region + reach;
+            if last > 0 && good == last && zone.region_of(plan[last].home.0) == Some(behind) {
                 from = Some(From {
                     lbn: plan[last].start,
-                    region: begin.region + reach,
+                    region: behind,
                     inside: None,
                 });
                 let tracks = u64::from(zone.rule.cylinders) * u64::from(zone.surfaces);

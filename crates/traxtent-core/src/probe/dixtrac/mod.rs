@@ -106,7 +106,10 @@ pub(super) fn dixtrac(
         if followed >= WORTHWHILE * u64::from(surfaces) {
             dixtrac.patience = 0;
         } else {
-            dixtrac.baffled.get_or_insert(lbn);
+            // One failure may be the end of a zone.
+            if dixtrac.patience > 0 {
+                dixtrac.baffled.get_or_insert(lbn);
+            }
             for _ in 0..dixtrac.patience {
                 if dixtrac.out.goes_on() {
                     dixtrac.walk()?;
@@ -140,9 +143,12 @@ impl Dixtrac<'_, '_, '_> {
             self.ask.note("no defect lists: every track was walked");
         }
         if let Some(scheme) = self.usual {
-            self.ask.note(&format!(
-                "spares as {scheme:?}, {walked} of {all} tracks walked"
-            ));
+            let spares = match scheme {
+                Sparing::None => "no spares but behind zones".to_owned(),
+                other => format!("spares as {other:?}"),
+            };
+            self.ask
+                .note(&format!("{spares}; {walked} of {all} tracks were walked"));
         }
         if let Some(lbn) = self.baffled.filter(|_| has_list) {
             self.ask.note(&format!(
@@ -286,7 +292,7 @@ impl Dixtrac<'_, '_, '_> {
         let mut plan = Vec::new();
         while plan.len() < walked.len() {
             let region = zone.plan(from, list, &self.kept);
-            let Some(last) = region.last() else {
+            let Some(last) = region.last().filter(|last| last.end() > from.lbn) else {
                 return false;
             };
             from = From {
