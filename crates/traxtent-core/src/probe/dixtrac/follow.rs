@@ -136,7 +136,7 @@ impl Dixtrac<'_, '_, '_> {
             }
             for k in 1..=SAMPLE {
                 // Multiples of the golden section spread evenly.
-                let at = (good as u64 * (k * 0x9e37_79b9 & 0xffff_ffff) >> 32) as usize;
+                let at = ((good as u64 * ((k * 0x9e37_79b9) & 0xffff_ffff)) >> 32) as usize;
                 if wrong.is_none() && good > 8 && at > 0 && !self.right(plan, at)? {
                     wrong = Some(at);
                 }
