@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::angle;
 use super::clock::Clock;
+use super::dixtrac::dixtrac;
 use super::jump::jump;
 use super::target::{Target, TargetError};
 use super::track_end::Search;
@@ -202,8 +203,7 @@ pub fn extract(
         Algorithm::Jump => jump(target, region, sink),
         Algorithm::Tree => tree(target, region, sink),
         Algorithm::Angle => angle::search(Clock::start(target)?, region, verify, sink),
-        Algorithm::Scan | Algorithm::Dixtrac => {
-            Err(TargetError::Unsupported(algorithm.name()).into())
-        }
+        Algorithm::Dixtrac => dixtrac(target, region, sink),
+        Algorithm::Scan => Err(TargetError::Unsupported(algorithm.name()).into()),
     }
 }

@@ -14,6 +14,7 @@ mod ask;
 pub mod character;
 mod clock;
 mod count;
+mod dixtrac;
 mod jump;
 mod method;
 mod pattern;

@@ -24,15 +24,25 @@ pub(super) fn walk(
     let mut expected = None;
     while out.goes_on() {
         let start = out.at;
-        let end = match expected {
-            Some(size) if is_so_long(&mut ask, start, size)? => start + size,
-            _ => track_end(&mut ask, start, expected, search)?,
-        };
+        let end = next_end(&mut ask, start, expected, search)?;
         out.track(end, Confirm::Tested)?;
         expected = Some(end - start);
         ask.forget_below(end);
     }
     Ok(ask.finish())
+}
+
+/// Where the track ends that begins at `start` and should be as long as the one before it.
+pub(super) fn next_end(
+    ask: &mut Ask<'_>,
+    start: u64,
+    expected: Option<u64>,
+    search: Search,
+) -> Result<u64, ProbeError> {
+    match expected {
+        Some(size) if is_so_long(ask, start, size)? => Ok(start + size),
+        _ => track_end(ask, start, expected, search),
+    }
 }
 
 /// Whether a track ends where it is expected to, by an LBN on either side.

@@ -298,7 +298,7 @@ impl Plan<'_> {
             let first_slot = if dice.chance(0.2) { spare } else { 0 };
             let whole = self.track(slots, first_slot, slots - spare);
             let mut runs = vec![(whole, width)];
-            if split && width >= 4 {
+            if split && width >= 4 && slots > 6 * ratio {
                 let before = dice.pick32(1..width - 2);
                 let first = self.track(slots, 0, 6 * ratio);
                 let rest = self.track(slots, 6 * ratio, slots - 6 * ratio);

@@ -28,6 +28,14 @@ fn tree_is_exact() {
     all_exact(200, &Trial::new(Algorithm::Tree, Verify::None));
 }
 
+/// Do the papers' ways to translate?
+#[test]
+fn the_papers_translations_are_exact() {
+    for algorithm in [Algorithm::Walk, Algorithm::Jump, Algorithm::Dixtrac] {
+        all_exact(200, &Trial::new(algorithm, Verify::None));
+    }
+}
+
 /// Is a probe whose drive leaves half-way told from one that is done?
 #[test]
 fn a_probe_that_ends_early_is_not_exact() {

@@ -1,0 +1,247 @@
+//! Steps 4 and 5: a zone predicted whole, up to where it ends, with the defects in it.
+
+use super::super::algorithm::{Confirm, ProbeError};
+use super::zone::{From, Planned, Zone};
+use super::{Dixtrac, REACH_MAX, SAMPLE};
+use crate::geometry::{Place, Sparing};
+
+impl Dixtrac<'_, '_, '_> {
+    /// Hands over the tracks of a zone as far as they are as predicted; returns how many.
+    pub(super) fn follow(&mut self, mut zone: Zone) -> Result<u64, ProbeError> {
+        let list: Vec<Place> = self.ask.defects()?.unwrap_or(&[]).to_vec();
+        let mut followed = 0;
+        let (mut from, mut reach) = (self.here(&zone)?, 1);
+        let mut is_new = false;
+        while let Some(begin) = from.filter(|_| self.out.goes_on()) {
+            let plan = self.ahead(&zone, begin, reach, &list);
+            let Some(last) = plan.len().checked_sub(1) else {
+                break;
+            };
+            let Some(good) = self.good(&plan, last)? else {
+                continue;
+            };
+            self.hand_over(&plan, good)?;
+            followed += good as u64;
+            if good == 0 && is_new {
+                break;
+            }
+            is_new = false;
+            let behind = begin.region + reach;
+            if last > 0 && good == last && zone.region_of(plan[last].home.0) == Some(behind) {
+                from = Some(From {
+                    lbn: plan[last].start,
+                    region: behind,
+                    inside: None,
+                });
+                let tracks = u64::from(zone.rule.cylinders) * u64::from(zone.surfaces);
+                reach = (2 * reach).min(REACH_MAX.div_ceil(tracks));
+                self.usual = Some(zone.rule.sparing);
+                continue;
+            }
+            reach = 1;
+            from = self.here(&zone)?;
+            match from {
+                Some(from) if self.out.goes_on() => match self.reconsidered(&zone, from, &list)? {
+                    Some(other) => (zone, is_new) = (other, true),
+                    None => break,
+                },
+                _ => break,
+            }
+        }
+        self.predicted += followed;
+        Ok(followed)
+    }
+
+    /// The beginning of a plan at the next track.
+    fn here(&mut self, zone: &Zone) -> Result<Option<From>, ProbeError> {
+        let lbn = self.out.at;
+        if lbn >= self.ask.end {
+            return Ok(None);
+        }
+        let Some(place) = self.ask.place(lbn)? else {
+            return Ok(None);
+        };
+        Ok(zone.region_of(place.cylinder).map(|region| From {
+            lbn,
+            region,
+            inside: Some(place),
+        }))
+    }
+
+    /// The tracks with LBNs of so many regions, and what should follow them.
+    fn ahead(&self, zone: &Zone, mut from: From, reach: u64, list: &[Place]) -> Vec<Planned> {
+        let mut plan: Vec<Planned> = Vec::new();
+        for region in 0..=reach {
+            let tracks = zone.plan(from, list, &self.kept);
+            let Some(end) = tracks.last().map(Planned::end) else {
+                break;
+            };
+            let first = tracks.iter().position(|track| track.sectors > 0);
+            from = From {
+                lbn: end,
+                region: from.region + 1,
+                inside: None,
+            };
+            if region == reach {
+                plan.extend(first.map(|first| tracks[first].clone()));
+                break;
+            }
+            plan.extend(tracks.into_iter().filter(|track| track.sectors > 0));
+            if end >= self.ask.end {
+                break;
+            }
+        }
+        // Behind the drive's last track there is nothing.
+        let beyond = plan.iter().position(|track| track.start >= self.ask.end);
+        plan.truncate(beyond.map_or(plan.len(), |beyond| beyond + 1));
+        if let Some(last) = plan.last().cloned()
+            && last.start < self.ask.end
+            && last.end() == self.ask.end
+        {
+            plan.push(Planned {
+                start: last.end(),
+                ..last
+            });
+        }
+        if let Some(last) = plan.last_mut()
+            && last.start == self.ask.end
+        {
+            (last.sectors, last.lead) = (0, 0);
+        }
+        plan
+    }
+
+    /// How many of the first `most` tracks of a plan are right; nothing if the plan must be made
+    /// anew because LBNs of bad slots turn out to be elsewhere.
+    fn good(&mut self, plan: &[Planned], most: usize) -> Result<Option<usize>, ProbeError> {
+        let mut good = self.right_until(plan, most)?;
+        loop {
+            let mut wrong = None;
+            for (at, track) in plan.iter().enumerate().take((good + 1).min(most)) {
+                if !self.check_defects(track)? {
+                    return Ok(None);
+                }
+                // What the bad slots at its end did shows behind it.
+                let open = track
+                    .runs
+                    .last()
+                    .is_some_and(|(_, behind)| behind.is_none());
+                if open && at < good && !self.right(plan, at + 1)? {
+                    wrong = Some(at + 1);
+                    break;
+                }
+                if open && at == good && self.keeps_last(plan, at)? {
+                    return Ok(None);
+                }
+            }
+            for k in 1..=SAMPLE {
+                // Multiples of the golden section spread evenly.
+                let at = ((good as u64 * ((k * 0x9e37_79b9) & 0xffff_ffff)) >> 32) as usize;
+                if wrong.is_none() && good > 8 && at > 0 && !self.right(plan, at)? {
+                    wrong = Some(at);
+                }
+            }
+            match wrong {
+                None => return Ok(Some(good)),
+                Some(at) => good = self.right_until(plan, at)?,
+            }
+        }
+    }
+
+    /// How many of the first tracks of a plan are right, if deviations do not cancel.
+    fn right_until(&mut self, plan: &[Planned], most: usize) -> Result<usize, ProbeError> {
+        let (mut good, mut bad, mut next) = (0, most + 1, most);
+        while good + 1 < bad {
+            if self.right(plan, next)? {
+                good = next;
+            } else {
+                bad = next;
+            }
+            next = good + (bad - good) / 2;
+        }
+        Ok(good)
+    }
+
+    /// Whether a track of a plan begins where it should.
+    fn right(&mut self, plan: &[Planned], at: usize) -> Result<bool, ProbeError> {
+        let before = at.checked_sub(1).map(|before| &plan[before]);
+        self.begins(before, &plan[at])
+    }
+
+    /// Step 5 for a track: whether its bad slots displaced LBNs as planned. If it turns out that
+    /// the LBNs of some are elsewhere, that is noted.
+    fn check_defects(&mut self, track: &Planned) -> Result<bool, ProbeError> {
+        for (run, behind) in &track.runs {
+            let Some(behind) = behind else { continue };
+            let Some(lbn) = self.ask.lbn_at(track.place(run.end))? else {
+                continue;
+            };
+            let places = run.clone().map(|slot| track.place(slot));
+            let planned = places.clone().filter(|bad| !self.kept.contains(bad));
+            let more = planned.clone().count() as u64;
+            if more > 0 && lbn == behind + more {
+                let first = lbn - run.len() as u64;
+                self.ask.moved(first..lbn);
+                self.kept.extend(places);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the track is right if the LBNs of the bad slots at its end are elsewhere, which is
+    /// then noted.
+    fn keeps_last(&mut self, plan: &[Planned], at: usize) -> Result<bool, ProbeError> {
+        let (track, next) = (&plan[at], &plan[at + 1]);
+        let Some((run, None)) = track.runs.last() else {
+            return Ok(false);
+        };
+        let places = run.clone().map(|slot| track.place(slot));
+        let places: Vec<Place> = places.filter(|bad| !self.kept.contains(bad)).collect();
+        let more = places.len() as u64;
+        let start = next.start + more;
+        if more == 0 || start + next.lead >= self.ask.end {
+            return Ok(false);
+        }
+        if self.ask.place(start + next.lead)? != Some(next.place(next.slot)) {
+            return Ok(false);
+        }
+        self.ask.moved(next.start..start);
+        self.kept.extend(places);
+        Ok(true)
+    }
+
+    fn hand_over(&mut self, plan: &[Planned], good: usize) -> Result<(), ProbeError> {
+        for (track, next) in plan.iter().zip(&plan[1..]).take(good) {
+            let confirm = match self.ask.known(next.start + next.lead) {
+                Some(_) => Confirm::Tested,
+                None => Confirm::Predicted,
+            };
+            self.out.track(track.end(), confirm)?;
+            self.expected = Some(track.sectors);
+        }
+        self.ask.forget_below(self.out.at);
+        Ok(())
+    }
+
+    /// Another scheme with spares at the same places that fits where one does not.
+    fn reconsidered(
+        &mut self,
+        zone: &Zone,
+        from: From,
+        list: &[Place],
+    ) -> Result<Option<Zone>, ProbeError> {
+        let other = match zone.rule.sparing {
+            Sparing::None => Sparing::SectorsPerTrack,
+            Sparing::SectorsPerTrack => Sparing::None,
+            Sparing::SectorsPerCylinder => Sparing::SectorsPerCylinderSlipToEnd,
+            Sparing::SectorsPerCylinderSlipToEnd => Sparing::SectorsPerCylinder,
+            Sparing::SectorsAtCylinderFront => Sparing::SectorsAtCylinderFrontSlipToEnd,
+            Sparing::SectorsAtCylinderFrontSlipToEnd => Sparing::SectorsAtCylinderFront,
+            _ => return Ok(None),
+        };
+        let mut zone = *zone;
+        zone.rule.sparing = other;
+        self.best(&[zone], from, list)
+    }
+}

@@ -1,0 +1,395 @@
+//! DIXtrac's five steps (paper T, section 4.1.2; J. Schindler and G. R. Ganger, "Automated Disk
+//! Drive Characterization", CMU-CS-99-176): what is known of drives in general guides the questions.
+//!
+//! 1. The capacity, and by translating LBNs all over the drive its surfaces ([`survey`]).
+//! 2. The list of media defects.
+//! 3. Where spares are, and what a slipped sector displaces ([`expert`]).
+//! 4. The sectors of a track without defects and spares, and by predictions of doubling reach,
+//!    then bisection, where the zone ends.
+//! 5. What was done about each defect: the sector behind it is translated back. Its LBN tells how
+//!    many the bad ones before it still have, which is also a check of all that was predicted.
+//!
+//! A zone is predicted whole, and checked at its ends, behind each defect, and in a sample. What
+//! this expertise does not cover ends the prediction: serpentines, surfaces of different sizes,
+//! irregular layouts, drives without defect lists. There the tracks are found as [`walk`] does,
+//! and the expert is asked again after ever longer stretches. A note says how many.
+//!
+//! Left out: the order of DIXtrac's own questions, which translates each track of each zone's
+//! first cylinders several times.
+
+mod expert;
+mod follow;
+mod zone;
+
+use std::collections::BTreeSet;
+
+use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
+use super::ask::{Ask, Home, Out, home};
+use super::target::Target;
+use super::track_end::{Search, first_track};
+use super::walk::next_end;
+use crate::geometry::{Place, Sparing};
+use zone::{From, Planned, Rule, Zone, bad_on};
+
+/// So many LBNs all over the drive are translated to count surfaces.
+const SURVEYED: u64 = 64;
+/// No plan is made for more tracks at once.
+const REACH_MAX: u64 = 1 << 16;
+/// Schemes are compared on so many regions with defects, and on so many regions in all.
+const TRIED_HURT: u64 = 4;
+const TRIED_MAX: u64 = 1 << 10;
+/// So many boundaries inside each plan are checked.
+const SAMPLE: u64 = 3;
+/// A zone that was predicted for fewer tracks was none.
+const WORTHWHILE: u64 = 4;
+
+struct Dixtrac<'t, 'a, 's> {
+    ask: Ask<'t>,
+    out: Out<'a, 's>,
+    surfaces: u16,
+    /// Bad slots whose LBN is elsewhere.
+    kept: BTreeSet<Place>,
+    /// The scheme of the last zone.
+    usual: Option<Sparing>,
+    /// The last track's size.
+    expected: Option<u64>,
+    /// How many tracks to walk where the expert is baffled.
+    patience: u64,
+    walked: u64,
+    predicted: u64,
+    /// Where the expert was baffled first.
+    baffled: Option<u64>,
+}
+
+/// A track that has been walked.
+#[derive(Clone, Copy, Debug)]
+struct Walked {
+    start: u64,
+    end: u64,
+    first: Place,
+    last: Place,
+}
+
+/// Finds the tracks of a region.
+pub(super) fn dixtrac(
+    target: &mut dyn Target,
+    region: Region,
+    sink: &mut Sink<'_>,
+) -> Result<Extraction, ProbeError> {
+    let mut ask = Ask::new(target);
+    let surfaces = survey(&mut ask)?;
+    let has_list = ask.defects()?.is_some();
+    let first = first_track(&mut ask, region)?;
+    let out = Out::new(sink, first, region, ask.end);
+    let mut dixtrac = Dixtrac {
+        ask,
+        out,
+        surfaces,
+        kept: BTreeSet::new(),
+        usual: None,
+        expected: None,
+        patience: 0,
+        walked: 0,
+        predicted: 0,
+        baffled: None,
+    };
+    while dixtrac.out.goes_on() {
+        if !has_list {
+            dixtrac.walk()?;
+            continue;
+        }
+        let lbn = dixtrac.out.at;
+        let mut followed = 0;
+        if let Some(zone) = dixtrac.learn()? {
+            followed = dixtrac.follow(zone)?;
+        }
+        if followed >= WORTHWHILE * u64::from(surfaces) {
+            dixtrac.patience = 0;
+        } else {
+            // One failure may be the end of a zone.
+            if dixtrac.patience > 0 {
+                dixtrac.baffled.get_or_insert(lbn);
+            }
+            for _ in 0..dixtrac.patience {
+                if dixtrac.out.goes_on() {
+                    dixtrac.walk()?;
+                }
+            }
+            dixtrac.patience = 2 * dixtrac.patience + u64::from(surfaces);
+        }
+    }
+    dixtrac.report(has_list);
+    Ok(dixtrac.ask.finish())
+}
+
+/// How many surfaces a drive has, as far as LBNs all over it tell.
+fn survey(ask: &mut Ask<'_>) -> Result<u16, ProbeError> {
+    let mut most = 0;
+    let end = ask.end;
+    let spread =
+        (0..SURVEYED).map(|k| (u128::from(end) * u128::from(k) / u128::from(SURVEYED)) as u64);
+    for lbn in spread.chain(end.checked_sub(1)) {
+        if let Some(place) = ask.place(lbn)? {
+            most = most.max(place.surface.0);
+        }
+    }
+    Ok(most + 1)
+}
+
+impl Dixtrac<'_, '_, '_> {
+    fn report(&mut self, has_list: bool) {
+        let (walked, all) = (self.walked, self.walked + self.predicted);
+        if !has_list {
+            self.ask.note("no defect lists: every track was walked");
+        }
+        if let Some(scheme) = self.usual {
+            let spares = match scheme {
+                Sparing::None => "no spares but behind zones".to_owned(),
+                other => format!("spares as {other:?}"),
+            };
+            self.ask
+                .note(&format!("{spares}; {walked} of {all} tracks were walked"));
+        }
+        if let Some(lbn) = self.baffled.filter(|_| has_list) {
+            self.ask.note(&format!(
+                "baffled first at LBN {lbn}: what is not known there was walked"
+            ));
+        }
+    }
+
+    /// Finds the end of the next track without expertise.
+    fn walk(&mut self) -> Result<Option<Walked>, ProbeError> {
+        let start = self.out.at;
+        let end = next_end(&mut self.ask, start, self.expected, Search::Binary)?;
+        let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
+        self.out.track(end, Confirm::Tested)?;
+        self.expected = Some(end - start);
+        self.walked += 1;
+        self.ask.forget_below(end);
+        Ok(match ends {
+            (Some(first), Some(last)) => Some(Walked {
+                start,
+                end,
+                first,
+                last,
+            }),
+            _ => None,
+        })
+    }
+
+    /// The track of an LBN, unless it is kept elsewhere.
+    fn home_of(&mut self, lbn: u64) -> Result<Option<Home>, ProbeError> {
+        if lbn >= self.ask.end {
+            return Ok(None);
+        }
+        Ok(self.ask.place(lbn)?.map(home))
+    }
+
+    /// Walks on to a cylinder's first track, then two cylinders, and finds the zone that they and
+    /// the cylinders behind them fit.
+    fn learn(&mut self) -> Result<Option<Zone>, ProbeError> {
+        let most = 2 * u32::from(self.surfaces);
+        for _ in 0..most {
+            let at = self.out.at;
+            let before = match at.checked_sub(1) {
+                Some(lbn) => self.home_of(lbn)?,
+                None => None,
+            };
+            let here = self.home_of(at)?;
+            if before.is_none() || here.map(|here| here.0) != before.map(|before| before.0) {
+                break;
+            }
+            self.walk()?;
+            if !self.out.goes_on() {
+                return Ok(None);
+            }
+        }
+        let Some(first) = self.ask.place(self.out.at)? else {
+            self.walk()?;
+            return Ok(None);
+        };
+        let mut walked: Vec<Walked> = Vec::new();
+        let mut turned = false;
+        for _ in 0..most {
+            let Some(here) = self.home_of(self.out.at)? else {
+                break;
+            };
+            let cylinders = here.0.0.wrapping_sub(first.cylinder.0);
+            if cylinders > 1 || (turned && cylinders == 0) {
+                break;
+            }
+            turned |= cylinders == 1;
+            match self.walk()? {
+                Some(track) => walked.push(track),
+                None => return Ok(None),
+            }
+            if !self.out.goes_on() {
+                return Ok(None);
+            }
+        }
+        self.expertise(&walked)
+    }
+
+    /// The zone that fits two cylinders and what is behind them.
+    fn expertise(&mut self, walked: &[Walked]) -> Result<Option<Zone>, ProbeError> {
+        let list: Vec<Place> = self.ask.defects()?.unwrap_or(&[]).to_vec();
+        let whole = walked.iter().filter(|track| {
+            home(track.first) == home(track.last) && bad_on(home(track.first), &list).is_empty()
+        });
+        let Some(slots) = whole.map(|track| track.last.slot + 1).max() else {
+            return Ok(None);
+        };
+        let begin = walked[0].first;
+        let from = From {
+            lbn: walked[0].start,
+            region: 0,
+            inside: Some(begin),
+        };
+        let direction = |ahead: u32| {
+            let mut surfaces = walked
+                .iter()
+                .filter(|track| track.first.cylinder.0 == begin.cylinder.0 + ahead)
+                .map(|track| track.first.surface);
+            let pair = (surfaces.next()?, surfaces.next()?);
+            Some(pair.0 > pair.1)
+        };
+        let ways = match (direction(0), direction(1)) {
+            _ if self.surfaces == 1 => vec![(false, false)],
+            (Some(one), Some(other)) => vec![(one, one != other)],
+            (None, Some(other)) => vec![(other, false), (!other, true)],
+            (Some(one), None) => vec![(one, false), (one, true)],
+            (None, None) => return Ok(None),
+        };
+        let mut zones = Vec::new();
+        for (backward, alternates) in ways {
+            let plain = Zone {
+                first_cylinder: begin.cylinder.0,
+                surfaces: self.surfaces,
+                slots,
+                backward,
+                alternates,
+                rule: Rule {
+                    sparing: Sparing::None,
+                    cylinders: 1,
+                    spares: 0,
+                },
+            };
+            zones.extend(expert::candidates(&mut self.ask, plain, from)?);
+        }
+        zones.retain(|zone| self.fits(zone, from, walked, &list));
+        self.best(&zones, from, &list)
+    }
+
+    /// Whether a zone predicts the tracks that have been walked.
+    fn fits(&self, zone: &Zone, from: From, walked: &[Walked], list: &[Place]) -> bool {
+        let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
+            return false;
+        };
+        let mut from = From {
+            region: first,
+            ..from
+        };
+        let mut plan = Vec::new();
+        while plan.len() < walked.len() {
+            let region = zone.plan(from, list, &self.kept);
+            let Some(last) = region.last().filter(|last| last.end() > from.lbn) else {
+                return false;
+            };
+            from = From {
+                lbn: last.end(),
+                region: from.region + 1,
+                inside: None,
+            };
+            plan.extend(region.into_iter().filter(|track| track.sectors > 0));
+        }
+        // Step 5 may yet find that LBNs of defects are kept elsewhere.
+        let hurt = plan.iter().position(|track| !track.runs.is_empty());
+        let sure = hurt.unwrap_or(plan.len());
+        let pairs = walked.iter().zip(&plan).take(sure);
+        let mut all = pairs.map(|(seen, planned)| {
+            home(seen.first) == planned.home
+                && (seen.start, seen.end) == (planned.start, planned.end())
+        });
+        all.all(|same| same)
+    }
+
+    /// The zone that predicts best what is behind the next defects.
+    fn best(
+        &mut self,
+        zones: &[Zone],
+        from: From,
+        list: &[Place],
+    ) -> Result<Option<Zone>, ProbeError> {
+        let mut best = None;
+        for zone in zones {
+            let held = self.held(zone, from, list)?;
+            let score = (held, self.usual == Some(zone.rule.sparing));
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, *zone));
+            }
+        }
+        Ok(best
+            .filter(|((held, _), _)| *held > 0)
+            .map(|(_, zone)| zone))
+    }
+
+    /// How many regions a zone predicts before it errs behind one of the next with defects.
+    fn held(&mut self, zone: &Zone, from: From, list: &[Place]) -> Result<u64, ProbeError> {
+        let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
+            return Ok(0);
+        };
+        let mut from = From {
+            region: first,
+            ..from
+        };
+        let mut last: Option<Planned> = None;
+        let (mut held, mut hurt) = (0, 0);
+        let mut tests = 0;
+        for regions in 0..TRIED_MAX {
+            let plan = zone.plan(from, list, &self.kept);
+            let (Some(start), Some(end)) = (plan.first(), plan.last()) else {
+                break;
+            };
+            if regions > 0 && (hurt > tests || regions == 1) {
+                tests = hurt;
+                if !self.begins(last.as_ref(), start)? {
+                    break;
+                }
+                held = regions;
+            }
+            if hurt == TRIED_HURT || end.end() >= self.ask.end {
+                break;
+            }
+            hurt += u64::from(plan.iter().any(|track| !track.runs.is_empty()));
+            from = From {
+                lbn: end.end(),
+                region: from.region + 1,
+                inside: None,
+            };
+            last = plan.into_iter().rfind(|track| track.sectors > 0).or(last);
+        }
+        Ok(held)
+    }
+
+    /// Whether a track begins where it should, behind the end of another.
+    fn begins(&mut self, before: Option<&Planned>, track: &Planned) -> Result<bool, ProbeError> {
+        let start = track.start;
+        if start > self.ask.end {
+            return Ok(false);
+        }
+        let first = start + track.lead;
+        if track.sectors > track.lead {
+            if first >= self.ask.end {
+                return Ok(false);
+            }
+            if self.ask.place(first)? != Some(track.place(track.slot)) {
+                return Ok(false);
+            }
+        }
+        let Some(before) = before.filter(|track| track.sectors > track.trail) else {
+            return Ok(true);
+        };
+        let last = self.ask.place(start - 1 - before.trail)?;
+        Ok(last.is_some_and(|place| home(place) == before.home))
+    }
+}
