@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::angle;
 use super::clock::Clock;
 use super::jump::jump;
+use super::scan;
 use super::target::{Target, TargetError};
 use super::track_end::Search;
 use super::tree::tree;
@@ -202,8 +203,7 @@ pub fn extract(
         Algorithm::Jump => jump(target, region, sink),
         Algorithm::Tree => tree(target, region, sink),
         Algorithm::Angle => angle::search(Clock::start(target)?, region, verify, sink),
-        Algorithm::Scan | Algorithm::Dixtrac => {
-            Err(TargetError::Unsupported(algorithm.name()).into())
-        }
+        Algorithm::Scan => scan::scan(Clock::start(target)?, region, sink),
+        Algorithm::Dixtrac => Err(TargetError::Unsupported(algorithm.name()).into()),
     }
 }

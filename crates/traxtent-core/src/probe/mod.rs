@@ -17,6 +17,7 @@ mod count;
 mod jump;
 mod method;
 mod pattern;
+mod scan;
 mod target;
 mod track_end;
 mod tree;
