@@ -72,6 +72,8 @@ impl<'s, 'a> Lane<'s, 'a> {
         if aligned {
             self.keep(self.first);
         } else {
+            self.anchor().await?;
+            self.first = self.learn_pitch(None).await?;
             self.first = self.end_of_track(None).await?;
             self.keep(self.first);
         }
@@ -147,8 +149,8 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     /// The LBN behind the track that begins at `self.first`, or behind the rest of it; by the base method.
     async fn end_of_track(&mut self, guess: Option<u64>) -> Result<u64, ProbeError> {
-        let anchor = self.anchor().await?;
-        self.learn_pitch(guess).await?;
+        self.anchor().await?;
+        let anchor = self.learn_pitch(guess).await?;
         // From the first sector to the one at which it broke off last, gaps included.
         let mut span = (anchor - self.first) as f64 * self.pitch;
         let mut from = anchor;
@@ -230,25 +232,25 @@ impl<'s, 'a> Lane<'s, 'a> {
         Ok(self.first)
     }
 
-    /// The linear model: what a sector more costs, by reads of 1, 2, 4, … sectors more.
-    async fn learn_pitch(&mut self, guess: Option<u64>) -> Result<(), ProbeError> {
+    /// The linear model: what a sector more costs, by reads of 1, 2, 4, … sectors more. Returns where the reads began.
+    async fn learn_pitch(&mut self, guess: Option<u64>) -> Result<u64, ProbeError> {
         let old = self.pitch;
+        let anchor = self.at;
         // A quarter of the track tells whether the old model still holds.
-        let quarter = self.at.0 + guess.unwrap_or(0) / 4;
-        if old > 0.0 && quarter > self.at.0 + 1 && quarter < self.shared.capacity {
-            let (first, angle) = self.at;
-            if self.runs_on(first, quarter).await? {
-                return Ok(());
+        let quarter = anchor.0 + guess.unwrap_or(0) / 4;
+        if old > 0.0 && quarter > anchor.0 + 1 && quarter < self.shared.capacity {
+            if self.runs_on(anchor.0, quarter).await? {
+                return Ok(anchor.0);
             }
-            self.at = (first, angle);
+            self.at = anchor;
         }
         for _ in 0..READINGS_MAX {
             if self.double().await? {
-                return Ok(());
+                return Ok(self.at.0);
             }
-            self.pitch = old;
             if old > 0.0 {
-                return Ok(());
+                self.pitch = old;
+                return Ok(self.at.0);
             }
             // A gap right here is no model: a little further on.
             let next = self.at.0 + 1;
@@ -381,12 +383,13 @@ impl<'s, 'a> Lane<'s, 'a> {
         let start = (from, self.angle_at(from));
         let sectors = (to - from) as u32;
         let mut least = f64::INFINITY;
-        let mut seen = 0;
+        let (mut seen, mut given) = (0, self.lead);
         // Whatever goes wrong makes it longer, so the shortest of several counts.
         while seen < READINGS_MAX {
             let lead = self.lead + [0.0, 0.3, 0.15, 0.25][seen % 4];
             if lead == f64::INFINITY {
                 self.calibrate(from).await?;
+                given = self.lead;
                 continue;
             }
             let excess = self.read(lead, start, sectors).await?;
@@ -397,9 +400,14 @@ impl<'s, 'a> Lane<'s, 'a> {
                 return Ok(None);
             };
             seen += 1;
-            if excess < -self.jump_min() && seen < 5 && self.lead > 2.0 * STEP {
-                // The arm came so early that the drive began with what lies further on.
-                self.lead -= STEP;
+            if excess < -self.jump_min() {
+                // The arm came so early that the drive began with what lies further on; or the model is wrong.
+                if (excess - least).abs() < SAME {
+                    self.lead = given;
+                    return Ok(Some(excess));
+                }
+                least = excess;
+                self.lead = (self.lead - STEP).max(STEP);
                 continue;
             }
             let known = |other: &f64| *other < LOST && (other - excess).abs() < SAME;
