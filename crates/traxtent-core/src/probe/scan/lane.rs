@@ -42,8 +42,10 @@ pub(super) struct Lane<'s, 'a> {
     at: (u64, f64),
     /// The angle of one sector.
     pitch: f64,
-    /// How long before its first sector has passed a read is sent, in revolutions; infinite, if unknown.
+    /// How long before its first sector has passed a read is sent, in revolutions.
     lead: f64,
+    /// Whether that is the time that the arm needs from where it comes from.
+    calibrated: bool,
     /// The lane that read before this one.
     before: Option<usize>,
     /// The lately found skews that are beyond doubt.
@@ -58,7 +60,8 @@ impl<'s, 'a> Lane<'s, 'a> {
             first,
             at: (first, 0.0),
             pitch: 0.0,
-            lead: f64::INFINITY,
+            lead: LEAD_UNKNOWN,
+            calibrated: false,
             before: None,
             skews: Vec::new(),
         }
@@ -99,12 +102,14 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     /// Learns how long the arm needs to come back here, by readings of a sector.
     async fn calibrate(&mut self, lbn: u64) -> Result<(), ProbeError> {
-        while self.lead == f64::INFINITY {
+        while !self.calibrated {
+            self.calibrated = true;
+            self.lead = f64::INFINITY;
             let Some(angle) = self.angle_of(lbn).await? else {
                 self.lead = LEAD_UNKNOWN;
                 break;
             };
-            while self.lead < f64::INFINITY && self.lead > MARGIN + STEP {
+            while self.calibrated && self.lead.is_finite() && self.lead > MARGIN + STEP {
                 let lead = self.lead - MARGIN - STEP;
                 match self.read(lead, (lbn, angle), 1).await? {
                     Some(excess) if excess < LOST => self.lead -= STEP,
@@ -121,7 +126,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         let before = self.shared.last.replace(Some(self.index));
         if before != self.before {
             self.before = before;
-            self.lead = f64::INFINITY;
+            self.calibrated = false;
         }
     }
 
@@ -386,14 +391,14 @@ impl<'s, 'a> Lane<'s, 'a> {
         let (mut seen, mut given) = (0, self.lead);
         // Whatever goes wrong makes it longer, so the shortest of several counts.
         while seen < READINGS_MAX {
-            let lead = self.lead + [0.0, 0.3, 0.15, 0.25][seen % 4];
-            if lead == f64::INFINITY {
+            if !self.calibrated {
                 self.calibrate(from).await?;
                 given = self.lead;
                 continue;
             }
+            let lead = self.lead + [0.0, 0.3, 0.15, 0.25][seen % 4];
             let excess = self.read(lead, start, sectors).await?;
-            if self.lead == f64::INFINITY {
+            if !self.calibrated {
                 continue;
             }
             let Some(excess) = excess else {
@@ -407,7 +412,7 @@ impl<'s, 'a> Lane<'s, 'a> {
                     return Ok(Some(excess));
                 }
                 least = excess;
-                self.lead = (self.lead - STEP).max(STEP);
+                self.lead = (self.lead - STEP.max((-excess).round())).max(STEP);
                 continue;
             }
             let known = |other: &f64| *other < LOST && (other - excess).abs() < SAME;
