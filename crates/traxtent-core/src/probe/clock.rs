@@ -175,7 +175,10 @@ impl<'a> Clock<'a> {
     }
 
     fn read_now(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
-        match self.target.request(self.method.method.request(Lbn(lbn), sectors)) {
+        match self
+            .target
+            .request(self.method.method.request(Lbn(lbn), sectors))
+        {
             Ok(timing) => Ok(Some(timing)),
             Err(TargetError::Unreadable { lbn, sectors }) => {
                 if sectors == 1 && !self.unreadable.contains(&lbn) {

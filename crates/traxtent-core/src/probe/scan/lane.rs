@@ -162,7 +162,6 @@ impl<'s, 'a> Lane<'s, 'a> {
         let mut hint = guess.map(|sectors| self.first + sectors);
         loop {
             let stop = self.end_of_run(from, hint.take()).await?;
-            /*dbg*/ if std::env::var_os("DBG").is_some() {eprintln!("lane {} first {} from {from} stop {stop} pitch {} lead {} at {:?} span {span}", self.index, self.first, 1.0/self.pitch, self.lead, self.at);}
             if stop == self.shared.capacity {
                 return Ok(stop);
             }
@@ -175,7 +174,6 @@ impl<'s, 'a> Lane<'s, 'a> {
                 from = behind;
                 continue;
             }
-            /*dbg*/ if std::env::var_os("DBG").is_some() {eprintln!("   gap {gap} span {span} skews {:?} least {:?}", self.skews, self.shared.least_skew.get());}
             self.at = next;
             let room = 1.0 - span - gap;
             if full || gap > LOST || room < self.pitch / 2.0 {
@@ -276,7 +274,6 @@ impl<'s, 'a> Lane<'s, 'a> {
                 break;
             };
             let passed = more as f64 * self.pitch + excess;
-            if std::env::var_os("DBG").is_some() {eprintln!("lane {} double {first} {more} {passed} {excess} {} {}", self.index, self.lead, self.pitch);}
             if reached > 0 && excess.abs() > self.jump_min() || passed > LOST {
                 break;
             }
@@ -449,7 +446,6 @@ impl<'s, 'a> Lane<'s, 'a> {
             if let Some(other) = seen.iter().find(near) {
                 return Ok(Some(pass.angle + wrap(other - pass.angle) / 2.0));
             }
-            if std::env::var_os("DBG").is_some() {eprintln!("lane {} pass {lbn} {pass:?}", self.index);}
             seen.push(pass.angle);
         }
         Err(self.baffled("reads took times that do not agree"))
@@ -464,9 +460,7 @@ impl<'s, 'a> Lane<'s, 'a> {
     ) -> Result<Option<f64>, ProbeError> {
         self.turn().await;
         let clock = &mut self.shared.clock.borrow_mut();
-        let r = clock.overrun(lead, lbn, sectors, fraction(angle), self.pitch);
-        if std::env::var_os("DBG").is_some() {eprintln!("lane {} read {lead} {lbn}+{sectors} {angle} {r:?}", self.index);}
-        r
+        clock.overrun(lead, lbn, sectors, fraction(angle), self.pitch)
     }
 
     /// Where a sector passes that is on the track being searched.
@@ -481,9 +475,9 @@ impl<'s, 'a> Lane<'s, 'a> {
         (3.5 * sigma).max(0.4 * self.pitch).max(1e-6)
     }
 
-    /// Sectors that pass in half a revolution; at least two.
+    /// Sectors that pass in half a revolution, and so many more that two reads that overlap cover a track.
     fn half(&self) -> u64 {
-        ((0.5 / self.pitch) as u64).max(2)
+        (0.5 / self.pitch) as u64 + 2
     }
 
     fn baffled(&self, problem: &str) -> ProbeError {

@@ -9,14 +9,20 @@
 //!
 //! The paper does not say how tracks are told from defects, or what a drive does that reads sectors
 //! out of order. It takes this much more:
-//! - A read goes over half a revolution at most, since a drive that starts anywhere on a track could
+//! - A read goes over half a revolution, and not more, since a drive that starts anywhere on a track could
 //!   gain what it loses. The next one begins with the last sector of the one before.
+//! - The arm comes from another place each time, so each lane measures how long before its sectors pass a
+//!   read must be sent, and again when the lane before it has ended.
 //! - Behind a slipped sector a track goes on. A gap ends the track if no sector would fit behind it, if
 //!   it loses a revolution, or if what follows runs on for longer than the rest of the track could.
 //!   Where none of this tells, it is measured against the least skew that is certain.
 //! - An LBN kept elsewhere breaks a read twice, and the sectors behind it pass as if nothing had
 //!   happened. At a boundary it may be counted with either track.
-//! - Lengths on probation are those of the last track only, but its end may show any of the last skews.
+//! - The expected track has the length of the last one, but its end may show any of the last skews, if it
+//!   has a skew at all and not room for another sector.
+//!
+//! Tracks are handed over as far as they are known from the beginning on: most of them when the first lane
+//! has met the second.
 //!
 //! What it leaves out: times that jitter by more than a fraction of a sector, and spindles that wander
 //! while the other places have their turns.
@@ -77,7 +83,8 @@ pub(super) fn scan(
         moved: RefCell::default(),
     };
     let lanes = (0..count).map(|k| {
-        let first = region.first.0 + (u128::from(length) * u128::from(k) / u128::from(count)) as u64;
+        let first =
+            region.first.0 + (u128::from(length) * u128::from(k) / u128::from(count)) as u64;
         let aligned = k == 0 && region.aligned;
         Box::pin(Lane::new(&shared, k as usize, first).run(aligned)) as Turn<'_>
     });
