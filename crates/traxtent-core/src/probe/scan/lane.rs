@@ -161,7 +161,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         let mut from = anchor;
         let mut hint = guess.map(|sectors| self.first + sectors);
         loop {
-            let stop = self.end_of_run(from, hint.take()).await?;
+            let stop = self.end_of_run(from, 1.0 - span, hint.take()).await?;
             if stop == self.shared.capacity {
                 return Ok(stop);
             }
@@ -209,7 +209,7 @@ impl<'s, 'a> Lane<'s, 'a> {
     /// before it are kept elsewhere or cannot be read.
     async fn anchor(&mut self) -> Result<u64, ProbeError> {
         let mut moved = Vec::new();
-        for lbn in self.first..self.first + MOVED_MAX {
+        for lbn in self.first..(self.first + MOVED_MAX).min(self.shared.capacity) {
             let Some(angle) = self.angle_of(lbn).await? else {
                 continue;
             };
@@ -285,9 +285,17 @@ impl<'s, 'a> Lane<'s, 'a> {
     }
 
     /// Where the sectors from `from` on stop passing one behind the other: the first LBN that does not follow.
-    async fn end_of_run(&mut self, from: u64, mut hint: Option<u64>) -> Result<u64, ProbeError> {
+    ///
+    /// `room` is what is left of the revolution.
+    async fn end_of_run(
+        &mut self,
+        from: u64,
+        room: f64,
+        mut hint: Option<u64>,
+    ) -> Result<u64, ProbeError> {
         let half = self.half();
-        let limit = (from + (1.0 / self.pitch) as u64 + 2).min(self.shared.capacity);
+        // Far behind a boundary, a smaller pitch could just make up for the skew.
+        let limit = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
         // The sectors up to `low` follow each other, those up to `high` do not.
         let (mut low, mut high) = (from + 1, limit + 1);
         while high - low > 1 {
