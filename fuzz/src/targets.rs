@@ -5,8 +5,8 @@
 
 pub(crate) mod disksim;
 pub(crate) mod drive;
-pub(crate) mod trackmap;
 pub(crate) mod scsi;
+pub(crate) mod trackmap;
 pub(crate) mod workload;
 
 use traxtent_core::units::{Angle, SimTime, Span};

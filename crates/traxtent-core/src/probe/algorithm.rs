@@ -6,6 +6,7 @@ use super::angle;
 use super::clock::Clock;
 use super::dixtrac::dixtrac;
 use super::jump::jump;
+use super::scan;
 use super::target::{Target, TargetError};
 use super::track_end::Search;
 use super::tree::tree;
@@ -204,6 +205,6 @@ pub fn extract(
         Algorithm::Tree => tree(target, region, sink),
         Algorithm::Angle => angle::search(Clock::start(target)?, region, verify, sink),
         Algorithm::Dixtrac => dixtrac(target, region, sink),
-        Algorithm::Scan => Err(TargetError::Unsupported(algorithm.name()).into()),
+        Algorithm::Scan => scan::scan(Clock::start(target)?, region, sink),
     }
 }

@@ -52,6 +52,8 @@ impl Reach {
 pub(super) struct Clock<'a> {
     target: &'a mut dyn Target,
     method: Qualified,
+    /// Distant reads before each timed one, where nothing else reads in between.
+    between: u32,
     /// The period of revolution in picoseconds.
     period: f64,
     /// Standard deviation of an angle.
@@ -95,6 +97,7 @@ impl<'a> Clock<'a> {
         let mut clock = Clock {
             target,
             period: method.revolution.0 as f64,
+            between: method.between,
             method,
             sigma: 0.0,
             // Too hopeful: what is missed teaches quickly, what is not tried teaches nothing.
@@ -152,6 +155,11 @@ impl<'a> Clock<'a> {
         if self.is_interleaved() { 8.0 } else { 1.4 }
     }
 
+    /// How many LBNs the drive has.
+    pub(super) fn capacity(&self) -> u64 {
+        self.target.identity().capacity.0
+    }
+
     /// How the drive is timed.
     pub(super) fn method(&self) -> Method {
         self.method.method
@@ -170,7 +178,15 @@ impl<'a> Clock<'a> {
 
     /// Reads, and says when; `None` where the media give no answer.
     fn read(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
-        match self.method.timed(self.target, Lbn(lbn), sectors) {
+        self.method.flush(self.target)?;
+        self.read_now(lbn, sectors)
+    }
+
+    fn read_now(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
+        match self
+            .target
+            .request(self.method.method.request(Lbn(lbn), sectors))
+        {
             Ok(timing) => Ok(Some(timing)),
             Err(TargetError::Unreadable { lbn, sectors }) => {
                 if sectors == 1 && !self.unreadable.contains(&lbn) {
@@ -253,19 +269,13 @@ impl<'a> Clock<'a> {
             // A seek of unknown length comes first.
             return Ok(None);
         }
-        let length = f64::from(sectors - 1) * pitch;
         let mut least = f64::INFINITY;
         // Whatever goes wrong makes it longer, so the shortest of several counts.
         for attempt in 0..4 {
             let lead = 0.25_f64.max(self.lead[0]) + 0.15 * f64::from(attempt);
-            let wait = fraction(angle - lead - self.now());
-            let at = self.target.now() + Span((wait * self.period) as u64);
-            self.target.wait_until(at);
-            let Some(timing) = self.read(lbn, sectors)? else {
+            let Some(excess) = self.overrun(lead, lbn, sectors, angle, pitch)? else {
                 return Ok(None);
             };
-            let took = timing.completed.saturating_since(at).0 as f64 / self.period;
-            let excess = took - lead - length;
             let settled = (excess - least).abs() < 0.02;
             least = least.min(excess);
             if least < 0.02 || settled {
@@ -273,6 +283,32 @@ impl<'a> Clock<'a> {
             }
         }
         Ok(Some(least))
+    }
+
+    /// The excess of a single read, sent `lead` revolutions before its first sector ends.
+    pub(super) fn overrun(
+        &mut self,
+        lead: f64,
+        lbn: u64,
+        sectors: u32,
+        angle: f64,
+        pitch: f64,
+    ) -> Result<Option<f64>, ProbeError> {
+        self.method.flush(self.target)?;
+        let wait = fraction(angle - lead - self.now());
+        let at = self.target.now() + Span((wait * self.period) as u64);
+        self.target.wait_until(at);
+        let Some(timing) = self.read_now(lbn, sectors)? else {
+            return Ok(None);
+        };
+        let took = timing.completed.saturating_since(at).0 as f64 / self.period;
+        Ok(Some(took - lead - f64::from(sectors - 1) * pitch))
+    }
+
+    /// The drive reads in so many other places between two reads in one: so many less are needed to
+    /// empty its cache.
+    pub(super) fn flushed_by(&mut self, others: usize) {
+        self.method.between = self.between.saturating_sub(others as u32);
     }
 
     /// Whether a read of `v` right behind one of `u` is in time for the pass of `v` behind that of `u`.

@@ -134,8 +134,13 @@ impl Qualified {
         lbn: Lbn,
         sectors: u32,
     ) -> Result<Timing, TargetError> {
-        flush(target, &mut self.rng, self.between)?;
+        self.flush(target)?;
         target.request(self.method.request(lbn, sectors))
+    }
+
+    /// Reads distant LBNs where the method needs that before each timed request.
+    pub(super) fn flush(&mut self, target: &mut dyn Target) -> Result<(), TargetError> {
+        flush(target, &mut self.rng, self.between)
     }
 }
 

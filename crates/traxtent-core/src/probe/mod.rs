@@ -18,6 +18,7 @@ mod dixtrac;
 mod jump;
 mod method;
 mod pattern;
+mod scan;
 mod target;
 mod track_end;
 mod tree;

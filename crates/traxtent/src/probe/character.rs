@@ -1,7 +1,6 @@
 //! The rest of the drive: what `traxtent_core::probe::character` measures, as a profile and in a few
 //! lines.
 
-use std::cell::Cell;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
@@ -44,12 +43,8 @@ pub(super) fn measure(
     };
     let mut watched = meter.watch(target);
     // Parts of stages, of which nobody knows how long they take.
-    let progress = Progress::new("requests for the rest of the drive", None);
-    let shown = Cell::new(0);
-    let mut step = |stage: Stage| {
-        progress.add(stage.requests.saturating_sub(shown.get()));
-        shown.set(stage.requests.max(shown.get()));
-    };
+    let progress = Progress::new("steps for the rest of the drive", None);
+    let mut step = |_: Stage| progress.add(1);
     let result = characterize(&mut watched, tracks, options, &mut step).and_then(|character| {
         let profile = character.to_profile();
         let residuals = if args.fit {
