@@ -61,6 +61,19 @@ pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> 
     )
 }
 
+/// Draws the sizes of a map's tracks.
+pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<()> {
+    let range = tracks.first().0..tracks.end().0;
+    plot::tracks(
+        path,
+        &Tracks {
+            title: format!("{name}: the sizes of its tracks, as probed"),
+            lbns: range.start as f64..range.end as f64,
+            panels: sizes(tracks, &range),
+        },
+    )
+}
+
 /// The cylinder and the surface of each track.
 fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let surfaces = geometry.surfaces();

@@ -18,6 +18,7 @@ use crate::output;
 use crate::parse;
 use crate::plot;
 use crate::target::TARGET_HELP;
+pub(crate) use draw::draw_tracks;
 use subject::Subject;
 pub(crate) use subject::read_map;
 pub(crate) use summary::of_file as write_summary;

@@ -1,10 +1,13 @@
 //! `traxtent demo`: what track alignment is worth, on a drive that nobody has any more.
 
+mod probe;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use traxtent_core::probe::Algorithm;
 use traxtent_core::profile::{Profile, Standing};
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
@@ -12,9 +15,11 @@ use traxtent_lab::{Bench, Experiment, LabError, Unit, Verdict};
 
 use crate::claims::Findings;
 use crate::failure::{Failure, Result};
+use crate::map::draw_tracks;
 use crate::output;
 use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, Mark};
 use crate::table::{Side, Table};
+use probe::BlindProbe;
 
 /// The drive that stands for those of today.
 const MODERN_DRIVE: &str = "generic-20tb";
@@ -28,8 +33,8 @@ const SEED: u64 = 1;
 
 /// Show the main job: what alignment to tracks is worth, beside what was published
 ///
-/// Simulates the Quantum Atlas 10K II of the track-aligned extents paper (FAST 2002) with aligned and
-/// unaligned requests, sets the results beside the paper's, and draws efficiency against request size,
+/// Takes the Quantum Atlas 10K II of the track-aligned extents paper (FAST 2002), simulated: finds its tracks
+/// blind and holds them against the truth, draws them, reads them aligned and unaligned, sets the results beside the paper's, and draws efficiency against request size,
 /// there and on a drive of today. Takes less than a minute.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -44,15 +49,22 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let bench = Bench::new(MAIN_DRIVE, SEED).map_err(broken)?;
+    let probes = [Algorithm::Angle, Algorithm::Tree]
+        .into_iter()
+        .map(|algorithm| BlindProbe::of(&bench, algorithm))
+        .collect::<Result<Vec<_>>>()?;
     let head_times = HeadTimes::measure(&bench).map_err(broken)?;
     let experiments: Vec<&Experiment> = EXPERIMENTS.iter().collect();
     let findings = Findings::measure(&bench, &experiments)?;
     let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
+    let modern_head_times = HeadTimes::measure(&modern).map_err(broken)?;
     let picture = picture(&bench, &modern)?;
     let fitted = fitted(&bench.profile);
     let report = Report {
         bench,
+        probes,
         head_times,
+        modern_head_times,
         findings,
         modern: standing(&modern.profile),
         fitted,
@@ -184,7 +196,9 @@ fn title(profile: &Profile) -> String {
 /// Everything that is shown.
 struct Report {
     bench: Bench,
+    probes: Vec<BlindProbe>,
     head_times: HeadTimes,
+    modern_head_times: HeadTimes,
     findings: Findings,
     /// Which figures of the profile rest on the paper's results.
     fitted: String,
@@ -220,12 +234,25 @@ impl Report {
                 published.map_or_else(String::new, |f| f.claim.unit.show(f.claim.published)),
             ]);
         }
+        for (name, unaligned, aligned) in &self.modern_head_times.rows {
+            table.row([
+                format!("{name}, {MODERN_DRIVE}"),
+                Unit::Ms.show(*unaligned),
+                Unit::Ms.show(*aligned),
+                Unit::Change.show(aligned / unaligned - 1.0),
+                String::new(),
+            ]);
+        }
         table
     }
 
     fn print(&self, files: &Files) -> Result<()> {
         let mut out = output::stdout();
-        writeln!(out, "{}\n", self.intro())?;
+        writeln!(out, "{}, probed blind:", self.bench.profile.model)?;
+        for probe in &self.probes {
+            writeln!(out, "  {}", probe.says())?;
+        }
+        writeln!(out, "\n{}\n", self.intro())?;
         self.head_time_table().write(&mut out)?;
         writeln!(
             out,
@@ -243,7 +270,7 @@ impl Report {
             self.modern
         )?;
         writeln!(out, "\nwrote {}", files.report.display())?;
-        if let Some(picture) = &files.picture {
+        for picture in files.picture.iter().chain(&files.tracks) {
             writeln!(out, "wrote {}", picture.display())?;
         }
         writeln!(out, "\nWhat to try next:")?;
@@ -257,12 +284,16 @@ impl Report {
         let row = |(name, unaligned, aligned): &(&str, f64, f64)| json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned });
         json!({
             "drive": self.bench.profile.name,
+            "probes": self.probes.iter().map(BlindProbe::json).collect::<Vec<_>>(),
             "head_times": self.head_times.rows.iter().map(row).collect::<Vec<_>>(),
+            "modern_drive": MODERN_DRIVE,
+            "modern_head_times": self.modern_head_times.rows.iter().map(row).collect::<Vec<_>>(),
             "claims": self.findings.json(),
             "met": self.findings.count(Verdict::Met),
             "missed": self.findings.count(Verdict::Missed),
             "report": files.report,
             "picture": files.picture,
+            "tracks": files.tracks,
         })
     }
 
@@ -271,6 +302,7 @@ impl Report {
         let mut files = Files {
             report: folder.join("report.html"),
             picture: None,
+            tracks: None,
         };
         let mut svg = String::new();
         if cfg!(feature = "plot") {
@@ -278,6 +310,9 @@ impl Report {
             plot::efficiency(&path, picture)?;
             svg = fs::read_to_string(&path).map_err(|error| Failure::file(&path, &error))?;
             files.picture = Some(path);
+            let path = folder.join("tracks.svg");
+            draw_tracks(&self.bench.profile.name, &self.probes[0].tracks, &path)?;
+            files.tracks = Some(path);
         }
         output::write(&files.report, self.html(&svg).as_bytes())?;
         Ok(files)
@@ -290,6 +325,11 @@ impl Report {
             .reasons()
             .iter()
             .map(|reason| format!("<li>{}</li>\n", escape(reason)))
+            .collect();
+        let probes: String = self
+            .probes
+            .iter()
+            .map(|probe| format!("<li>{}</li>\n", escape(&probe.says())))
             .collect();
         let next: String = NEXT
             .iter()
@@ -305,7 +345,8 @@ impl Report {
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n\
              <title>What track alignment is worth</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-             <h1>What track alignment is worth</h1>\n<p>{}.</p>\n{}\n\
+             <h1>What track alignment is worth</h1>\n<p>The drive's tracks, probed blind:</p>\n<ul>\n{probes}</ul>\n\
+             <p>{}.</p>\n{}\n\
              <p>Head time is the reciprocal of throughput: what a request costs the drive. <i>onereq</i> has one \
              request with the drive, <i>tworeq</i> always one more queued.</p>\n\
              <div class=\"picture\">{svg}</div>\n\
@@ -330,9 +371,14 @@ impl Report {
 struct Files {
     report: PathBuf,
     picture: Option<PathBuf>,
+    tracks: Option<PathBuf>,
 }
 
-const NEXT: [(&str, &str); 4] = [
+const NEXT: [(&str, &str); 5] = [
+    (
+        "traxtent probe toshiba-x300 --verify sample --map x300.map",
+        "find the tracks of a drive of 5 TB and write them to a map",
+    ),
     (
         "traxtent drives",
         "the drives that are built in, and how well founded each is",

@@ -1,0 +1,88 @@
+//! The demo's first step: find the drive's tracks from outside, and hold them against the truth.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use traxtent_core::probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
+use traxtent_core::trackmap::{MapBuilder, TrackMap, differences};
+use traxtent_core::units::Span;
+use traxtent_exec::SimTarget;
+use traxtent_lab::Bench;
+
+use crate::failure::{Failure, Result};
+
+/// What a probe of the demo's drive found.
+pub(super) struct BlindProbe {
+    /// How it asked.
+    algorithm: Algorithm,
+    /// What it found.
+    pub(super) tracks: TrackMap,
+    /// Boundaries that differ from the drive's own.
+    wrong: usize,
+    counts: Counts,
+    drive_time: Span,
+}
+
+impl BlindProbe {
+    /// Probes the bench's drive. The probe sees requests and answers; only the comparison sees the layout.
+    pub(super) fn of(bench: &Bench, algorithm: Algorithm) -> Result<BlindProbe> {
+        let drive = SimTarget::new(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+        let mut target = Counted::new(match algorithm.translates() {
+            true => drive,
+            false => drive.without_translation(),
+        });
+        let whole = Region::whole(target.identity().capacity);
+        let mut found = MapBuilder::default();
+        let mut keep = |track: Found| match found.push(track) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        extract(algorithm, &mut target, whole, Verify::Full, &mut keep)
+            .map_err(|error| Failure::input(format!("demo: {}: {error}", algorithm.name())))?;
+        let (tracks, _) = found
+            .finish()
+            .ok_or_else(|| Failure::input("demo: the probe found no tracks"))?;
+        Ok(BlindProbe {
+            algorithm,
+            wrong: differences(&tracks, &TrackMap::of(&bench.geometry)).count(),
+            tracks,
+            counts: target.counts(),
+            drive_time: Span(target.now().0),
+        })
+    }
+
+    /// In a line.
+    pub(super) fn says(&self) -> String {
+        let (how, count, what) = match self.algorithm.translates() {
+            true => (
+                "by translating addresses",
+                self.counts.translations,
+                "translations",
+            ),
+            false => ("by the times of reads alone", self.counts.requests, "reads"),
+        };
+        let tracks = self.tracks.len();
+        let verdict = match self.wrong {
+            0 => "every boundary exact".to_owned(),
+            wrong => format!("{wrong} tracks differ from the drive's own"),
+        };
+        format!(
+            "{how} ({}): {tracks} tracks, {:.2} {what} a track, {:.0} s of the drive's time; {verdict}",
+            self.algorithm.name(),
+            count as f64 / tracks as f64,
+            self.drive_time.as_ms() / 1000.0,
+        )
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "algorithm": self.algorithm.name(),
+            "tracks": self.tracks.len(),
+            "reads": self.counts.requests,
+            "translations": self.counts.translations,
+            "drive_time_s": self.drive_time.as_ms() / 1000.0,
+            "wrong": self.wrong,
+        })
+    }
+}
