@@ -67,12 +67,13 @@ pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<boo
     if home(next) == home(last) {
         return Ok(false);
     }
+    // Bad slots right behind may have their LBNs elsewhere, even where a track might begin.
+    if ask.bad_after(last)? > 0 {
+        return Ok(false);
+    }
     // A track begins as others do; an LBN that is kept elsewhere may be anywhere.
     if next.slot == first.slot || end + 1 == ask.end {
         return Ok(true);
-    }
-    if ask.bad_after(last)? > 0 {
-        return Ok(false);
     }
     let after = ask.place(end + 1)?;
     Ok(after.is_some_and(|after| home(after) == home(next) && after.slot > next.slot))

@@ -303,14 +303,12 @@ impl Dixtrac<'_, '_, '_> {
             plan.extend(region.into_iter().filter(|track| track.sectors > 0));
         }
         // Step 5 may yet find that LBNs of defects are kept elsewhere.
-        let hurt = plan.iter().position(|track| !track.runs.is_empty());
-        let sure = hurt.unwrap_or(plan.len());
-        let pairs = walked.iter().zip(&plan).take(sure);
-        let mut all = pairs.map(|(seen, planned)| {
-            home(seen.first) == planned.home
-                && (seen.start, seen.end) == (planned.start, planned.end())
-        });
-        all.all(|same| same)
+        let mut pairs = walked.iter().zip(&plan);
+        pairs.all(|(seen, planned)| {
+            let is_hurt = !planned.runs.is_empty();
+            is_hurt
+                || (home(seen.first) == planned.home && seen.end - seen.start == planned.sectors)
+        })
     }
 
     /// The zone that predicts best what is behind the next defects.
