@@ -18,14 +18,16 @@
 //!   Where none of this tells, it is measured against the least skew that is certain.
 //! - An LBN kept elsewhere breaks a read twice, and the sectors behind it pass as if nothing had
 //!   happened. At a boundary it may be counted with either track.
-//! - The expected track has the length of the last one, but its end may show any of the last skews, if it
-//!   has a skew at all and not room for another sector.
+//! - The expected track has the length of the last one, but its end may show any of the last skews, or any
+//!   at all where no other sector would fit.
+//! - No read goes far past where a track must end: a zone of another pitch could make up for the skew.
 //!
 //! Tracks are handed over as far as they are known from the beginning on: most of them when the first lane
 //! has met the second.
 //!
 //! What it leaves out: times that jitter by more than a fraction of a sector, and spindles that wander
-//! while the other places have their turns.
+//! while the other places have their turns. Where only plain reads between reads elsewhere can be timed
+//! (caches that no order switches off), it is not known to work: the model drive `hp-c2247` defeats it so.
 
 mod lane;
 
