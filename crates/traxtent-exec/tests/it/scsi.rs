@@ -180,7 +180,7 @@ fn caching(target: &mut ScsiTarget<impl Transport>) -> Vec<u8> {
 /// does it come from the buffer before and afterwards, with the mode page as it was?
 #[test]
 fn suspended_caching_shows_the_spindle() {
-    for name in ["atlas10k2", "maxtor10k5", "cheetahx15", "wd10ears"] {
+    for name in ["atlas10k2", "cheetah15k4", "cheetahx15", "wd10ears"] {
         let profile = named(name);
         let revolution = Span::from_ms(profile.revolution_ms());
         let mut target = by_bytes(profile);
