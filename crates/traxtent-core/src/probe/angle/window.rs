@@ -109,6 +109,11 @@ impl Search<'_, '_> {
         }
     }
 
+    /// How many tracks make a cylinder, where the tracks repeat that way.
+    fn cylinder(&self) -> Option<usize> {
+        self.pattern.period().filter(|p| (2..=16).contains(p))
+    }
+
     /// Which boundaries to test.
     fn choose(&self, kinds: &[Kind]) -> Vec<usize> {
         let last = kinds.len() - 1;
@@ -117,15 +122,12 @@ impl Search<'_, '_> {
             Verify::Full => (0..last).collect(),
             Verify::Sample => {
                 // What is lost inside a cylinder may be made up for at its end: so the last boundary before that.
-                let cylinder = self.pattern.period().filter(|p| (2..=16).contains(p));
+                let cylinder = self.cylinder();
                 let every = cylinder.unwrap_or(CYLINDER);
                 let largest = self.pattern.largest_skew(2 * every);
                 let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - 0.01;
                 let mut chosen: Vec<usize> = (0..last).filter(inner).collect();
-                if cylinder.is_none()
-                    || chosen.len() < last / every
-                    || chosen.len() > 2 * last / every + 1
-                {
+                if cylinder.is_none() || chosen.len() > 2 * (last / every) + 2 {
                     chosen = (0..last).skip(every - 1).step_by(every).collect();
                 }
                 chosen
