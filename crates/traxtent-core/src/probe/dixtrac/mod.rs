@@ -11,7 +11,7 @@
 //!
 //! A zone is predicted whole, and checked at its ends, behind each defect, and in a sample. What
 //! this expertise does not cover ends the prediction: serpentines, surfaces of different sizes,
-//! irregular layouts, drives without defect lists. There the tracks are found as [`walk`] does,
+//! irregular layouts, drives without defect lists. There the tracks are found as [`walk`](mod@super::walk) does,
 //! and the expert is asked again after ever longer stretches. A note says how many.
 //!
 //! Left out: the order of DIXtrac's own questions, which translates each track of each zone's
