@@ -146,16 +146,7 @@ pub(super) fn model_profile(
             read_watermark: 0.0,
             write_watermark: 0.0,
             watermark_of_request: true,
-            read_ahead: ReadAhead {
-                until: ReadAheadUntil::None,
-                min_sectors: 0,
-                max_sectors: 0,
-                max_from_request_start: false,
-                on_idle_hit: false,
-                stop_in_sector: false,
-                stop_on_write_hit: true,
-                ignores_host: false,
-            },
+            read_ahead: ReadAhead::default(),
         },
         bus: BusSpec {
             read_sector_ms: 0.0,

@@ -13,7 +13,7 @@ use super::method::{Method, Qualified, qualify};
 use super::target::{Target, TargetError, Timing};
 use crate::units::{Lbn, SimTime, Span};
 
-/// Readings of one sector until two agree.
+/// So many readings of one sector, at most, until enough agree.
 const READINGS_MAX: usize = 20;
 
 /// So many readings are remembered, as long as it takes to find a track.
@@ -60,8 +60,6 @@ pub(super) struct Clock<'a> {
     pub(super) sigma: f64,
     /// Time from sending a read to the end of a sector so far away, by class of distance, in revolutions.
     lead: [f64; REACHES],
-    /// From how many reads.
-    learned: [u32; REACHES],
     /// What a steady clock has just read.
     lately: VecDeque<(u64, f64)>,
     /// LBNs that could not be read.
@@ -102,7 +100,6 @@ impl<'a> Clock<'a> {
             sigma: 0.0,
             // Too hopeful: what is missed teaches quickly, what is not tried teaches nothing.
             lead: [0.02; REACHES],
-            learned: [0; REACHES],
             lately: VecDeque::new(),
             unreadable: Vec::new(),
         };
@@ -332,7 +329,6 @@ impl<'a> Clock<'a> {
 
     /// Learns from a read that was due after `due` revolutions and took `took`.
     pub(super) fn learn(&mut self, Reach(class): Reach, due: f64, took: f64) {
-        self.learned[class] = self.learned[class].saturating_add(1);
         let lead = &mut self.lead[class];
         if took > due + 0.5 {
             // It takes longer than that, unless something else went wrong this once.

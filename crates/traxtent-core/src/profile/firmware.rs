@@ -188,6 +188,22 @@ pub struct ReadAhead {
     pub ignores_host: bool,
 }
 
+impl Default for ReadAhead {
+    /// Nothing is read ahead.
+    fn default() -> ReadAhead {
+        ReadAhead {
+            until: ReadAheadUntil::None,
+            min_sectors: 0,
+            max_sectors: 0,
+            max_from_request_start: false,
+            on_idle_hit: false,
+            stop_in_sector: false,
+            stop_on_write_hit: yes(),
+            ignores_host: false,
+        }
+    }
+}
+
 /// How far a drive reads ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

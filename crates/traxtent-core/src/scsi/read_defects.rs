@@ -10,8 +10,8 @@ use crate::probe::TargetError;
 
 /// Addresses asked for at a time.
 const PART: usize = 8_190;
-/// No drive of ours has more bad sectors.
-const MOST: usize = 16 * 1024 * 1024;
+/// A drive with more bad sectors than this is not believed: drives have some thousands.
+const MOST: usize = 1 << 20;
 
 const WHAT: &str = "defect lists";
 
@@ -44,9 +44,11 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
         let done = part.is_empty() || part.len() * list.format.size() >= list.length as usize;
         // Drives before SBC-3 always begin with the first, and say so by the length.
         let restarted = !all.is_empty() && length == Some(list.length);
-        if restarted || all.len() + part.len() > MOST {
-            let why = format!("{WHAT}: {} bytes cannot be read in parts", list.length);
-            return Err(Failure::Target(TargetError::Refused(why)));
+        if restarted {
+            return refused(format!("{} bytes cannot be read in parts", list.length));
+        }
+        if all.len() + part.len() > MOST {
+            return refused(format!("more than {MOST} bad sectors"));
         }
         length.get_or_insert(list.length);
         all.extend(part);
@@ -54,6 +56,12 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
             return Ok(all);
         }
     }
+}
+
+fn refused<V>(why: String) -> Result<V, Failure> {
+    Err(Failure::Target(TargetError::Refused(format!(
+        "{WHAT}: {why}"
+    ))))
 }
 
 fn read_part<T: Transport>(

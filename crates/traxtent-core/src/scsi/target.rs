@@ -1,5 +1,7 @@
 //! A SCSI drive as a probe's target: questions become commands, answers become places and times.
 
+use std::ops::RangeInclusive;
+
 use super::address::{Address, Format};
 use super::capacity::{Capacity, TOO_LARGE};
 use super::command::{BlockOp, Blocks, Command, Compare, Width};
@@ -43,6 +45,8 @@ pub(super) enum Failure {
 
 /// The most that one request may move, in bytes.
 const TRANSFER_MAX: u64 = 256 * 1024 * 1024;
+/// Bytes of a logical sector that a drive is believed to have.
+const SECTOR_BYTES: RangeInclusive<u32> = 128..=65_536;
 /// How often a command is sent again to a drive that is busy or has something else to say.
 const RETRIES: u32 = 20;
 /// How long a busy drive is left alone.
@@ -435,8 +439,10 @@ fn capacity<T: Transport>(transport: &mut T) -> Result<Capacity, Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    if capacity.logical_bytes == 0 {
-        let why = "the drive says that its sectors have no bytes".to_owned();
+    let bytes = capacity.logical_bytes;
+    if !SECTOR_BYTES.contains(&bytes) {
+        let (least, most) = (SECTOR_BYTES.start(), SECTOR_BYTES.end());
+        let why = format!("sectors of {bytes} bytes: drives have {least} to {most}");
         return Err(Failure::Target(TargetError::Refused(why)));
     }
     Ok(capacity)

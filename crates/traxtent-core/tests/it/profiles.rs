@@ -22,7 +22,7 @@ fn seek_ms(seek: &SeekSpec, cylinders: u32, distance: u32) -> f64 {
     let d = f64::from(distance);
     match seek {
         SeekSpec::Constant { ms } => *ms,
-        SeekSpec::ThreePointLine { .. } => unimplemented!("no built-in drive has it"),
+        SeekSpec::ThreePointLine { .. } => unreachable!("no built-in drive has it"),
         SeekSpec::ThreePointCurve {
             single_ms,
             average_ms,

@@ -376,7 +376,7 @@ struct Files {
 
 const NEXT: [(&str, &str); 5] = [
     (
-        "traxtent probe toshiba-x300 --verify sample --map x300.map",
+        "traxtent probe toshiba-x300 --tracks-only --map x300.map",
         "find the tracks of a drive of 5 TB and write them to a map",
     ),
     (

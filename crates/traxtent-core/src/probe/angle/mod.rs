@@ -12,7 +12,6 @@
 //!
 //! What it cannot see: a boundary at which the next track goes on at the very angle where the last
 //! one ends, in a place where skews are seen (that takes two incomplete tracks that fit like halves).
-//! Tracks found by bisection are read whole, which shows such boundaries too.
 
 mod pattern;
 mod track;

@@ -367,7 +367,7 @@ impl Search<'_, '_> {
     /// the first that is not.
     fn behind_moved(
         &mut self,
-        line: &mut Line,
+        line: &Line,
         high: u64,
         limit: u64,
     ) -> Result<Option<u64>, ProbeError> {
@@ -394,12 +394,12 @@ impl Search<'_, '_> {
         if bound >= self.end || !(end + 1..=end + 16).contains(&bound) {
             return Ok(None);
         }
-        let mut next = Line {
+        let next = Line {
             lbn: bound,
             angle: expected,
             pitch: kind.pitch,
         };
-        if !self.on(&mut next, bound)? || !self.on(&mut next, bound + 1)? {
+        if !self.on(&next, bound)? || !self.on(&next, bound + 1)? {
             return Ok(None);
         }
         let (Some(before), Some(at)) = (self.clock.angle(end)?, self.clock.angle(bound)?) else {
@@ -414,15 +414,15 @@ impl Search<'_, '_> {
         Ok(moved.then_some(bound))
     }
 
-    /// Whether a sector passes where the line says; if so, it makes the pitch a little better.
-    fn on(&mut self, line: &mut Line, lbn: u64) -> Result<bool, ProbeError> {
+    /// Whether a sector passes where the line says.
+    fn on(&mut self, line: &Line, lbn: u64) -> Result<bool, ProbeError> {
         if !self.clock.is_noisy() {
             let angle = self.clock.angle(lbn)?;
             let near = |angle: f64| wrap(angle - line.at(lbn)).abs() <= self.jump_min(line.pitch);
             return Ok(angle.is_none_or(near));
         }
         let mut surprises: Vec<f64> = Vec::new();
-        let mut late = 0;
+        let mut late = false;
         for _ in 0..8 {
             let Some(pass) = self.clock.pass(lbn)? else {
                 return Ok(true);
@@ -430,20 +430,20 @@ impl Search<'_, '_> {
             let deviation = wrap(pass.angle - line.at(lbn));
             // One reading does not tell a small jump from noise.
             let sigmas = deviation.abs() / self.clock.sigma.max(f64::MIN_POSITIVE);
-            if self.clock.is_noisy() && (2.0..12.0).contains(&sigmas) {
+            if (2.0..12.0).contains(&sigmas) {
                 let angle = self.clock.angle(lbn)?;
                 let deviation = angle.map_or(0.0, |angle| wrap(angle - line.at(lbn)));
                 return Ok(deviation.abs() <= self.jump_min(line.pitch));
             }
-            // What comes late may come at any angle: once is not enough then.
-            let is_late = pass.took > self.clock.prompt();
-            late += u32::from(is_late);
-            if deviation.abs() <= self.jump_min(line.pitch) && (!is_late || late > 1) {
-                return Ok(true);
-            }
             if deviation.abs() <= self.jump_min(line.pitch) {
+                // What comes late may come at any angle: once is not enough then.
+                if pass.took <= self.clock.prompt() || late {
+                    return Ok(true);
+                }
+                late = true;
                 continue;
             }
+            late |= pass.took > self.clock.prompt();
             let again = |d: &f64| wrap(d - deviation).abs() <= self.clock.tolerance();
             if surprises.iter().any(again) {
                 return Ok(false);
@@ -506,11 +506,10 @@ impl Search<'_, '_> {
         if limit > self.end {
             return Ok(None);
         }
-        let mut on = *line;
         // The first may be kept elsewhere.
-        let base = match self.on(&mut on, first)? {
+        let base = match self.on(line, first)? {
             true => first,
-            false => match self.behind_moved(&mut on, first, limit)? {
+            false => match self.behind_moved(line, first, limit)? {
                 Some(behind) => behind,
                 None => return Ok(None),
             },
@@ -541,10 +540,10 @@ impl Search<'_, '_> {
                 step *= 2;
             }
             // The next track goes on along the line; what is kept elsewhere does not.
-            if self.on(&mut on, low)? {
+            if self.on(line, low)? {
                 break;
             }
-            let Some(behind) = self.behind_moved(&mut on, low, limit)? else {
+            let Some(behind) = self.behind_moved(line, low, limit)? else {
                 break;
             };
             (low, high, around) = (behind + 1, limit, None);
@@ -589,12 +588,12 @@ impl Search<'_, '_> {
         if !fits || end + 1 >= self.end || self.is_interrupted(line, end - 1, end + 1)? {
             return Ok(None);
         }
-        let mut alone = Line {
+        let alone = Line {
             lbn: end,
             angle,
             ..*line
         };
-        Ok((!self.on(&mut alone, end + 1)?).then_some(angle))
+        Ok((!self.on(&alone, end + 1)?).then_some(angle))
     }
 
     /// Whether the track goes on behind `end`, after a gap of bad sectors, and if so, where that part ends.
@@ -625,7 +624,7 @@ impl Search<'_, '_> {
         // Sectors further on than a revolution behind the first are on another track, and if nothing
         // interrupts a read from here to there, so are those here.
         if limit + 1 < self.end
-            && self.on(&mut second, limit + 1)?
+            && self.on(&second, limit + 1)?
             && !self.is_interrupted(&second, end, limit + 2)?
         {
             return Ok(None);

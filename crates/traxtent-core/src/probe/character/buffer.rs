@@ -62,16 +62,7 @@ impl Buffer {
                 read_watermark: 0.0,
                 write_watermark: 0.0,
                 watermark_of_request: true,
-                read_ahead: ReadAhead {
-                    ignores_host: false,
-                    until: ReadAheadUntil::None,
-                    min_sectors: 0,
-                    max_sectors: 0,
-                    max_from_request_start: false,
-                    on_idle_hit: false,
-                    stop_in_sector: false,
-                    stop_on_write_hit: true,
-                },
+                read_ahead: ReadAhead::default(),
             },
         }
     }

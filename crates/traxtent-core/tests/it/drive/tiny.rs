@@ -9,8 +9,8 @@ use traxtent_core::drive::{Completion, Drive, Tag};
 use traxtent_core::geometry::{GeometrySpec, PerSurface, Skew, ZoneSpec};
 use traxtent_core::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OverheadSpec,
-    Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, ScsiSpec,
-    SectorSpec, SeekSpec, Standing, WriteBack,
+    Preseek, Profile, Provenance, QueueSpec, ReadAhead, Scheduler, ScsiSpec, SectorSpec, SeekSpec,
+    Standing, WriteBack,
 };
 use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, SimTime};
@@ -56,16 +56,7 @@ pub(crate) fn tiny() -> Profile {
             read_watermark: 0.0,
             write_watermark: 0.0,
             watermark_of_request: true,
-            read_ahead: ReadAhead {
-                until: ReadAheadUntil::None,
-                min_sectors: 0,
-                max_sectors: 0,
-                max_from_request_start: false,
-                on_idle_hit: false,
-                stop_in_sector: false,
-                stop_on_write_hit: true,
-                ignores_host: false,
-            },
+            read_ahead: ReadAhead::default(),
         },
         bus: BusSpec {
             read_sector_ms: 0.01,
