@@ -157,6 +157,12 @@ impl<'a> Clock<'a> {
         self.target.identity().capacity.0
     }
 
+    /// How many logical sectors the drive says are in a physical one.
+    pub(super) fn physical_ratio(&self) -> u64 {
+        let identity = self.target.identity();
+        u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1)
+    }
+
     /// How the drive is timed.
     pub(super) fn method(&self) -> Method {
         self.method.method

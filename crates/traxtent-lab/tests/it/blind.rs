@@ -48,31 +48,13 @@ fn a_probe_that_ends_early_is_not_exact() {
     assert!(half.bounds.len() < whole.bounds.len());
 }
 
-/// Drives on which `angle --verify full` is not exact yet, on a steady clock: sectors kept elsewhere or gaps at the
-/// edges of tracks without skews, and gaps as long as a head switch. The goal is none.
-const ANGLE_MISSES: [u64; 10] = [5, 10, 14, 29, 75, 81, 118, 150, 166, 193];
-
 /// So many of 200 drives are recovered exactly where the clock is unsteady. The goal is all.
-const EXACT_IN_NOISE: usize = 155;
+const EXACT_IN_NOISE: usize = 194;
 
-/// Does `angle --verify full`, by timing alone, on all but the drives known to be missed, and on none of these?
-///
-/// Whoever recovers one of them takes it off the list.
+/// Does `angle --verify full`, by timing alone?
 #[test]
-fn angle_is_exact_but_for_known_drives() {
-    let outcomes = run(
-        0..200,
-        &Trial::new(Algorithm::Angle, Verify::Full),
-        2,
-        |_| (),
-    );
-    let missed: Vec<u64> = outcomes
-        .iter()
-        .zip(0..)
-        .filter(|(outcome, _)| !outcome.is_exact())
-        .map(|(_, seed)| seed)
-        .collect();
-    assert_eq!(missed, ANGLE_MISSES);
+fn angle_is_exact() {
+    all_exact(200, &Trial::new(Algorithm::Angle, Verify::Full));
 }
 
 /// Does it on most where the host's clock is unsteady, requests are late, and some take a revolution more?

@@ -13,6 +13,7 @@
 //! What it cannot see: a boundary at which the next track goes on at the very angle where the last
 //! one ends, in a place where skews are seen (that takes two incomplete tracks that fit like halves).
 
+mod arcs;
 mod pattern;
 mod track;
 mod window;
@@ -34,6 +35,9 @@ const HELD: usize = 3;
 
 /// The head switch is the least of those between so many tracks.
 const RECENT: usize = 5;
+
+/// As many LBNs as are kept elsewhere together: two physical sectors.
+const MOVED_MAX: u32 = 16;
 
 /// A search in progress.
 struct Search<'a, 'b> {
@@ -130,13 +134,59 @@ impl Search<'_, '_> {
 
     /// Finds a track; what baffles once may have been noise.
     fn find_or_retry(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
+        let start = self.angle;
+        let last = self.recent.back().map(|(line, _)| line.pitch);
+        let mut pitch = last.unwrap_or(0.0);
         for guess in [guess, None] {
+            self.angle = start;
             match self.find_track(guess) {
                 Err(ProbeError::Baffled { .. }) => {}
+                Ok((kind, angle)) => {
+                    if self.is_plausible(kind)? {
+                        return Ok((kind, angle));
+                    }
+                    if pitch == 0.0 || kind.sectors > MOVED_MAX {
+                        pitch = kind.pitch;
+                    }
+                    break;
+                }
+                failed => return failed,
+            }
+        }
+        self.angle = start;
+        if pitch > 0.0 {
+            match self.take_apart(pitch) {
+                Err(ProbeError::Baffled { .. }) => self.angle = start,
                 found => return found,
             }
         }
         self.find_track(guess)
+    }
+
+    /// Whether the track at `self.first` is like those before it.
+    fn is_plausible(&mut self, kind: Kind) -> Result<bool, ProbeError> {
+        let tolerance = (6.0 * self.clock.sigma).max(0.4 * kind.pitch);
+        let usual = kind.sectors > MOVED_MAX
+            && f64::from(kind.sectors) * kind.pitch < 1.0 + self.jump_min(kind.pitch)
+            && self.pattern.had_skew(kind.skew, tolerance)
+            && self
+                .pattern
+                .had_pitch(kind.pitch, tolerance / f64::from(kind.sectors));
+        Ok(usual
+            && (!self.hides_boundaries(kind) || {
+                let line = Line {
+                    lbn: self.first,
+                    angle: self.angle,
+                    pitch: kind.pitch,
+                };
+                !self.is_interrupted(&line, self.first, self.first + u64::from(kind.sectors))?
+            }))
+    }
+
+    /// Whether a track like this could be two that fit like halves: where tracks begin at one angle.
+    fn hides_boundaries(&self, kind: Kind) -> bool {
+        let least = self.pattern.least_skew();
+        least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
     }
 
     /// Adds the few sectors of a found track to the one before, if they are its last ones, kept elsewhere: then that
@@ -149,9 +199,8 @@ impl Search<'_, '_> {
         let tolerance = (6.0 * self.clock.sigma).max(0.4 * line.pitch);
         let together = *sectors + kind.sectors;
         let skew = fraction(behind - line.angle);
-        let joins = kind.sectors <= 16
-            && f64::from(together) * line.pitch < 1.0 + tolerance
-            && self.pattern.had_skew(skew, tolerance);
+        let physical = u64::from(kind.sectors) <= self.clock.physical_ratio();
+        let joins = physical && f64::from(together) * line.pitch < 1.0 + tolerance;
         if joins {
             let first = self.first;
             self.first += u64::from(kind.sectors);

@@ -24,12 +24,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn at(&self, lbn: u64) -> f64 {
+    pub(super) fn at(&self, lbn: u64) -> f64 {
         self.angle + (lbn as f64 - self.lbn as f64) * self.pitch
     }
 
     /// How many sectors pass in so many revolutions.
-    fn sectors_in(&self, turns: f64) -> u64 {
+    pub(super) fn sectors_in(&self, turns: f64) -> u64 {
         (turns.max(0.0) / self.pitch) as u64
     }
 }
@@ -64,12 +64,6 @@ impl Search<'_, '_> {
         // From the first sector to past the last, gaps included.
         let mut span = (end - first) as f64 * line.pitch;
         let mut next = line.at(end);
-        if let (Some(kind), Some(expected)) = (guess, expected)
-            && let Some(bound) = self.behind_moved_end(&line, end, kind, expected)?
-        {
-            end = bound;
-            span = (end - first) as f64 * line.pitch;
-        }
         while end < self.end {
             if let Some(angle) = self.lone(&line, end, span)? {
                 // One more sector, and perhaps more gaps.
@@ -381,41 +375,8 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The predicted end of a track, if it is a little behind where the track seems to end, the next track begins
-    /// there as expected, and the LBNs between are on neither.
-    fn behind_moved_end(
-        &mut self,
-        line: &Line,
-        end: u64,
-        kind: Kind,
-        expected: f64,
-    ) -> Result<Option<u64>, ProbeError> {
-        let bound = self.first + u64::from(kind.sectors);
-        if bound >= self.end || !(end + 1..=end + 16).contains(&bound) {
-            return Ok(None);
-        }
-        let next = Line {
-            lbn: bound,
-            angle: expected,
-            pitch: kind.pitch,
-        };
-        if !self.on(&next, bound)? || !self.on(&next, bound + 1)? {
-            return Ok(None);
-        }
-        let (Some(before), Some(at)) = (self.clock.angle(end)?, self.clock.angle(bound)?) else {
-            return Ok(Some(bound));
-        };
-        let even = wrap(at - before - (bound - end) as f64 * kind.pitch);
-        // Nor are they behind a gap of bad sectors.
-        let moved = even.abs() > self.jump_min(kind.pitch) && self.gap(line, end, before) > NEAR;
-        if moved {
-            self.result.moved.extend((end..bound).map(Lbn));
-        }
-        Ok(moved.then_some(bound))
-    }
-
     /// Whether a sector passes where the line says.
-    fn on(&mut self, line: &Line, lbn: u64) -> Result<bool, ProbeError> {
+    pub(super) fn on(&mut self, line: &Line, lbn: u64) -> Result<bool, ProbeError> {
         if !self.clock.is_noisy() {
             let angle = self.clock.angle(lbn)?;
             let near = |angle: f64| wrap(angle - line.at(lbn)).abs() <= self.jump_min(line.pitch);
@@ -454,7 +415,7 @@ impl Search<'_, '_> {
     }
 
     /// From where a line would go on at `lbn` to `angle`, forward.
-    fn gap(&self, line: &Line, lbn: u64, angle: f64) -> f64 {
+    pub(super) fn gap(&self, line: &Line, lbn: u64, angle: f64) -> f64 {
         let gap = wrap(angle - line.at(lbn));
         // What is a little negative is nothing.
         match gap.abs() < self.jump_min(line.pitch) {
@@ -555,27 +516,41 @@ impl Search<'_, '_> {
     }
 
     /// Whether a read of sectors that seem to lie one behind the other loses a revolution.
-    ///
-    /// It reads half a revolution at a time: what begins longer reads anywhere on the track gains what it loses.
     pub(super) fn is_interrupted(
         &mut self,
         line: &Line,
         from: u64,
         to: u64,
     ) -> Result<bool, ProbeError> {
+        let (_, most) = self.excess(line, from, to)?;
+        Ok(most > 0.5)
+    }
+
+    /// How much longer reads of sectors that seem to lie one behind the other take than they should, in revolutions:
+    /// the least and the most; less than nothing if the sectors are smaller than the line's.
+    ///
+    /// Half a revolution is read at a time: what begins longer reads anywhere on the track gains what it loses.
+    pub(super) fn excess(
+        &mut self,
+        line: &Line,
+        from: u64,
+        to: u64,
+    ) -> Result<(f64, f64), ProbeError> {
         let half = line.sectors_in(0.5).max(2);
+        let (mut least, mut most) = (0.0_f64, 0.0_f64);
         let mut first = from;
-        while first + 1 < to {
+        while first + 1 < to && most <= 0.5 {
             let sectors = (to - first).min(half) as u32;
             let angle = line.at(first);
-            let excess = self.clock.excess(first, sectors, angle, line.pitch)?;
-            if excess.is_some_and(|excess| excess > 0.5) {
-                return Ok(true);
-            }
+            let excess = self
+                .clock
+                .excess(first, sectors, angle, line.pitch)?
+                .unwrap_or(0.0);
+            (least, most) = (least.min(excess), most.max(excess));
             // Sectors side by side must be in one read.
             first += u64::from(sectors) - 1;
         }
-        Ok(false)
+        Ok((least, most))
     }
 
     /// The angle of the sector at `end`, if it is the only one left of the track behind a small gap.
@@ -631,7 +606,7 @@ impl Search<'_, '_> {
         }
         let mut rest = self.end_of(&mut second, end, None)?;
         if rest > limit {
-            if !self.is_interrupted(&second, end, limit + 2)? {
+            if !self.is_interrupted(&second, end, (limit + 2).min(self.end))? {
                 return Ok(None);
             }
             rest = self.end_without_skew(&second, end, limit + 1)?;
@@ -668,7 +643,7 @@ impl Search<'_, '_> {
 
     /// Whether two lines are on one track: whether a read on one is in time `hop` revolutions after one on the other,
     /// which is too soon where heads must be switched. `None` where no two sectors lie so that it could tell.
-    fn one_track(
+    pub(super) fn one_track(
         &mut self,
         a: &Line,
         in_a: (u64, u64),
@@ -685,7 +660,11 @@ impl Search<'_, '_> {
     }
 
     /// How soon, in revolutions, a read can follow another on the same track.
-    fn turnaround(&mut self, line: &Line, within: (u64, u64)) -> Result<f64, ProbeError> {
+    pub(super) fn turnaround(
+        &mut self,
+        line: &Line,
+        within: (u64, u64),
+    ) -> Result<f64, ProbeError> {
         if let Some(turns) = self.turnaround {
             return Ok(turns);
         }
@@ -698,7 +677,7 @@ impl Search<'_, '_> {
     }
 
     /// How much longer, in revolutions, a read on a neighbouring track takes to follow, at the least.
-    fn switch(&mut self) -> Result<Option<f64>, ProbeError> {
+    pub(super) fn switch(&mut self) -> Result<Option<f64>, ProbeError> {
         let lines: Vec<(Line, (u64, u64))> = self
             .recent
             .iter()
@@ -730,7 +709,7 @@ impl Search<'_, '_> {
     ) -> Result<f64, ProbeError> {
         // Too soon, late enough.
         let (mut low, mut high) = (0.0, 0.6);
-        while high - low > a.pitch.max(b.pitch) {
+        while high - low > a.pitch.min(b.pitch) / 4.0 {
             let middle = (low + high) / 2.0;
             let Some((u, v)) = pair_apart((a, in_a), (b, in_b), middle) else {
                 // There is no such pair.
@@ -746,7 +725,7 @@ impl Search<'_, '_> {
         Ok(high)
     }
 
-    fn baffled(&self, problem: &str) -> ProbeError {
+    pub(super) fn baffled(&self, problem: &str) -> ProbeError {
         ProbeError::Baffled {
             lbn: Lbn(self.first),
             problem: problem.to_owned(),
