@@ -168,6 +168,7 @@ impl Search<'_, '_> {
         let tolerance = (6.0 * self.clock.sigma).max(0.4 * kind.pitch);
         let usual = kind.sectors > MOVED_MAX
             && f64::from(kind.sectors) * kind.pitch < 1.0 + self.jump_min(kind.pitch)
+            && self.pattern.had_sectors(kind.sectors)
             && self.pattern.had_skew(kind.skew, tolerance)
             && self
                 .pattern

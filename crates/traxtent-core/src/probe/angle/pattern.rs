@@ -122,6 +122,12 @@ impl Pattern {
         late.any(|kind| wrap(kind.skew - skew).abs() < tolerance)
     }
 
+    /// Whether a track of late had so many sectors.
+    pub(super) fn had_sectors(&self, sectors: u32) -> bool {
+        let mut late = self.past.iter().rev().take(24);
+        late.any(|kind| kind.sectors == sectors)
+    }
+
     /// Whether a track of late had this pitch.
     pub(super) fn had_pitch(&self, pitch: f64, tolerance: f64) -> bool {
         let mut late = self.past.iter().rev().take(24);

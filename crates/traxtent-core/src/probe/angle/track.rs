@@ -60,50 +60,11 @@ impl Search<'_, '_> {
             self.angle = start;
             return Ok((kind, next));
         }
-        let mut end = self.end_of(&mut line, first, guess.map(|kind| kind.sectors))?;
-        // From the first sector to past the last, gaps included.
-        let mut span = (end - first) as f64 * line.pitch;
-        let mut next = line.at(end);
-        while end < self.end {
-            if let Some(angle) = self.lone(&line, end, span)? {
-                // One more sector, and perhaps more gaps.
-                span += self.gap(&line, end, angle) + line.pitch;
-                line = Line {
-                    lbn: end,
-                    angle,
-                    ..line
-                };
-                end += 1;
-                next = line.at(end);
-                continue;
-            }
-            // What follows closely goes on here, as a rule; else the next track begins.
-            let own = self.clock.angle(end)?.unwrap_or(line.at(end));
-            let close = self.gap(&line, end, own);
-            let mut rest = None;
-            if close > 0.0 && close < NEAR {
-                next = own;
-                rest = self.resumes(&line, (first, end), own, span + close, guess)?;
-            }
-            if rest.is_none() {
-                next = self.angle_of_start(end, Some(line.pitch), expected)?;
-                let span = span + self.gap(&line, end, next);
-                rest = self.resumes(&line, (first, end), next, span, guess)?;
-            }
-            let Some(rest) = rest else {
-                break;
-            };
-            span += self.gap(&line, end, next);
-            let resumed = end;
-            line = Line {
-                lbn: end,
-                angle: next,
-                ..line
-            };
-            end = rest;
-            span += (end - resumed) as f64 * line.pitch;
-            next = line.at(end);
-        }
+        let end = self.end_of(&mut line, first, guess.map(|kind| kind.sectors))?;
+        let next = match end < self.end {
+            true => self.angle_of_start(end, Some(line.pitch), expected)?,
+            false => line.at(end),
+        };
         let sectors = u32::try_from(end - first).map_err(|_| self.baffled("no end in sight"))?;
         self.refine(&mut line, end - 1)?;
         let kind = Kind {
@@ -551,94 +512,6 @@ impl Search<'_, '_> {
             first += u64::from(sectors) - 1;
         }
         Ok((least, most))
-    }
-
-    /// The angle of the sector at `end`, if it is the only one left of the track behind a small gap.
-    fn lone(&mut self, line: &Line, end: u64, span: f64) -> Result<Option<f64>, ProbeError> {
-        let Some(angle) = self.clock.angle(end)? else {
-            return Ok(None);
-        };
-        let gap = wrap(angle - line.at(end));
-        let fits = gap > 0.0 && gap < NEAR && span + gap + line.pitch / 2.0 < 1.0;
-        if !fits || end + 1 >= self.end || self.is_interrupted(line, end - 1, end + 1)? {
-            return Ok(None);
-        }
-        let alone = Line {
-            lbn: end,
-            angle,
-            ..*line
-        };
-        Ok((!self.on(&alone, end + 1)?).then_some(angle))
-    }
-
-    /// Whether the track goes on behind `end`, after a gap of bad sectors, and if so, where that part ends.
-    ///
-    /// `span` is what it covers so far, gap included.
-    ///
-    /// It can only where both parts and the gap fit into a revolution.
-    fn resumes(
-        &mut self,
-        line: &Line,
-        (first, end): (u64, u64),
-        angle: f64,
-        span: f64,
-        guess: Option<Kind>,
-    ) -> Result<Option<u64>, ProbeError> {
-        let room = 1.0 - span;
-        let gap = self.gap(line, end, angle);
-        if room <= 0.0 || gap < NEAR && self.is_interrupted(line, end - 1, end + 1)? {
-            return Ok(None);
-        }
-        let alike = Kind {
-            pitch: line.pitch,
-            sectors: line.sectors_in(1.0) as u32,
-            skew: 0.0,
-        };
-        let mut second = self.line_from(end, angle, Some(alike))?;
-        let limit = end + second.sectors_in(room) + 1;
-        // Sectors further on than a revolution behind the first are on another track, and if nothing
-        // interrupts a read from here to there, so are those here.
-        if limit + 1 < self.end
-            && self.on(&second, limit + 1)?
-            && !self.is_interrupted(&second, end, limit + 2)?
-        {
-            return Ok(None);
-        }
-        let mut rest = self.end_of(&mut second, end, None)?;
-        if rest > limit {
-            if !self.is_interrupted(&second, end, (limit + 2).min(self.end))? {
-                return Ok(None);
-            }
-            rest = self.end_without_skew(&second, end, limit + 1)?;
-        }
-        let turnaround = self.turnaround(line, (first, end))?;
-        let switch = self.switch()?;
-        // The heads could not have changed tracks within the gap, yet nothing interrupted a read across it.
-        let too_soon = switch.is_some_and(|switch| gap < 0.6 * switch);
-        // It is far less than any skew here.
-        let too_small = self
-            .pattern
-            .least_skew()
-            .is_some_and(|least| gap < least / 3.0);
-        if too_soon || too_small {
-            return Ok(Some(rest));
-        }
-        for part in [0.5, 0.3, 0.7, 0.85] {
-            let Some(switch) = switch.filter(|switch| *switch > 0.02) else {
-                break;
-            };
-            let hop = turnaround + part * switch;
-            if let Some(same) = self.one_track(line, (first, end), &second, (end, rest), hop)? {
-                return Ok(same.then_some(rest));
-            }
-        }
-        // The arm cannot tell. Where the next track begins can: one skew on from here, or two.
-        let Some(kind) = guess else {
-            return Ok(Some(rest));
-        };
-        let after = self.angle_of_start(rest, Some(line.pitch), None)?;
-        let one_skew = wrap(after - line.at(first) - kind.skew).abs() < 0.03;
-        Ok(one_skew.then_some(rest))
     }
 
     /// Whether two lines are on one track: whether a read on one is in time `hop` revolutions after one on the other,
