@@ -339,26 +339,27 @@ impl Search<'_, '_> {
         Ok(Arc { line, end: high })
     }
 
-    /// The pitch where a line begins: its own, or another that the next two sectors agree on.
+    /// The pitch where a line begins: the one given, or another on which the next three sectors agree.
     fn pitch_at(&mut self, line: Line) -> Result<f64, ProbeError> {
         let lbn = line.lbn;
         if self.clock.is_noisy()
-            || lbn + 2 >= self.end
+            || lbn + 3 >= self.end
             || self.lies_on(&mut line.clone(), lbn + 1)?
         {
             return Ok(line.pitch);
         }
-        let (Some(one), Some(two)) = (self.clock.angle(lbn + 1)?, self.clock.angle(lbn + 2)?)
-        else {
-            return Ok(line.pitch);
-        };
-        let pitch = wrap(one - line.angle);
-        let even = pitch > 0.0 && wrap(two - one - pitch).abs() < self.jump_min(pitch);
-        Ok(if even && pitch < PITCHES * line.pitch {
-            pitch
-        } else {
-            line.pitch
-        })
+        let mut pitch = None;
+        for by in 1..=3 {
+            let Some(angle) = self.clock.angle(lbn + by)? else {
+                return Ok(line.pitch);
+            };
+            let own = *pitch.get_or_insert(wrap(angle - line.angle));
+            let off = wrap(angle - line.angle - by as f64 * own);
+            if !(0.0..PITCHES * line.pitch).contains(&own) || off.abs() > self.jump_min(own) {
+                return Ok(line.pitch);
+            }
+        }
+        Ok(pitch.unwrap_or(line.pitch))
     }
 
     /// Where the line first breaks between `from` and `to`, which a read shows not to be one.

@@ -263,11 +263,12 @@ impl Search<'_, '_> {
                             // Where it is not quite as predicted, two tracks may fit like one.
                             if matches!(test.question, Question::Last)
                                 && deviation.abs() > seen
-                                && self.is_interrupted(
-                                    &window.line(test.track, *drift),
-                                    first,
-                                    bound,
-                                )?
+                                && (deviation < 0.0
+                                    || self.is_interrupted(
+                                        &window.line(test.track, *drift),
+                                        first,
+                                        bound,
+                                    )?)
                             {
                                 return Ok(false);
                             }
