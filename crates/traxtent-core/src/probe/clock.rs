@@ -142,6 +142,13 @@ impl<'a> Clock<'a> {
         Ok(())
     }
 
+    /// Begins to read elsewhere and later: what was read last is no guide there.
+    pub(super) fn begin(&mut self) {
+        self.lately.clear();
+        self.unreadable.clear();
+        self.method.between = self.between;
+    }
+
     /// Whether distant reads come before each timed one, so that nothing can be read right behind something else.
     pub(super) fn is_interleaved(&self) -> bool {
         self.method.between > 0

@@ -6,6 +6,7 @@ mod drives;
 mod guest;
 mod host;
 mod method;
+mod regions;
 mod scan;
 mod scsi;
 mod translate;
