@@ -6,6 +6,7 @@ mod drives;
 mod guest;
 mod host;
 mod method;
+mod physical;
 mod regions;
 mod scan;
 mod scsi;

@@ -7,6 +7,7 @@
 use super::angles::Angles;
 use super::figure::{Estimate, Figure, fraction, median};
 use super::layout::{Layout, Spot};
+use super::physical::Grain;
 use super::reach::{Journey, reach};
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::probe::{ProbeError, TargetError};
@@ -24,15 +25,18 @@ pub(super) struct Known<'a> {
     pub(super) tracks: &'a [MappedTrack],
     pub(super) layout: &'a Layout,
     pub(super) angles: &'a Angles,
+    /// How a read of one LBN takes others along.
+    pub(super) grain: Grain,
 }
 
 impl Known<'_> {
-    /// An LBN in the middle of a track.
+    /// An LBN in the middle of a track; the last of its physical sector, so that its read ends with it.
     pub(super) fn middle(&self, track: usize) -> Lbn {
         let MappedTrack {
             first_lbn, sectors, ..
         } = self.tracks[track];
-        first_lbn + Sectors(sectors.0 / 2)
+        let behind = self.grain.behind(first_lbn + Sectors(sectors.0 / 2));
+        Lbn(behind.0.min(first_lbn.0 + sectors.0) - 1)
     }
 
     /// The time that one sector of a track takes to pass, in milliseconds.
