@@ -311,7 +311,7 @@ pub fn characterize(
         writes = writes::writes(
             &mut watch,
             &known,
-            switch,
+            (overhead.value, switch),
             segments,
             (physical.grain(), buffer.sector_ms),
             &seek,

@@ -8,7 +8,7 @@ use super::angles::Angles;
 use super::figure::{Estimate, Figure, fraction, median};
 use super::layout::{Layout, Spot};
 use super::physical::Grain;
-use super::reach::{Journey, reach};
+use super::reach::{Journey, reach, reach_again};
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::probe::{ProbeError, TargetError};
 use crate::trackmap::{MappedTrack, TrackMap};
@@ -83,12 +83,13 @@ pub(super) fn overhead(
 ) -> Result<Estimate, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    for _ in 0..7 {
+    let steady = watch.deviation() < STEADY;
+    for _ in 0..if steady { 7 } else { 3 } {
         let Some((track, _)) = known.pair(watch, 0, 0) else {
             continue;
         };
         let lbn = known.middle(track);
-        let least = reach(
+        let mut least = reach(
             watch,
             Journey {
                 sectors: 1,
@@ -99,6 +100,10 @@ pub(super) fn overhead(
                 within: finest(watch),
             },
         )?;
+        if !steady {
+            // Sectors are caught or missed by microseconds.
+            least = reach_again(watch, lbn, least.value)?;
+        }
         timings += least.samples;
         widths.push(least.half_width);
         samples.push(least.value - known.sector_ms(track, watch.period));

@@ -308,7 +308,7 @@ impl<'a> Stopwatch<'a> {
 
 /// The straight line through points of turns and times: the time at turn 0, the time of a turn, and
 /// the standard deviation of the points from it.
-fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
+pub(super) fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
     let n = points.len() as f64;
     let mean = |f: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;
     let (x, y) = (mean(&|p| p.0), mean(&|p| p.1));

@@ -5,7 +5,7 @@ use super::figure::{Estimate, Figure, median};
 use super::physical::Grain;
 use super::reach::{Journey, reach_by};
 use super::seek::Known;
-use super::stopwatch::Stopwatch;
+use super::stopwatch::{STEADY, Stopwatch};
 use crate::probe::ProbeError;
 use crate::request::{Op, Request};
 
@@ -51,7 +51,7 @@ const WRITE: (Op, bool) = (Op::Write, true);
 pub(super) fn writes(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
-    head_switch: f64,
+    (overhead, head_switch): (f64, f64),
     segments: u32,
     (grain, sector_ms): (Grain, f64),
     curve: &[(u32, Estimate)],
@@ -125,7 +125,9 @@ pub(super) fn writes(
     ));
     found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
     found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
-    found.read_after_write_ms = Some(read_after.or_none().max(0.0));
+    // The same as after a read, which is known better, unless the interval says otherwise.
+    let differs = (read_after.value - overhead).abs() > read_after.half_width;
+    found.read_after_write_ms = differs.then(|| read_after.or_none().max(0.0));
     if let Some(switched) = switched {
         // The switch hides the sector's way over the bus, which a write on the same track waits for.
         let settle = switched.minus(after_read);
@@ -238,8 +240,13 @@ fn back(
         known.tracks[watch.rng.below(count - count / 16) as usize].first_lbn
     };
     let mut times: Vec<(u32, Vec<f64>)> = vec![(1, Vec::new()), (64, Vec::new())];
+    // What a write meets next is in time or not by microseconds.
+    let count = match watch.deviation() < STEADY {
+        true => 12,
+        false => 300,
+    };
     for (sectors, times) in &mut times {
-        for _ in 0..12 {
+        for _ in 0..count {
             let lbn = place(watch);
             // On another cylinder, so that the media take long.
             let far = place(watch);
@@ -256,7 +263,7 @@ fn back(
             .iter()
             .filter(|time| **time > 0.4 * watch.period)
             .count();
-        slow <= 2
+        slow <= count / 6
     };
     figures.push(Figure {
         name: "cache.write_back".to_owned(),
@@ -265,7 +272,7 @@ fn back(
         high: f64::from(u8::from(found.back)),
         unit: "(1: yes)",
         how: "writes on distant cylinders: whether they are complete before the media can have them",
-        samples: 24,
+        samples: 2 * count as u64,
     });
     if !found.back {
         return Ok(());
