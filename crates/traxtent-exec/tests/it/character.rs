@@ -158,6 +158,12 @@ fn twins_of_drives_that_do_not_translate() {
             10,
         ),
         ("hd103sj", Some(Order::SeekForwardSurfaceForward), 4),
+        ("map3367nc", Some(Order::SeekForwardSurfaceForward), 2),
+        (
+            "cheetah15k7",
+            Some(Order::SeekAlternatingSurfaceAlternating),
+            6,
+        ),
     ] {
         let (target, map) = target(name);
         let mut target = target.without_translation();
