@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use traxtent_core::geometry::Geometry;
-use traxtent_core::probe::{Algorithm, Counted, Prober, Region, Verify, extract};
+use traxtent_core::probe::{Algorithm, Counted, Found, Prober, Region, Verify, extract};
 use traxtent_core::profile::builtin::builtin;
+use traxtent_core::request::Op;
+use traxtent_core::scsi::{Faults, Obedience};
 use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
@@ -85,4 +87,58 @@ fn a_way_of_timing_is_found_once() {
     let (anew, once) = (anew.counts().requests, once.counts().requests);
     println!("{once} requests instead of {anew}");
     assert!(3 * once < 2 * anew, "{once} requests instead of {anew}");
+}
+
+/// Are tracks found through a cache that no order switches off and only reads elsewhere flush; by `angle` also
+/// where they have no skew, so that only reads across a boundary show it?
+#[test]
+fn through_a_cache_that_stays() {
+    let skewless = |name: &str| {
+        let mut profile = builtin(name).unwrap();
+        for zone in &mut profile.geometry.zones {
+            (zone.track_skew, zone.cylinder_skew) = Default::default();
+        }
+        profile
+    };
+    let both: &[Algorithm] = &[Algorithm::Angle, Algorithm::Scan];
+    let angle = &both[..1];
+    for (profile, algorithms) in [
+        (builtin("atlas10k2").unwrap(), both),
+        (builtin("ibm18es").unwrap(), both),
+        (builtin("cheetah10k7").unwrap(), both),
+        (builtin("hp-c3323a").unwrap(), angle),
+        (builtin("hp-c2247").unwrap(), angle),
+        (skewless("atlas10k2"), angle),
+        (skewless("ibm18es"), angle),
+    ] {
+        let name = profile.name.clone();
+        let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
+        let map = TrackMap::of(&geometry);
+        let faults = Faults {
+            unsupported: vec![Op::Verify],
+            fua: Obedience::Ignores,
+            cache_orders: Obedience::Ignores,
+            ..Faults::default()
+        };
+        let drive = SimTarget::new(Arc::new(profile), geometry).without_translation();
+        let drive = drive.with_faults(faults);
+        for &algorithm in algorithms {
+            let region = Region {
+                first: Lbn(0),
+                end: map.track(40).unwrap().first_lbn,
+                aligned: true,
+            };
+            let mut found = Vec::new();
+            let mut sink = |track: Found| {
+                found.push(track.first_lbn);
+                ControlFlow::Continue(())
+            };
+            let mut target = drive.clone();
+            let ended = extract(algorithm, &mut target, region, Verify::Full, &mut sink);
+            let ended = ended.unwrap_or_else(|error| panic!("{name} {algorithm:?}: {error}"));
+            assert_eq!(ended.notes, ["timed by read-interleaved"], "{name}");
+            let wanted: Vec<Lbn> = map.tracks().take(40).map(|t| t.first_lbn).collect();
+            assert_eq!(found, wanted, "{name} {algorithm:?}");
+        }
+    }
 }
