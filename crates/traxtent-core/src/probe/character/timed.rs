@@ -221,7 +221,7 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
     // Other passes save no switch: seeks hide it, or it is not what the times show.
     let expected = |pass: usize| match alternates {
         true => matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1,
-        false => pass % surfaces == 0,
+        false => pass.is_multiple_of(surfaces),
     };
     if surfaces < 2 || !own.iter().all(|pass| expected(*pass)) {
         return None;
