@@ -199,12 +199,59 @@ pub fn extract(
     verify: Verify,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    match algorithm {
-        Algorithm::Walk => walk(target, region, Search::Binary, sink),
-        Algorithm::Jump => jump(target, region, sink),
-        Algorithm::Tree => tree(target, region, sink),
-        Algorithm::Angle => angle::search(Clock::start(target)?, region, verify, sink),
-        Algorithm::Dixtrac => dixtrac(target, region, sink),
-        Algorithm::Scan => scan::scan(Clock::start(target)?, region, sink),
+    Prober::start(algorithm, target)?.extract(region, verify, sink)
+}
+
+/// A drive to be searched region by region. Where an algorithm times reads, how that can be done is
+/// found out once.
+pub struct Prober<'a> {
+    algorithm: Algorithm,
+    drive: Ready<'a>,
+}
+
+/// A drive as an algorithm needs it.
+enum Ready<'a> {
+    Translating(&'a mut dyn Target),
+    Timed(Box<Clock<'a>>),
+}
+
+impl<'a> Prober<'a> {
+    /// Prepares the drive: qualifies a way to time it, where the algorithm times reads.
+    ///
+    /// # Errors
+    /// Where no way of timing works, or the drive fails.
+    pub fn start(algorithm: Algorithm, target: &'a mut dyn Target) -> Result<Self, ProbeError> {
+        let drive = match algorithm.translates() {
+            true => Ready::Translating(target),
+            false => Ready::Timed(Box::new(Clock::start(target)?)),
+        };
+        Ok(Prober { algorithm, drive })
+    }
+
+    /// Finds the tracks that begin in a region, each whole. `verify` matters to
+    /// [`Algorithm::Angle`] only.
+    ///
+    /// # Errors
+    /// Where the drive does not answer, or not as the algorithm needs; see [`ProbeError`].
+    pub fn extract(
+        &mut self,
+        region: Region,
+        verify: Verify,
+        sink: &mut Sink<'_>,
+    ) -> Result<Extraction, ProbeError> {
+        if let Ready::Timed(clock) = &mut self.drive {
+            clock.begin();
+        }
+        match (&mut self.drive, self.algorithm) {
+            (Ready::Translating(target), Algorithm::Walk) => {
+                walk(*target, region, Search::Binary, sink)
+            }
+            (Ready::Translating(target), Algorithm::Jump) => jump(*target, region, sink),
+            (Ready::Translating(target), Algorithm::Dixtrac) => dixtrac(*target, region, sink),
+            (Ready::Translating(target), Algorithm::Tree) => tree(*target, region, sink),
+            (Ready::Timed(clock), Algorithm::Scan) => scan::scan(clock, region, sink),
+            (Ready::Timed(clock), Algorithm::Angle) => angle::search(clock, region, verify, sink),
+            _ => unreachable!("{} has been made ready otherwise", self.algorithm.name()),
+        }
     }
 }

@@ -142,6 +142,13 @@ impl<'a> Clock<'a> {
         Ok(())
     }
 
+    /// Begins to read elsewhere and later: what was read last is no guide there.
+    pub(super) fn begin(&mut self) {
+        self.lately.clear();
+        self.unreadable.clear();
+        self.method.between = self.between;
+    }
+
     /// Whether distant reads come before each timed one, so that nothing can be read right behind something else.
     pub(super) fn is_interleaved(&self) -> bool {
         self.method.between > 0
@@ -268,10 +275,6 @@ impl<'a> Clock<'a> {
         angle: f64,
         pitch: f64,
     ) -> Result<Option<f64>, ProbeError> {
-        if self.is_interleaved() {
-            // A seek of unknown length comes first.
-            return Ok(None);
-        }
         let mut least = f64::INFINITY;
         // Whatever goes wrong makes it longer, so the shortest of several counts.
         for attempt in 0..4 {
@@ -298,6 +301,9 @@ impl<'a> Clock<'a> {
         pitch: f64,
     ) -> Result<Option<f64>, ProbeError> {
         self.method.flush(self.target)?;
+        if self.is_interleaved() {
+            self.approach(lbn, sectors, pitch)?;
+        }
         let wait = fraction(angle - lead - self.now());
         let at = self.target.now() + Span((wait * self.period) as u64);
         self.target.wait_until(at);
@@ -306,6 +312,19 @@ impl<'a> Clock<'a> {
         };
         let took = timing.completed.saturating_since(at).0 as f64 / self.period;
         Ok(Some(took - lead - f64::from(sectors - 1) * pitch))
+    }
+
+    /// Brings the arm near, as it comes from anywhere: by a read of what lies behind, since a drive reads on from
+    /// there, away from the sectors to be timed.
+    fn approach(&mut self, lbn: u64, sectors: u32, pitch: f64) -> Result<(), ProbeError> {
+        // More than any track, where the pitch is not known yet.
+        let track = (1.0 / pitch.max(1e-4)) as u64;
+        let behind = lbn + u64::from(sectors) + 2 * track;
+        let near = match behind < self.capacity() {
+            true => behind,
+            false => lbn.saturating_sub(16 * track),
+        };
+        self.read_now(near, 1).map(|_| ())
     }
 
     /// The drive reads in so many other places between two reads in one: so many less are needed to

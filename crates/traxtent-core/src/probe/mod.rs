@@ -26,7 +26,7 @@ mod turning;
 mod walk;
 
 pub use algorithm::{
-    Algorithm, Confirm, Extraction, Found, ProbeError, Region, Sink, Verify, extract,
+    Algorithm, Confirm, Extraction, Found, ProbeError, Prober, Region, Sink, Verify, extract,
 };
 pub use count::{Counted, Counts};
 pub use method::{Evidence, Method, Qualified, Rejected, qualify};

@@ -86,6 +86,36 @@ fn twins_respond_as_their_drives() {
     }
 }
 
+/// Twins made through an unsteady host that miss what a fit is asked for, by drive, seed and whether it
+/// writes: the sequence of reads that tells how much of the overhead follows the transfer does not tell.
+const MISSED_IN_NOISE: [(&str, u64, bool); 1] = [("hp-c3323a", 71, false)];
+
+/// Do twins respond as their drives, though all that is known of the drives has come through an unsteady
+/// host? Drive and twin are compared without it, as its accidents are not the drive's.
+#[test]
+fn twins_through_an_unsteady_host() {
+    for name in DRIVES {
+        for options in [READS, WRITES] {
+            for seed in [70, 71] {
+                let (mut quiet, map) = target(name);
+                let mut noisy = quiet.clone().with_noise(Noise::TYPICAL, seed);
+                let character = character(&mut noisy, &map, options);
+                let profile = character.to_profile();
+                let residuals = residuals(&mut quiet, &profile, options, &mut |_| ()).unwrap();
+                let is_close = |residual: &Residual| {
+                    residual.mean_error().abs() < 0.01 && residual.relative_demerit() < 0.02
+                };
+                if MISSED_IN_NOISE.contains(&(name, seed, options.destructive)) {
+                    println!("{name} {seed}: missed: {residuals:?}");
+                    assert!(!residuals.iter().all(is_close), "{name} {seed} is met now");
+                    continue;
+                }
+                assert_close(name, &residuals);
+            }
+        }
+    }
+}
+
 /// Built-in drives whose twins miss what a fit is asked for, and why.
 const MISSED: [(&str, &str); 2] = [
     (
@@ -128,6 +158,12 @@ fn twins_of_drives_that_do_not_translate() {
             10,
         ),
         ("hd103sj", Some(Order::SeekForwardSurfaceForward), 4),
+        ("map3367nc", Some(Order::SeekForwardSurfaceForward), 2),
+        (
+            "cheetah15k7",
+            Some(Order::SeekAlternatingSurfaceAlternating),
+            6,
+        ),
     ] {
         let (target, map) = target(name);
         let mut target = target.without_translation();

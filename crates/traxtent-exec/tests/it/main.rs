@@ -6,6 +6,8 @@ mod drives;
 mod guest;
 mod host;
 mod method;
+mod physical;
+mod regions;
 mod scan;
 mod scsi;
 mod translate;

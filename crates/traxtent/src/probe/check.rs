@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::json;
 use traxtent_core::geometry::Place;
 use traxtent_core::probe::{
-    Algorithm, Found, Identity, ProbeError, Region, Target, Verify, extract,
+    Algorithm, Found, Identity, ProbeError, Prober, Region, Target, Verify,
 };
 use traxtent_core::trackmap::{Cost, MapFile, MappedTrack, Method};
 use traxtent_core::units::Lbn;
@@ -164,6 +164,7 @@ fn by_timing(target: &mut dyn Target, file: &MapFile, rng: &mut Rng) -> Tested {
     let run = RUN.min(tracks);
     let starts = sample((tracks - run) as u64 + 1, RUNS, rng);
     let progress = Progress::new("boundaries", Some((starts.len() * run) as u64));
+    let mut prober = Prober::start(Algorithm::Angle, target)?;
     let mut tested = 0;
     for start in starts {
         let expected = (start..start + run).map_while(|index| file.tracks.track(index));
@@ -197,7 +198,7 @@ fn by_timing(target: &mut dyn Target, file: &MapFile, rng: &mut Rng) -> Tested {
             }
             ControlFlow::Continue(())
         };
-        match extract(Algorithm::Angle, target, region, Verify::Full, &mut sink) {
+        match prober.extract(region, Verify::Full, &mut sink) {
             Ok(_) | Err(ProbeError::Stopped) => {}
             Err(ProbeError::Baffled { lbn, problem }) => {
                 return Ok((tested, Some(Moved { lbn, says: problem })));

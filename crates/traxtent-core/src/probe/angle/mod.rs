@@ -41,9 +41,12 @@ const MOVED_MAX: u32 = 16;
 
 /// A search in progress.
 struct Search<'a, 'b> {
-    clock: Clock<'a>,
+    clock: &'b mut Clock<'a>,
     verify: Verify,
+    /// The LBN behind the last of the drive.
     end: u64,
+    /// Tracks that begin here or behind are not wanted.
+    stop: u64,
     /// The first LBN of the track to be found next, and its angle.
     first: u64,
     angle: f64,
@@ -61,17 +64,18 @@ struct Search<'a, 'b> {
     result: Extraction,
 }
 
-/// Finds the tracks of a region by angles.
+/// Finds the tracks that begin in a region by angles.
 pub(super) fn search<'b>(
-    clock: Clock<'_>,
+    clock: &'b mut Clock<'_>,
     region: Region,
     verify: Verify,
     sink: &'b mut Sink<'b>,
 ) -> Result<Extraction, ProbeError> {
     let mut search = Search {
-        clock,
         verify,
-        end: region.end.0,
+        end: clock.capacity(),
+        stop: region.end.0,
+        clock,
         first: region.first.0,
         angle: 0.0,
         pattern: Pattern::default(),
@@ -84,8 +88,15 @@ pub(super) fn search<'b>(
         result: Extraction::default(),
     };
     search.begin(region.aligned)?;
-    while search.first < search.end {
+    while search.first < search.stop {
         search.advance()?;
+    }
+    if search.first < search.end && !search.held.is_empty() {
+        // What follows may turn out to be the last sectors of the last track. If it is baffling, it is no part of it.
+        match search.advance() {
+            Ok(()) | Err(ProbeError::Baffled { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     search.flush(0)?;
     let method = search.clock.method();
@@ -111,7 +122,7 @@ impl Search<'_, '_> {
 
     /// Finds the next tracks: all that were predicted, or those up to the first surprise and the one behind it.
     fn advance(&mut self) -> Result<(), ProbeError> {
-        let predicted = self.pattern.predict(self.reach);
+        let predicted = self.wanted(self.pattern.predict(self.reach));
         let (known, whole) = self.test(&predicted)?;
         for (kind, confirm) in known {
             self.keep(kind, confirm)?;
@@ -130,6 +141,19 @@ impl Search<'_, '_> {
             self.angle = angle;
         }
         Ok(())
+    }
+
+    /// The predicted tracks that are wanted, or the first.
+    fn wanted(&self, mut predicted: Vec<Kind>) -> Vec<Kind> {
+        let mut end = self.first;
+        let begins_before = |kind: &&Kind| {
+            let wanted = end < self.stop;
+            end += u64::from(kind.sectors);
+            wanted
+        };
+        let wanted = predicted.iter().take_while(begins_before).count();
+        predicted.truncate(wanted.max(1));
+        predicted
     }
 
     /// Finds a track; what baffles once may have been noise.
@@ -250,6 +274,9 @@ impl Search<'_, '_> {
     fn flush(&mut self, keep: usize) -> Result<(), ProbeError> {
         while self.held.len() > keep {
             let found = self.held.pop_front().expect("it is not empty");
+            if found.first_lbn.0 >= self.stop {
+                continue;
+            }
             if let ControlFlow::Break(()) = (self.sink)(found) {
                 return Err(ProbeError::Stopped);
             }

@@ -278,7 +278,9 @@ impl Ruler<'_, '_> {
                 }
                 angle => {
                     let angle = angle?;
-                    let turns = angle.value - (past as f64 + 1.0) / f64::from(slots);
+                    // Its whole physical sector has passed.
+                    let passed = (self.watch.grain.behind(lbn).0 - self.starts[track].0) as f64;
+                    let turns = angle.value - passed / f64::from(slots);
                     return Ok(Estimate {
                         value: fraction(turns),
                         ..angle
@@ -423,14 +425,15 @@ impl Ruler<'_, '_> {
             self.starts[track],
             self.starts[track] + Sectors(u64::from(self.sectors[track]) - 1),
         );
+        let one = (self.watch.grain.behind(first).0 - first.0) as f64;
         let mut samples = Vec::new();
         for _ in 0..6 {
             let turns = wrapped(
                 self.watch.sector_angle(first, READS)?.value
                     - self.watch.sector_angle(last, READS)?.value,
             );
-            // From the last to the first there are the slack and one sector: turns = (slack + 1) / slots.
-            samples.push((turns * sectors - 1.0) / (1.0 - turns));
+            // From the last to the first there are the slack and one physical sector: turns = (slack + one) / slots.
+            samples.push((turns * sectors - one) / (1.0 - turns));
         }
         Ok(Estimate::of(&samples))
     }

@@ -20,6 +20,7 @@ mod fit;
 mod habits;
 mod layout;
 mod order;
+mod physical;
 mod reach;
 mod seek;
 mod stopwatch;
@@ -37,6 +38,7 @@ use angles::Angles;
 use buffer::Buffer;
 use figure::Estimate;
 use layout::{Layout, Spot};
+use physical::Physical;
 use seek::Known;
 use stopwatch::Stopwatch;
 use writes::Writes;
@@ -80,8 +82,7 @@ pub struct Character {
     zero_latency: bool,
     buffer: Buffer,
     writes: Writes,
-    physical_bytes: u32,
-    lowest_aligned: u32,
+    physical: Physical,
     notes: Vec<String>,
     /// Requests that it took.
     pub requests: u64,
@@ -149,6 +150,17 @@ impl Character {
         self.layout.surfaces
     }
 
+    /// Bytes in a physical sector: as measured, or as the drive claims where its times do not tell. The figure
+    /// `sector.physical_bytes` has the sizes that are possible.
+    pub fn physical_bytes(&self) -> u32 {
+        self.physical.bytes()
+    }
+
+    /// The lowest LBN that begins a physical sector, as far as that is known.
+    pub fn lowest_aligned_lbn(&self) -> u32 {
+        self.physical.grain().first
+    }
+
     /// All figures.
     pub fn figures(&self) -> &[Figure] {
         &self.figures
@@ -195,6 +207,11 @@ pub fn characterize(
     stage!("speed");
     watch.start(tracks[0].first_lbn + Sectors(tracks[0].sectors.0 / 2))?;
 
+    stage!("physical sectors");
+    let claims = (identity.logical_bytes, identity.physical_bytes);
+    let mut physical = Physical::by_reads(&mut watch, &tracks, claims)?;
+    watch.grain = physical.read_grain();
+
     stage!("layout");
     let (layout, surety) = match by_translation(&mut watch, &tracks) {
         Err(ProbeError::Target(TargetError::Unsupported(_))) => (
@@ -217,6 +234,7 @@ pub fn characterize(
         tracks: &tracks,
         layout: &layout,
         angles: &angles,
+        grain: watch.grain,
     };
 
     stage!("overhead");
@@ -283,32 +301,19 @@ pub fn characterize(
     )?;
 
     let mut writes = Writes::default();
-    let mut physical_bytes = identity.physical_bytes;
-    let mut lowest_aligned = 0;
     if options.destructive {
         stage!("writes");
-        if identity.logical_bytes == 512 {
-            let begins = writes::physical_sector(&mut watch, &known, &mut figures)?;
-            physical_bytes = if begins.is_some() { 4096 } else { 512 };
-            lowest_aligned = begins.unwrap_or(0);
-            if physical_bytes != identity.physical_bytes {
-                notes.push(format!(
-                    "The drive claims physical sectors of {} bytes; its writes show {physical_bytes}.",
-                    identity.physical_bytes
-                ));
-            }
-        }
+        physical.by_writes(&mut watch, &known)?;
         let switch = head_switch
             .map_or(0.0, |h| h.value.max(0.0))
             .min(switch_most);
         let segments = buffer.cache.segments;
-        let physical = (physical_bytes / identity.logical_bytes).max(1);
         writes = writes::writes(
             &mut watch,
             &known,
-            switch,
+            (overhead.value, switch),
             segments,
-            (physical, lowest_aligned, buffer.sector_ms),
+            (physical.grain(), buffer.sector_ms),
             &seek,
             &mut figures,
         )?;
@@ -324,6 +329,9 @@ pub fn characterize(
         );
     }
 
+    figures.push(physical.figure());
+    notes.extend(physical.notes());
+
     watch.read_reference()?;
     let revolution = watch.revolution();
     figures.push(Figure {
@@ -338,8 +346,7 @@ pub fn characterize(
     notes.push(format!("Media were read by {}.", watch.method()));
     let mut character = Character {
         drive_ms: 0.0,
-        physical_bytes,
-        lowest_aligned,
+        physical,
         identity,
         figures,
         sectors: tracks.iter().map(|track| track.sectors.0 as u32).collect(),

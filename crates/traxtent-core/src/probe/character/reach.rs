@@ -7,7 +7,7 @@
 //! one bit whatever noise its time has, as only whole revolutions are told apart.
 
 use super::figure::{Estimate, fraction, median, wrapped};
-use super::stopwatch::{OFF_ANGLE, Stopwatch};
+use super::stopwatch::{OFF_ANGLE, Stopwatch, line};
 use crate::probe::ProbeError;
 use crate::request::Op;
 use crate::units::Lbn;
@@ -61,6 +61,100 @@ pub(super) fn reach_by(
         ..target
     };
     search(watch, journey, target, from, to)
+}
+
+/// A read of a sector that has just been read.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    sent: f64,
+    completed: f64,
+}
+
+/// The least response time of a read of a sector right behind another of the same, near a rough figure,
+/// through a host that is too unsteady for [`reach`] to be exact.
+///
+/// Every read is a trial of the time that it was sent before its sector had passed, and a reading of when the
+/// sector passes. All readings together say that far better than those before a trial can, so the trials are
+/// judged at the end: the least time is that which parts those that caught the sector from those that
+/// did not, but for the few that went wrong on their way.
+pub(super) fn reach_again(
+    watch: &mut Stopwatch<'_>,
+    lbn: Lbn,
+    rough: f64,
+) -> Result<Estimate, ProbeError> {
+    /// The interval's half width that is aimed at, in milliseconds, and how many reads that may take.
+    const FINE: f64 = 0.001;
+    const READS: (f64, f64) = (300.0, 3_000.0);
+    // On both sides of what may be right; a miss costs a revolution more.
+    let unsure = 2.0 * watch.deviation();
+    let angle = watch.sector_angle(lbn, 25)?.value;
+    let wanted = 1.96 * watch.deviation() / FINE;
+    let count = (wanted * wanted).clamp(READS.0, READS.1) as usize;
+    let mut reads = Vec::with_capacity(count);
+    for _ in 0..count {
+        watch.refresh()?;
+        let lead = rough + unsure * (3.0 * watch.rng.fraction() - 1.0);
+        let due = watch.next(watch.now() + lead, angle);
+        watch.wait_until(due - lead);
+        let answer = watch.media(lbn, 1)?;
+        reads.push(Again {
+            sent: answer.sent,
+            completed: answer.completed,
+        });
+    }
+    Ok(judge(&reads, rough, watch.period))
+}
+
+/// Parts the trials that caught their sector from those that did not.
+fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
+    let first = reads[0].completed;
+    let phases: Vec<f64> = reads
+        .iter()
+        .map(|read| wrapped((read.completed - first) / period))
+        .collect();
+    let middle = median(&phases);
+    // What came late is no reading, and no trial either.
+    let timely: Vec<(f64, Again)> = reads
+        .iter()
+        .zip(&phases)
+        .filter(|(_, phase)| (wrapped(*phase - middle) * period).abs() < OFF_ANGLE)
+        .map(|(read, _)| {
+            let turn = ((read.completed - first) / period - middle).round();
+            (turn, *read)
+        })
+        .collect();
+    let points: Vec<(f64, f64)> = timely
+        .iter()
+        .map(|(turn, read)| (*turn, read.completed))
+        .collect();
+    let (at, turn_ms, deviation) = line(&points);
+    let mut trials: Vec<(f64, bool)> = timely
+        .iter()
+        .map(|(turn, read)| {
+            let before = at + turn * turn_ms - read.sent;
+            match before < rough + 0.5 * period {
+                true => (before, true),
+                false => (before - period, false),
+            }
+        })
+        .collect();
+    trials.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // How many more trials below each cut were too late, as they should be, than were not.
+    let mut right = 0;
+    let (mut best, mut cut) = (0, 0);
+    for (index, (_, caught)) in trials.iter().enumerate() {
+        right += if *caught { -1 } else { 1 };
+        if right > best {
+            (best, cut) = (right, index + 1);
+        }
+    }
+    let below = trials[cut.saturating_sub(1)].0;
+    let above = trials[cut.min(trials.len() - 1)].0;
+    Estimate {
+        value: (below + above) / 2.0,
+        half_width: (above - below) / 2.0 + 1.96 * deviation / (points.len() as f64).sqrt(),
+        samples: reads.len() as u64,
+    }
 }
 
 /// Narrows the bounds down.

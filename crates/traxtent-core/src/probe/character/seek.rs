@@ -7,7 +7,8 @@
 use super::angles::Angles;
 use super::figure::{Estimate, Figure, fraction, median};
 use super::layout::{Layout, Spot};
-use super::reach::{Journey, reach};
+use super::physical::Grain;
+use super::reach::{Journey, reach, reach_again};
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::probe::{ProbeError, TargetError};
 use crate::trackmap::{MappedTrack, TrackMap};
@@ -24,15 +25,18 @@ pub(super) struct Known<'a> {
     pub(super) tracks: &'a [MappedTrack],
     pub(super) layout: &'a Layout,
     pub(super) angles: &'a Angles,
+    /// How a read of one LBN takes others along.
+    pub(super) grain: Grain,
 }
 
 impl Known<'_> {
-    /// An LBN in the middle of a track.
+    /// An LBN in the middle of a track; the last of its physical sector, so that its read ends with it.
     pub(super) fn middle(&self, track: usize) -> Lbn {
         let MappedTrack {
             first_lbn, sectors, ..
         } = self.tracks[track];
-        first_lbn + Sectors(sectors.0 / 2)
+        let behind = self.grain.behind(first_lbn + Sectors(sectors.0 / 2));
+        Lbn(behind.0.min(first_lbn.0 + sectors.0) - 1)
     }
 
     /// The time that one sector of a track takes to pass, in milliseconds.
@@ -79,12 +83,13 @@ pub(super) fn overhead(
 ) -> Result<Estimate, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    for _ in 0..7 {
+    let steady = watch.deviation() < STEADY;
+    for _ in 0..if steady { 7 } else { 3 } {
         let Some((track, _)) = known.pair(watch, 0, 0) else {
             continue;
         };
         let lbn = known.middle(track);
-        let least = reach(
+        let mut least = reach(
             watch,
             Journey {
                 sectors: 1,
@@ -95,6 +100,10 @@ pub(super) fn overhead(
                 within: finest(watch),
             },
         )?;
+        if !steady {
+            // Sectors are caught or missed by microseconds.
+            least = reach_again(watch, lbn, least.value)?;
+        }
         timings += least.samples;
         widths.push(least.half_width);
         samples.push(least.value - known.sector_ms(track, watch.period));

@@ -6,6 +6,7 @@
 //! that neither an error of the speed nor its wander adds up.
 
 use super::figure::{Estimate, fraction, median, wrapped};
+use super::physical::Grain;
 use crate::probe::{ProbeError, Target, TargetError};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, SimTime};
@@ -42,6 +43,8 @@ pub(super) struct Stopwatch<'a> {
     /// How the media are asked, past the cache.
     pub(super) media: (Op, bool),
     pub(super) rng: Rng,
+    /// How LBNs share physical sectors, which are read whole.
+    pub(super) grain: Grain,
     pub(super) requests: u64,
     pub(super) translations: u64,
     /// The best figure of a revolution, in milliseconds.
@@ -62,6 +65,7 @@ impl<'a> Stopwatch<'a> {
             target,
             media: (Op::Verify, false),
             rng: Rng::new(seed),
+            grain: Grain::SINGLE,
             requests: 0,
             translations: 0,
             period: 0.0,
@@ -304,7 +308,7 @@ impl<'a> Stopwatch<'a> {
 
 /// The straight line through points of turns and times: the time at turn 0, the time of a turn, and
 /// the standard deviation of the points from it.
-fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
+pub(super) fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
     let n = points.len() as f64;
     let mean = |f: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;
     let (x, y) = (mean(&|p| p.0), mean(&|p| p.1));

@@ -6,8 +6,9 @@
 //! passes share their cylinders shows in the least time from one to the other.
 //!
 //! What changes neither skews nor times is not found: whether a drive whose head switch is no longer
-//! than a step of one cylinder begins every cylinder with the same head, and in which order passes
-//! take surfaces. Zones are those that the track map shows, by sizes of tracks that begin there.
+//! than a step of one cylinder begins every cylinder with the same head; in which order passes
+//! take surfaces, unless a head switch takes longer than the seeks; and heads or passes between which the
+//! skew is the same as within them. Zones are those that the track map shows, by sizes of tracks that begin there.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +27,9 @@ const WIDTH_MAX: usize = 1 << 15;
 const PASSES: usize = 40;
 /// Runs that long are passes, not cylinders, whatever their times.
 const HEADS_MAX: usize = 32;
-/// Times nearer than this are alike, in milliseconds.
+/// Times nearer than this are alike, in milliseconds, through an unsteady host and a steady one.
 const ALIKE: f64 = 0.06;
+const ALIKE_STEADY: f64 = 0.015;
 
 /// What the first tracks show of the pattern.
 struct Pattern {
@@ -166,27 +168,35 @@ fn pattern(
             pass * length
         }
     };
-    let mut groups = |back: bool| {
-        let mut times = Vec::new();
-        for pass in (1..=PASSES).take_while(|&pass| first + opposite(pass, back) < tracks.len()) {
-            times.push(time(watch, 0, opposite(pass, back))?);
-        }
-        Ok::<usize, ProbeError>(surfaces(&times))
+    let near = match watch.deviation() < STEADY {
+        true => ALIKE_STEADY,
+        false => ALIKE,
     };
-    // A turn that is no shorter than the way across is one across, or it is hidden by a slow switch: then the
-    // way that makes more passes alike is right.
-    let (mut back, mut surfaces) = (true, groups(true)?);
-    if turn >= across - ALIKE {
-        let forward = groups(false)?;
-        if forward >= surfaces {
-            (back, surfaces) = (false, forward);
-        }
+    let mut times = |back: bool| {
+        (1..=PASSES)
+            .take_while(|&pass| first + opposite(pass, back) < tracks.len())
+            .map(|pass| time(watch, 0, opposite(pass, back)))
+            .collect::<Result<Vec<f64>, ProbeError>>()
+    };
+    // A turn that is no shorter than the way across is one across, or it is hidden by a slow switch.
+    let back = times(true)?;
+    let order = if turn < across - ALIKE {
+        (Order::SeekAlternatingSurfaceForward, surfaces(&back, near))
+    } else {
+        let forward = times(false)?;
+        own_surface(&back, &forward, near).unwrap_or_else(|| {
+            // Then the way that makes more passes alike is right.
+            let (back, forward) = (surfaces(&back, near), surfaces(&forward, near));
+            match forward >= back {
+                true => (Order::SeekForwardSurfaceForward, forward),
+                false => (Order::SeekAlternatingSurfaceForward, back),
+            }
+        })
+    };
+    let (order, surfaces) = order;
+    if surfaces == 1 {
+        return Ok(single);
     }
-    let order = match (surfaces, back) {
-        (1, _) => return Ok(single),
-        (_, false) => Order::SeekForwardSurfaceForward,
-        (_, true) => Order::SeekAlternatingSurfaceForward,
-    };
     Ok(Pattern {
         order,
         surfaces,
@@ -194,21 +204,52 @@ fn pattern(
     })
 }
 
+/// The order and the number of surfaces where a head switch takes longer than the seeks: a pass on the first
+/// one's own surface shows, as it saves the switch. Surfaces in the same order each time bring it back
+/// once a group; in alternating order, at the end of one group and the beginning of the next. A pass that runs
+/// back has the nearer track at its end (`back`), others at their beginning (`forward`).
+fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize)> {
+    let switch = back.first()?;
+    let saves =
+        |times: &[f64], pass: usize| times.get(pass - 1).is_some_and(|t| *t < switch - near);
+    let own: Vec<usize> = (1..=back.len())
+        .filter(|&pass| saves(back, pass) || saves(forward, pass))
+        .collect();
+    let (&pass, rest) = own.split_first()?;
+    let alternates = rest.first() == Some(&(pass + 1));
+    let surfaces = if alternates { pass.div_ceil(2) } else { pass };
+    // Other passes save no switch: seeks hide it, or it is not what the times show.
+    let expected = |pass: usize| match alternates {
+        true => matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1,
+        false => pass.is_multiple_of(surfaces),
+    };
+    if surfaces < 2 || !own.iter().all(|pass| expected(*pass)) {
+        return None;
+    }
+    let runs_back = back[pass - 1] < forward[pass - 1] - near;
+    Some(match (alternates, runs_back) {
+        (true, true) => (Order::SeekAlternatingSurfaceAlternating, surfaces),
+        (true, false) => (Order::SeekForwardSurfaceAlternating, surfaces),
+        (false, true) => (Order::SeekAlternatingSurfaceForward, surfaces),
+        (false, false) => return None,
+    })
+}
+
 /// How many passes share their cylinders, by the times from the first track of a group to the track on
 /// its cylinder in each later pass: the greatest number by which they fall into like groups. They
 /// rise from group to group as seeks do; if none rises, nothing is known, and every pass is its own.
-fn surfaces(times: &[f64]) -> usize {
+fn surfaces(times: &[f64], near: f64) -> usize {
     let alike = |surfaces: usize| {
         (0..=times.len() / surfaces).all(|group| {
             // The first pass of a group may be on the first track's own surface, which saves the switch.
             let passes = (group * surfaces + 1)..((group + 1) * surfaces).min(times.len() + 1);
             let times: Vec<f64> = passes.map(|pass| times[pass - 1]).collect();
             let (low, high) = bounds(&times);
-            times.is_empty() || high - low < ALIKE
+            times.is_empty() || high - low < near
         })
     };
     let (low, high) = bounds(times);
-    if times.is_empty() || high - low < 2.0 * ALIKE {
+    if times.is_empty() || high - low < 2.0 * near {
         return 1;
     }
     (1..=times.len() / 2)
@@ -284,7 +325,7 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
 
 #[cfg(test)]
 mod tests {
-    use super::surfaces;
+    use super::{ALIKE, surfaces};
 
     /// Are surfaces told from the times of passes, also where a switch hides the first seeks?
     #[test]
@@ -301,9 +342,9 @@ mod tests {
                     }
                 };
                 let times: Vec<f64> = (1..=40).map(time).collect();
-                assert_eq!(surfaces(&times), count, "{switch} {times:?}");
+                assert_eq!(surfaces(&times, ALIKE), count, "{switch} {times:?}");
             }
         }
-        assert_eq!(surfaces(&[1.0; 40]), 1);
+        assert_eq!(surfaces(&[1.0; 40], ALIKE), 1);
     }
 }

@@ -60,8 +60,8 @@ impl Character {
             notes: self.notes.join("\n"),
             sector: SectorSpec {
                 logical_bytes: self.identity.logical_bytes,
-                physical_bytes: self.physical_bytes,
-                lowest_aligned_lbn: self.lowest_aligned,
+                physical_bytes: self.physical_bytes(),
+                lowest_aligned_lbn: self.lowest_aligned_lbn(),
             },
             mechanics: Some(MechanicsSpec {
                 rpm: self.rpm(),

@@ -2,12 +2,12 @@
 
 use super::crossing::{bounds, crossings};
 use super::figure::{Estimate, Figure, median};
+use super::physical::Grain;
 use super::reach::{Journey, reach_by};
 use super::seek::Known;
-use super::stopwatch::Stopwatch;
+use super::stopwatch::{STEADY, Stopwatch};
 use crate::probe::ProbeError;
 use crate::request::{Op, Request};
-use crate::units::Lbn;
 
 /// What is known of writes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,13 +51,14 @@ const WRITE: (Op, bool) = (Op::Write, true);
 pub(super) fn writes(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
-    head_switch: f64,
+    (overhead, head_switch): (f64, f64),
     segments: u32,
-    (sectors, shift, sector_ms): (u32, u32, f64),
+    (grain, sector_ms): (Grain, f64),
     curve: &[(u32, Estimate)],
     figures: &mut Vec<Figure>,
 ) -> Result<Writes, ProbeError> {
     let mut found = Writes::default();
+    let sectors = grain.sectors;
     let read = watch.media;
     let crossings = crossings(watch, known, WRITE, sectors)?;
     let (switch_most, step_most) = bounds(&crossings);
@@ -67,7 +68,7 @@ pub(super) fn writes(
             let Some((a, b)) = known.pair(watch, 0, turn) else {
                 continue;
             };
-            let (a, b) = (known.middle(a), aligned(known.middle(b), sectors, shift));
+            let (a, b) = (known.middle(a), grain.begin(known.middle(b)));
             let journey = Journey {
                 sectors,
                 from: a,
@@ -124,7 +125,9 @@ pub(super) fn writes(
     ));
     found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
     found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
-    found.read_after_write_ms = Some(read_after.or_none().max(0.0));
+    // The same as after a read, which is known better, unless the interval says otherwise.
+    let differs = (read_after.value - overhead).abs() > read_after.half_width;
+    found.read_after_write_ms = differs.then(|| read_after.or_none().max(0.0));
     if let Some(switched) = switched {
         // The switch hides the sector's way over the bus, which a write on the same track waits for.
         let settle = switched.minus(after_read);
@@ -147,7 +150,7 @@ pub(super) fn writes(
         known,
         curve,
         (after_read.value, found.settle_ms),
-        (sectors, shift),
+        grain,
         figures,
     )?;
     let single = curve
@@ -171,10 +174,11 @@ fn seek_extra(
     known: &Known<'_>,
     curve: &[(u32, Estimate)],
     (overhead, settle): (f64, f64),
-    (sectors, shift): (u32, u32),
+    grain: Grain,
     figures: &mut Vec<Figure>,
 ) -> Result<Vec<(u32, f64)>, ProbeError> {
     const DISTANCES: usize = 9;
+    let sectors = grain.sectors;
     let mut extra: Vec<(u32, f64)> = Vec::new();
     let read = watch.media;
     let mut timings = 0;
@@ -192,7 +196,7 @@ fn seek_extra(
         let journey = Journey {
             sectors,
             from: known.middle(from),
-            to: aligned(known.middle(to), sectors, shift),
+            to: grain.begin(known.middle(to)),
             low,
             high: low + 1.5,
             within: 0.012,
@@ -223,11 +227,6 @@ fn seek_extra(
     Ok(extra)
 }
 
-/// The beginning of a physical sector of so many LBNs near one; `shift` begins one.
-fn aligned(lbn: Lbn, sectors: u32, shift: u32) -> Lbn {
-    Lbn(lbn.0 - lbn.0 % u64::from(sectors) + u64::from(shift))
-}
-
 /// Whether writes are complete in the buffer, how long that takes, and how many fit.
 fn back(
     watch: &mut Stopwatch<'_>,
@@ -241,8 +240,13 @@ fn back(
         known.tracks[watch.rng.below(count - count / 16) as usize].first_lbn
     };
     let mut times: Vec<(u32, Vec<f64>)> = vec![(1, Vec::new()), (64, Vec::new())];
+    // What a write meets next is in time or not by microseconds.
+    let count = match watch.deviation() < STEADY {
+        true => 12,
+        false => 300,
+    };
     for (sectors, times) in &mut times {
-        for _ in 0..12 {
+        for _ in 0..count {
             let lbn = place(watch);
             // On another cylinder, so that the media take long.
             let far = place(watch);
@@ -259,7 +263,7 @@ fn back(
             .iter()
             .filter(|time| **time > 0.4 * watch.period)
             .count();
-        slow <= 2
+        slow <= count / 6
     };
     figures.push(Figure {
         name: "cache.write_back".to_owned(),
@@ -268,7 +272,7 @@ fn back(
         high: f64::from(u8::from(found.back)),
         unit: "(1: yes)",
         how: "writes on distant cylinders: whether they are complete before the media can have them",
-        samples: 24,
+        samples: 2 * count as u64,
     });
     if !found.back {
         return Ok(());
@@ -383,50 +387,4 @@ fn full_tracks(
         "writes of whole tracks from random angles: about 1.0 with zero-latency access, about 1.5 without",
     ));
     Ok(())
-}
-
-/// Whether a drive keeps physical sectors of eight logical ones, and if so, which LBN begins one: a write of
-/// eight that are not one physical sector must read the others first, and takes a revolution more.
-pub(super) fn physical_sector(
-    watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
-    figures: &mut Vec<Figure>,
-) -> Result<Option<u32>, ProbeError> {
-    let mut turns = [0.0; 8];
-    for (shift, turns) in turns.iter_mut().enumerate() {
-        let mut samples = Vec::new();
-        for _ in 0..5 {
-            let Some((track, _)) = known.pair(watch, 0, 0) else {
-                continue;
-            };
-            let lbn = Lbn(known.middle(track).0 / 8 * 8 + shift as u64);
-            // From the same angle each time, with nothing of its neighbours in the buffer.
-            watch.media(lbn, 1)?;
-            watch.pause(0.3 * watch.period);
-            let write = Request {
-                fua: true,
-                ..Request::write(lbn, 8)
-            };
-            samples.push(watch.ask(write)?.response() / watch.period);
-        }
-        *turns = median(&samples);
-    }
-    let (best, least) = turns
-        .iter()
-        .copied()
-        .enumerate()
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .expect("there are eight");
-    let extra = median(&turns) - least;
-    figures.push(Figure {
-        name: "sector.physical_bytes".to_owned(),
-        value: extra,
-        low: extra - 0.1,
-        high: extra + 0.1,
-        unit: "revolutions",
-        how: "writes of eight sectors at each of eight shifts, less the fastest: about 1 where eight logical \
-              sectors are a physical one",
-        samples: 40,
-    });
-    Ok((extra > 0.5).then_some(best as u32))
 }

@@ -33,8 +33,8 @@ const SKEWS: usize = 8;
 const SAME: f64 = 0.01;
 
 /// A search in one place.
-pub(super) struct Lane<'s, 'a> {
-    shared: &'s Shared<'a>,
+pub(super) struct Lane<'s, 'c, 'a> {
+    shared: &'s Shared<'c, 'a>,
     index: usize,
     /// The first LBN of the track to be found next.
     first: u64,
@@ -52,8 +52,8 @@ pub(super) struct Lane<'s, 'a> {
     skews: Vec<f64>,
 }
 
-impl<'s, 'a> Lane<'s, 'a> {
-    pub(super) fn new(shared: &'s Shared<'a>, index: usize, first: u64) -> Lane<'s, 'a> {
+impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
+    pub(super) fn new(shared: &'s Shared<'c, 'a>, index: usize, first: u64) -> Lane<'s, 'c, 'a> {
         Lane {
             shared,
             index,

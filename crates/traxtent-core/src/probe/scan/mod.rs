@@ -27,7 +27,9 @@
 //!
 //! What it leaves out: times that jitter by more than a fraction of a sector, and spindles that wander
 //! while the other places have their turns. Where only plain reads between reads elsewhere can be timed
-//! (caches that no order switches off), it is not known to work: the model drive `hp-c2247` defeats it so.
+//! (caches that no order switches off), it needs a bus that keeps up with the media: of the model drives
+//! `hp-c2247` and `hp-c3323a`, whose buses send what the media have read, reads take longer with N than any
+//! rotation explains, and it is baffled or goes astray.
 
 mod lane;
 
@@ -52,8 +54,8 @@ const LANE_MIN: u64 = 1 << 15;
 type Turn<'s> = Pin<Box<dyn Future<Output = Result<(), ProbeError>> + 's>>;
 
 /// What lanes share.
-struct Shared<'a> {
-    clock: RefCell<Clock<'a>>,
+struct Shared<'c, 'a> {
+    clock: RefCell<&'c mut Clock<'a>>,
     /// The LBN behind the region.
     end: u64,
     /// The LBN behind the last of the drive.
@@ -69,7 +71,7 @@ struct Shared<'a> {
 
 /// Finds the tracks that begin in a region.
 pub(super) fn scan(
-    clock: Clock<'_>,
+    clock: &mut Clock<'_>,
     region: Region,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
@@ -111,7 +113,7 @@ pub(super) fn scan(
     if let Some(error) = failed {
         return Err(error);
     }
-    let mut clock = shared.clock.into_inner();
+    let clock = shared.clock.into_inner();
     let mut result = Extraction {
         moved: shared.moved.into_inner(),
         ..Extraction::default()
@@ -133,7 +135,7 @@ struct Handed {
 }
 
 impl Handed {
-    fn over(&mut self, shared: &Shared<'_>, sink: &mut Sink<'_>) -> Result<(), ProbeError> {
+    fn over(&mut self, shared: &Shared<'_, '_>, sink: &mut Sink<'_>) -> Result<(), ProbeError> {
         loop {
             let bounds = shared.bounds[self.lane].borrow();
             let Some(&[first, end]) = bounds.get(self.bound..self.bound + 2) else {
@@ -155,7 +157,7 @@ impl Handed {
     }
 }
 
-impl Shared<'_> {
+impl Shared<'_, '_> {
     /// The lane behind this one that knows a bound, and which of its bounds that is.
     ///
     /// Usually it is the first of the next lane. If that lane begins with an error, it may be a later one.
