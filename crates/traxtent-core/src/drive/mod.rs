@@ -396,6 +396,12 @@ impl Drive {
         }
     }
 
+    /// The completions that are certain and still to be reported, in order of time. Whoever paces a
+    /// drive against a clock can tell a waiting host in advance when its answer is due.
+    pub fn foreseen(&self) -> impl Iterator<Item = &Completion> {
+        self.done.iter()
+    }
+
     /// Whether every request is complete and every write on the media by `now`.
     pub fn is_quiet(&self) -> bool {
         self.done.is_empty()
