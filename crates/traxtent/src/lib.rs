@@ -16,6 +16,7 @@ mod parse;
 mod plot;
 mod probe;
 mod progress;
+mod serve;
 mod sim;
 mod table;
 mod target;
@@ -44,6 +45,7 @@ enum Verb {
     Lab(lab::Args),
     Map(map::Args),
     Probe(probe::Args),
+    Serve(serve::Args),
     Sim(sim::Args),
     Validate(validate::Args),
     /// Print a shell's completions
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
         Verb::Lab(args) => lab::run(args),
         Verb::Map(args) => map::run(args),
         Verb::Probe(args) => probe::run(args),
+        Verb::Serve(args) => serve::run(args),
         Verb::Sim(args) => sim::run(args),
         Verb::Validate(args) => validate::run(args),
         Verb::Completions { shell } => completions(*shell),
