@@ -49,7 +49,7 @@ pub extern "C" fn plugin_init() -> *mut Plugin {
         can_write: Some(yes),
         can_flush: Some(yes),
         is_rotational: Some(yes),
-        can_trim: Some(no),
+        can_trim: Some(yes),
         _pread_v1: None,
         _pwrite_v1: None,
         _flush_v1: None,
@@ -62,7 +62,7 @@ pub extern "C" fn plugin_init() -> *mut Plugin {
         pread: Some(pread),
         pwrite: Some(pwrite),
         flush: Some(flush),
-        trim: None,
+        trim: Some(trim),
         zero: Some(zero),
         magic_config_key: c"drive".as_ptr(),
         can_multi_conn: Some(yes),
@@ -220,6 +220,10 @@ unsafe extern "C" fn pwrite(
 
 extern "C" fn flush(_: Handle, _: u32) -> c_int {
     step(Server::flush)
+}
+
+extern "C" fn trim(_: Handle, count: u32, offset: u64, _: u32) -> c_int {
+    step(|server| server.trim(offset, u64::from(count)))
 }
 
 extern "C" fn zero(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {

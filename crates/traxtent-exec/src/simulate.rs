@@ -14,7 +14,7 @@ use crate::port::{Port, Refused};
 /// Drives with the host's queue in front of each.
 #[derive(Clone, Debug)]
 pub struct Host {
-    ports: Vec<Port>,
+    ports: Vec<Port<Drive>>,
 }
 
 /// A request that has been served, as its host sees it.
@@ -92,12 +92,12 @@ impl Host {
 
     /// The drives.
     pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
-        self.ports.iter().map(Port::drive)
+        self.ports.iter().map(Port::unit)
     }
 }
 
-impl From<Refused> for SimulateError {
-    fn from(refused: Refused) -> SimulateError {
+impl From<Refused<RequestError>> for SimulateError {
+    fn from(refused: Refused<RequestError>) -> SimulateError {
         SimulateError::Request {
             number: refused.arrival.tag + 1,
             error: refused.error,
@@ -136,15 +136,17 @@ pub fn simulate(
                             devices,
                         },
                     )?;
-                    port.arrive(arrival)?;
+                    port.arrive(arrival, ())?;
                 }
             }
             (_, Some((wake, index))) => {
-                let go_on = host.ports[index].wake(wake, |outcome| {
-                    let completed = outcome.completion.completed;
-                    last = last.max(completed);
-                    source.complete(outcome.arrival.tag, completed);
-                    sink(&outcome)
+                let go_on = host.ports[index].wake(wake, |arrival, completion| {
+                    last = last.max(completion.completed);
+                    source.complete(arrival.tag, completion.completed);
+                    sink(&Outcome {
+                        arrival,
+                        completion,
+                    })
                 })?;
                 if !go_on {
                     return Ok(last);

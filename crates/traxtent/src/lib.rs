@@ -8,6 +8,7 @@ mod claims;
 mod demo;
 mod drives;
 mod failure;
+mod fault;
 mod input;
 mod lab;
 mod map;
@@ -42,6 +43,7 @@ Exit status: 0 done; 1 done, and something was found; 2 usage or bad input; 3 a 
 enum Verb {
     Demo(demo::Args),
     Drives(drives::Args),
+    Fault(fault::Args),
     Lab(lab::Args),
     Map(map::Args),
     Probe(probe::Args),
@@ -75,6 +77,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.verb {
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
+        Verb::Fault(args) => fault::run(args),
         Verb::Lab(args) => lab::run(args),
         Verb::Map(args) => map::run(args),
         Verb::Probe(args) => probe::run(args),

@@ -259,6 +259,15 @@ impl<M: Media> Disk<M> {
             .min()
     }
 
+    /// The commands whose end is certain and still to come, unless a fault comes first, and when that
+    /// is; see [`Drive::foreseen`].
+    pub fn foreseen(&self) -> impl Iterator<Item = (Tag, SimTime)> {
+        self.drive.foreseen().filter_map(|completion| {
+            let (job, _) = self.under_way.get(&completion.tag)?;
+            Some((job.tag, completion.completed))
+        })
+    }
+
     /// Copies what a host sees from `lbn` on at the latest time that the disk has been told: the
     /// data of a read that has completed without an error, which a server fetches so into the
     /// buffer where it wants them. Takes no time.
@@ -402,7 +411,7 @@ impl<M: Media> Disk<M> {
 
 /// The request that takes the drive the time of a command. Zeros cross the bus like other data,
 /// which a drive that writes them by itself would spare.
-fn request(command: &Command) -> Request {
+pub fn request(command: &Command) -> Request {
     let (lbn, sectors) = command.sectors();
     let (op, fua) = match *command {
         Command::Read { .. } => (Op::Read, false),

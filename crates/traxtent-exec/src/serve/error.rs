@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use traxtent_core::drive::RequestError;
+use traxtent_core::disk::{DiskError, FaultError, MediaError, ScenarioError};
 use traxtent_core::profile::ProfileError;
 
 use super::keys::Key;
@@ -101,10 +101,10 @@ pub enum ServeError {
         /// Bytes of the drive.
         bytes: u64,
     },
-    /// A request that the drive refuses.
+    /// What the drive answers where it does not do what it is told.
     #[error(transparent)]
-    Request(#[from] RequestError),
-    /// The data cannot be read or written.
+    Disk(#[from] DiskError),
+    /// The data cannot be brought to the disk below.
     #[error("cannot {what} the drive's data: {error}")]
     Data {
         /// What was tried.
@@ -112,6 +112,25 @@ pub enum ServeError {
         /// What the system says.
         error: io::Error,
     },
+    /// A scenario that is none.
+    #[error("scenario={}: {error}", path.display())]
+    Scenario {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ScenarioError,
+    },
+    /// A scenario that does not fit the drive.
+    #[error("scenario={}: {error}", path.display())]
+    Misfit {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: DiskError,
+    },
+    /// An order that is no fault.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
     /// Simulated time has come to its end, after some 106 days.
     #[error("simulated time has come to its end, after 106 days")]
     ClockEnded,
@@ -136,6 +155,7 @@ impl ServeError {
         match self {
             ServeError::Misaligned { .. } => Errno::INVAL.raw_os_error(),
             ServeError::BeyondEnd { .. } => Errno::NOSPC.raw_os_error(),
+            ServeError::Disk(DiskError::Media(MediaError::NoSpace)) => Errno::NOSPC.raw_os_error(),
             ServeError::Data { error, .. } => error
                 .raw_os_error()
                 .unwrap_or_else(|| Errno::IO.raw_os_error()),
@@ -145,8 +165,8 @@ impl ServeError {
     }
 }
 
-impl From<Refused> for ServeError {
-    fn from(refused: Refused) -> ServeError {
-        ServeError::Request(refused.error)
+impl From<Refused<DiskError>> for ServeError {
+    fn from(refused: Refused<DiskError>) -> ServeError {
+        ServeError::Disk(refused.error)
     }
 }

@@ -94,8 +94,8 @@ pub struct Settings {
     pub file: Option<PathBuf>,
     /// How fast its time passes.
     pub speed: Speed,
-    /// What is random in faults.
-    pub seed: u64,
+    /// What is random in faults; the scenario's, or 1, without it.
+    pub seed: Option<u64>,
     /// Faults, a line each.
     pub scenario: Option<PathBuf>,
     /// Where the request log goes.
@@ -114,7 +114,7 @@ impl Settings {
             profile,
             file: None,
             speed: Speed::REAL,
-            seed: 1,
+            seed: None,
             scenario: None,
             log: None,
             receipt: None,
@@ -155,9 +155,10 @@ impl Settings {
                 .map_err(|problem| wrong(Key::Speed, text, problem))?;
         }
         if let Some(text) = get(Key::Seed) {
-            settings.seed = text
-                .parse()
-                .map_err(|_| wrong(Key::Seed, text, "expected a whole number below 2^64"))?;
+            let seed = text.parse();
+            settings.seed = Some(
+                seed.map_err(|_| wrong(Key::Seed, text, "expected a whole number below 2^64"))?,
+            );
         }
         Ok(settings)
     }

@@ -1,12 +1,12 @@
 //! A drive served in real time: what an NBD server, or any program with threads, calls.
 //!
-//! [`Server`] holds a model drive on the real clock, its data, a request log and a receipt. Every call of
-//! [`Server::read`] and its kin blocks until the model completes the request. Data are moved while the
-//! drive's time passes, by the thread that asked, with no lock held.
+//! [`Server`] holds a model disk on the real clock, its data, a request log, a receipt, and a socket on which
+//! faults are ordered. Every call of [`Server::read`] and its kin blocks until the model ends the command.
 //!
 //! Left out: the protocol. That is nbdkit's (`bindings/nbdkit`).
 
 mod clock;
+mod control;
 mod error;
 mod keys;
 mod load;
@@ -19,20 +19,23 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::request::{Op, Request};
+use traxtent_core::disk::{Command, Completion, Disk, Memory, Scenario};
+use traxtent_core::drive::{self, Drive};
 use traxtent_core::units::{Lbn, Sectors};
 
 pub use clock::Speed;
+pub use control::order;
 pub use error::ServeError;
 pub use keys::{Key, Settings};
 pub use receipt::{Machine, Percentiles, Receipt, Verdict};
 
+use crate::simulate::Outcome;
+use control::Control;
 use load::Load;
 use log::Log;
 use paced::{Delivered, Paced};
 use receipt::Tally;
-use store::Store;
+use store::{Platters, Store};
 
 /// A drive that is served. See the module.
 #[derive(Debug)]
@@ -40,8 +43,10 @@ pub struct Server {
     settings: Settings,
     sha256: String,
     drive: Drive,
-    store: Store,
+    scenario: Scenario,
+    store: Arc<Store>,
     log: Option<Log>,
+    control: Mutex<Option<Control>>,
     tally: Mutex<Tally>,
     running: OnceLock<Running>,
 }
@@ -78,13 +83,15 @@ impl Server {
             path: settings.drive.clone().into(),
             error,
         })?;
-        let bytes = bytes_of(&drive);
+        let scenario = scenario_of(&settings, &drive)?;
         Ok(Server {
-            store: Store::open(settings.file.as_deref(), bytes)?,
+            store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
             log: settings.log.as_deref().map(Log::create).transpose()?,
+            control: Mutex::new(settings.control.as_deref().map(Control::open).transpose()?),
             sha256: receipt::sha256(&settings.profile),
             tally: Mutex::default(),
             running: OnceLock::new(),
+            scenario,
             drive,
             settings,
         })
@@ -95,19 +102,27 @@ impl Server {
     /// # Errors
     /// If the system has no thread to give.
     pub fn start(&self) -> Result<(), ServeError> {
+        if self.running.get().is_some() {
+            return Ok(());
+        }
         if let Some(log) = &self.log {
             log.start().map_err(ServeError::Thread)?;
         }
-        if self.running.get().is_none() {
-            let paced = Paced::start(self.drive.clone(), self.settings.speed);
-            let pacer = paced.pace().map_err(ServeError::Thread)?;
-            // Nobody else starts it at the same time.
-            let _ = self.running.set(Running {
-                paced,
-                load: Load::now(),
-                pacer: Mutex::new(Some(pacer)),
-            });
+        let mut disk = Disk::with_media(self.drive.clone(), Platters(Arc::clone(&self.store)));
+        disk.play(&self.scenario)?;
+        let paced = Paced::start(disk, self.scenario.faults.len(), self.settings.speed);
+        let pacer = paced.pace().map_err(ServeError::Thread)?;
+        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+            control
+                .start(Arc::clone(&paced))
+                .map_err(ServeError::Thread)?;
         }
+        // Nobody else starts it at the same time.
+        let _ = self.running.set(Running {
+            paced,
+            load: Load::now(),
+            pacer: Mutex::new(Some(pacer)),
+        });
         Ok(())
     }
 
@@ -136,8 +151,19 @@ impl Server {
     /// # Errors
     /// A request that is misaligned or beyond the end, and what the drive or its data report.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
-        let request = self.request(Op::Read, offset, buffer.len() as u64, false);
-        self.serve(request, || self.store.read(buffer, offset))
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
+            let command = Command::Read { lbn, sectors };
+            let ticket = running.paced.arrive(command, Vec::new())?;
+            let (delivered, fetched) = running.paced.wait(ticket, |disk| {
+                // Where nothing is volatile, the media have it all, and nobody need wait for them.
+                (disk.unflushed_bytes() > 0).then(|| disk.fetch(lbn, buffer))
+            })?;
+            if delivered.completion.outcome.is_ok() {
+                fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
+            }
+            Ok(delivered)
+        })
     }
 
     /// Writes from byte `offset` on; with `fua` it is on the media when this returns.
@@ -145,10 +171,10 @@ impl Server {
     /// # Errors
     /// As of [`Server::read`].
     pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServeError> {
-        let request = self.request(Op::Write, offset, bytes.len() as u64, fua);
-        self.serve(request, || {
-            self.store.write(bytes, offset)?;
-            if fua { self.store.sync() } else { Ok(()) }
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
+            let command = Command::Write { lbn, sectors, fua };
+            self.tell(running, command, bytes.to_vec(), fua)
         })
     }
 
@@ -157,10 +183,21 @@ impl Server {
     /// # Errors
     /// As of [`Server::read`].
     pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
-        let request = self.request(Op::Write, offset, count, fua);
-        self.serve(request, || {
-            self.store.zero(offset, count)?;
-            if fua { self.store.sync() } else { Ok(()) }
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            let command = Command::WriteZeroes { lbn, sectors, fua };
+            self.tell(running, command, Vec::new(), fua)
+        })
+    }
+
+    /// Tells that nobody needs `count` bytes from `offset` on any more.
+    ///
+    /// # Errors
+    /// As of [`Server::read`].
+    pub fn trim(&self, offset: u64, count: u64) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            self.tell(running, Command::Trim { lbn, sectors }, Vec::new(), false)
         })
     }
 
@@ -169,15 +206,23 @@ impl Server {
     /// # Errors
     /// What the drive or its data report.
     pub fn flush(&self) -> Result<(), ServeError> {
-        self.serve(Ok(Request::flush()), || self.store.sync())
+        self.noted(|running| self.tell(running, Command::Flush, Vec::new(), true))
     }
 
     /// The receipt so far; none before [`Server::start`].
     pub fn receipt(&self) -> Option<Receipt> {
         let running = self.running.get()?;
         let mut tally = self.tally.lock().expect("nobody panics with it");
+        for event in running.paced.take_events() {
+            tally.add_event(&event);
+        }
         let clock = running.paced.clock();
-        Some(tally.receipt(&self.settings, &self.sha256, clock, &running.load))
+        let subject = receipt::Subject {
+            drive: &self.settings.drive,
+            sha256: &self.sha256,
+            seed: self.scenario.seed,
+        };
+        Some(tally.receipt(&subject, clock, &running.load))
     }
 
     /// Writes the receipt so far to its file, if it has one.
@@ -206,48 +251,88 @@ impl Server {
                 pacer.join().expect("the pacer does not panic");
             }
         }
+        drop(self.control.lock().expect("nobody panics with it").take());
         let log = self.log.as_ref().map_or(Ok(()), Log::finish);
         self.write_receipt()?;
         log
     }
 
-    /// Sends a request to the drive, moves its data, and waits for it.
-    fn serve(
+    /// Sends a command to the drive and waits for it; what it puts on the media is brought to the disk
+    /// below if it must be `durable`.
+    fn tell(
         &self,
-        request: Result<Request, ServeError>,
-        data: impl FnOnce() -> Result<(), ServeError>,
+        running: &Running,
+        command: Command,
+        data: Vec<u8>,
+        durable: bool,
+    ) -> Result<Delivered, ServeError> {
+        let ticket = running.paced.arrive(command, data)?;
+        let (delivered, ()) = running.paced.wait(ticket, |_| ())?;
+        if durable && delivered.completion.outcome.is_ok() {
+            self.store.sync()?;
+        }
+        Ok(delivered)
+    }
+
+    /// Carries a command out, and counts how it ended and when.
+    fn noted(
+        &self,
+        command: impl FnOnce(&Running) -> Result<Delivered, ServeError>,
     ) -> Result<(), ServeError> {
-        let served = request.and_then(|request| {
-            let running = self.running.get().ok_or(ServeError::Stopped)?;
-            let ticket = running.paced.arrive(request)?;
-            let data = data();
-            let delivered = running.paced.wait(ticket)?;
-            self.note(delivered);
-            data
+        let running = self.running.get().ok_or(ServeError::Stopped)?;
+        let ended = command(running).and_then(|mut delivered| {
+            delivered.at = running.paced.clock().now();
+            match delivered.completion.outcome.clone() {
+                Ok(()) => Ok(delivered),
+                Err(error) => {
+                    self.log_row(&delivered);
+                    Err(error.into())
+                }
+            }
         });
-        if served.is_err() {
-            self.tally
-                .lock()
-                .expect("nobody panics with it")
-                .add_error();
+        let mut tally = self.tally.lock().expect("nobody panics with it");
+        match ended {
+            Ok(delivered) => {
+                tally.add(&delivered);
+                drop(tally);
+                self.log_row(&delivered);
+                Ok(())
+            }
+            Err(error) => {
+                tally.add_error();
+                Err(error)
+            }
         }
-        served
     }
 
-    fn note(&self, delivered: Delivered) {
-        self.tally
-            .lock()
-            .expect("nobody panics with it")
-            .add(&delivered);
-        if let Some(log) = &self.log {
-            let mut outcome = delivered.outcome;
+    /// Adds a row to the log, if the drive has worked on the command.
+    fn log_row(&self, delivered: &Delivered) {
+        let Completion {
+            submitted,
+            completed,
+            breakdown,
+            ..
+        } = delivered.completion;
+        if let (Some(log), Some(served)) = (&self.log, delivered.completion.served) {
+            let mut arrival = delivered.arrival;
             // What the log calls measured: the time as it was delivered.
-            outcome.arrival.measured = Some(delivered.at.since(outcome.arrival.at));
-            log.push(outcome);
+            arrival.measured = Some(delivered.at.since(arrival.at));
+            log.push(Outcome {
+                arrival,
+                completion: drive::Completion {
+                    tag: drive::Tag(arrival.tag),
+                    request: arrival.request,
+                    submitted,
+                    completed,
+                    breakdown,
+                    served,
+                },
+            });
         }
     }
 
-    fn request(&self, op: Op, offset: u64, count: u64, fua: bool) -> Result<Request, ServeError> {
+    /// The sectors that bytes are in.
+    fn sectors(&self, offset: u64, count: u64) -> Result<(Lbn, u32), ServeError> {
         let sector = self.settings.profile.sector.logical_bytes;
         let bytes = u64::from(sector);
         if !offset.is_multiple_of(bytes) || !count.is_multiple_of(bytes) || count == 0 {
@@ -260,12 +345,7 @@ impl Server {
         let end = offset.checked_add(count);
         let sectors = u32::try_from(count / bytes).ok();
         match (end, sectors) {
-            (Some(end), Some(sectors)) if end <= self.bytes() => Ok(Request {
-                op,
-                lbn: Lbn(offset / bytes),
-                sectors,
-                fua,
-            }),
+            (Some(end), Some(sectors)) if end <= self.bytes() => Ok((Lbn(offset / bytes), sectors)),
             _ => Err(ServeError::BeyondEnd {
                 offset,
                 count,
@@ -273,6 +353,31 @@ impl Server {
             }),
         }
     }
+}
+
+/// The faults to come, and the seed of those that bring none.
+fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeError> {
+    let mut scenario = Scenario {
+        seed: 1,
+        ..Scenario::default()
+    };
+    if let Some(path) = &settings.scenario {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ServeError::file(Key::Scenario, path, "read", error))?;
+        scenario = text.parse().map_err(|error| ServeError::Scenario {
+            path: path.clone(),
+            error,
+        })?;
+        // Of faults, only a disk knows whether they fit.
+        Disk::with_media(drive.clone(), Memory::new())
+            .play(&scenario)
+            .map_err(|error| ServeError::Misfit {
+                path: path.clone(),
+                error,
+            })?;
+    }
+    scenario.seed = settings.seed.unwrap_or(scenario.seed);
+    Ok(scenario)
 }
 
 fn bytes_of(drive: &Drive) -> u64 {

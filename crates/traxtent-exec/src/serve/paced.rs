@@ -12,15 +12,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
-use traxtent_core::drive::Drive;
-use traxtent_core::request::Request;
+use traxtent_core::disk::{self, Command, Completion, Cut, Disk, Event, Fault};
 use traxtent_core::units::SimTime;
 use traxtent_core::workload::{Arrival, Urgency};
 
 use super::clock::{Clock, Speed};
 use super::error::ServeError;
+use super::store::Platters;
 use crate::port::Port;
-use crate::simulate::Outcome;
 
 /// See the module.
 #[derive(Debug)]
@@ -32,10 +31,14 @@ pub(super) struct Paced {
 
 #[derive(Debug)]
 struct State {
-    port: Port,
+    port: Port<Disk<Platters>>,
     /// The number of the next request.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
+    /// Faults of the scenario that are still to come.
+    faults: usize,
+    /// Those that have happened and that nobody has asked for.
+    events: Vec<Event>,
     /// When the pacer looks next.
     look: Option<SimTime>,
     stopped: bool,
@@ -47,7 +50,7 @@ struct Waiting {
     host: Thread,
     /// When it will be complete, once that is certain.
     due: Option<SimTime>,
-    outcome: Option<Outcome>,
+    end: Option<(Arrival, Completion)>,
 }
 
 /// A request on its way: wait for it.
@@ -56,9 +59,10 @@ struct Waiting {
 pub(super) struct Ticket(u64);
 
 /// A request that has been answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Delivered {
-    pub(super) outcome: Outcome,
+    pub(super) arrival: Arrival,
+    pub(super) completion: Completion,
     /// When the waiting thread went on.
     pub(super) at: SimTime,
 }
@@ -67,14 +71,16 @@ pub(super) struct Delivered {
 const LAST: SimTime = SimTime(u64::MAX / 2);
 
 impl Paced {
-    /// The drive at rest, its clock starting now.
-    pub(super) fn start(drive: Drive, speed: Speed) -> Arc<Paced> {
+    /// The disk at rest, with so many faults to come, its clock starting now.
+    pub(super) fn start(disk: Disk<Platters>, faults: usize, speed: Speed) -> Arc<Paced> {
         Arc::new(Paced {
             clock: Clock::start(speed),
             state: Mutex::new(State {
-                port: Port::new(drive),
+                port: Port::new(disk),
                 next: 0,
                 waiting: BTreeMap::new(),
+                faults,
+                events: Vec::new(),
                 look: None,
                 stopped: false,
             }),
@@ -96,13 +102,10 @@ impl Paced {
         Ok(handle)
     }
 
-    /// Hands a request to the model, now.
-    pub(super) fn arrive(&self, request: Request) -> Result<Ticket, ServeError> {
+    /// Hands a command to the model, now, with what it writes.
+    pub(super) fn arrive(&self, command: Command, data: Vec<u8>) -> Result<Ticket, ServeError> {
         let mut state = self.lock();
-        let at = self.clock.now();
-        if at > LAST {
-            return Err(ServeError::ClockEnded);
-        }
+        let at = self.now()?;
         let number = state.next;
         state.next += 1;
         state.advance(at)?;
@@ -111,18 +114,18 @@ impl Paced {
             Waiting {
                 host: thread::current(),
                 due: None,
-                outcome: None,
+                end: None,
             },
         );
-        let arrived = state.port.arrive(Arrival {
+        let arrival = Arrival {
             at,
             tag: number,
             device: 0,
             urgency: Urgency::None,
             measured: None,
-            request,
-        });
-        if let Err(refused) = arrived {
+            request: disk::request(&command),
+        };
+        if let Err(refused) = state.port.arrive(arrival, (command, data)) {
             state.waiting.remove(&number);
             return Err(refused.into());
         }
@@ -132,38 +135,63 @@ impl Paced {
         Ok(Ticket(number))
     }
 
-    /// Waits until the request is complete.
-    pub(super) fn wait(&self, Ticket(number): Ticket) -> Result<Delivered, ServeError> {
+    /// Waits until the request has ended; `then` sees the disk at that moment.
+    pub(super) fn wait<T>(
+        &self,
+        Ticket(number): Ticket,
+        then: impl FnOnce(&Disk<Platters>) -> T,
+    ) -> Result<(Delivered, T), ServeError> {
         loop {
             let due = {
                 let mut state = self.lock();
-                let now = self.clock.now();
+                let at = self.clock.now();
                 let waiting = state.waiting.get(&number);
-                if waiting.is_some_and(|waiting| waiting.outcome.is_none()) {
-                    state.advance(now)?;
+                if waiting.is_some_and(|waiting| waiting.end.is_none()) {
+                    state.advance(at)?;
                     self.tell_pacer(&mut state);
                 }
-                match state.waiting.get(&number) {
-                    Some(Waiting {
-                        outcome: Some(outcome),
-                        ..
-                    }) => {
-                        let delivered = Delivered {
-                            outcome: *outcome,
-                            at: now,
-                        };
-                        state.waiting.remove(&number);
-                        return Ok(delivered);
-                    }
-                    Some(waiting) => waiting.due,
-                    None => return Err(ServeError::Stopped),
+                let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
+                if let Some((arrival, completion)) = waiting.end.take() {
+                    state.waiting.remove(&number);
+                    let delivered = Delivered {
+                        arrival,
+                        completion,
+                        at,
+                    };
+                    return Ok((delivered, then(state.port.unit())));
                 }
+                waiting.due
             };
             match due {
                 Some(due) => self.clock.wait_towards(due),
                 None => thread::park(),
             }
         }
+    }
+
+    /// Lets a fault happen, now.
+    pub(super) fn inject(&self, fault: Fault) -> Result<Option<Cut>, ServeError> {
+        let mut state = self.lock();
+        let at = self.now()?;
+        state.advance(at)?;
+        let cut = state.port.unit_mut().inject(at, fault)?;
+        // What was certain may have changed.
+        state.advance(at)?;
+        self.tell_pacer(&mut state);
+        Ok(cut)
+    }
+
+    /// The scenario's faults that have happened since the last call.
+    pub(super) fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut self.lock().events)
+    }
+
+    fn now(&self) -> Result<SimTime, ServeError> {
+        let now = self.clock.now();
+        if now > LAST {
+            return Err(ServeError::ClockEnded);
+        }
+        Ok(now)
     }
 
     /// Gives up what is outstanding, and ends the pacer.
@@ -224,13 +252,17 @@ impl State {
         };
         let waiting = &mut self.waiting;
         while let Some(wake) = self.port.next_wakeup().filter(|wake| *wake <= now) {
-            self.port.wake(wake, |outcome| {
-                if let Some(waiting) = waiting.get_mut(&outcome.arrival.tag) {
-                    waiting.outcome = Some(outcome);
+            self.port.wake(wake, |arrival, completion| {
+                if let Some(waiting) = waiting.get_mut(&arrival.tag) {
+                    waiting.end = Some((arrival, completion));
                     tell(&waiting.host);
                 }
                 true
             })?;
+            while let Some(event) = self.port.unit_mut().next_event() {
+                self.faults = self.faults.saturating_sub(1);
+                self.events.push(event);
+            }
         }
         for (number, at) in self.port.foreseen() {
             if let Some(waiting) = self.waiting.get_mut(&number)
@@ -242,10 +274,11 @@ impl State {
         Ok(())
     }
 
-    /// When the pacer must look at the model: when it goes on, if somebody does not know yet when to wake up.
+    /// When the pacer must look at the model: when it goes on, if somebody does not know yet when to wake
+    /// up, or may have to wake up earlier because of a fault.
     fn next_look(&self) -> Option<SimTime> {
-        let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.outcome.is_none();
-        if self.waiting.values().any(unsure) {
+        let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.end.is_none();
+        if self.faults > 0 || self.waiting.values().any(unsure) {
             self.port.next_wakeup()
         } else {
             None

@@ -4,17 +4,17 @@
 //! which its thread goes on with the answer. What the client then sees has the network, the kernel and
 //! the client itself on top, which no receipt of the server can know.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use traxtent_core::disk::{Command, Event};
 use traxtent_core::profile::Profile;
-use traxtent_core::request::Op;
 use traxtent_core::stats::Quantiles;
 use traxtent_core::units::Span;
 
 use super::clock::{Clock, cpus};
-use super::keys::Settings;
 use super::load::Load;
 use super::paced::Delivered;
 
@@ -45,6 +45,8 @@ pub struct Receipt {
     pub flushes: u64,
     /// Requests that failed.
     pub errors: u64,
+    /// The scenario's faults that have happened, with the simulated time; the last thousand.
+    pub faults: Vec<String>,
     /// How late answers were, in real time.
     pub lateness_us: Percentiles,
     /// The share of requests that were late by more than 1 % of their response time in the model.
@@ -113,6 +115,14 @@ const BOUNDS: &str = "delivered p50 within 1 % and p99 within 2 % of the model's
 const OTHERS_SHARE: f64 = 0.5;
 const STOLEN_SHARE: f64 = 0.01;
 
+/// What was served.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) drive: &'a str,
+    pub(super) sha256: &'a str,
+    pub(super) seed: u64,
+}
+
 /// What a receipt is made of, as it grows. Its memory stays the same however long a run.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -120,6 +130,7 @@ pub(super) struct Tally {
     writes: u64,
     flushes: u64,
     errors: u64,
+    faults: VecDeque<String>,
     late: u64,
     /// In simulated time.
     lateness: Quantiles,
@@ -130,14 +141,16 @@ pub(super) struct Tally {
 impl Tally {
     /// Counts a request that was answered.
     pub(super) fn add(&mut self, delivered: &Delivered) {
-        let outcome = &delivered.outcome;
-        match outcome.arrival.request.op {
-            Op::Write => self.writes += 1,
-            Op::Flush => self.flushes += 1,
-            Op::Read | Op::Verify => self.reads += 1,
+        let completion = &delivered.completion;
+        match completion.command {
+            Command::Read { .. } => self.reads += 1,
+            Command::Write { .. } | Command::WriteZeroes { .. } => self.writes += 1,
+            Command::Flush => self.flushes += 1,
+            // Takes no time in the model.
+            Command::Trim { .. } => return,
         }
-        let lateness = delivered.at.saturating_since(outcome.completion.completed);
-        let modelled = outcome.response();
+        let lateness = delivered.at.saturating_since(completion.completed);
+        let modelled = completion.completed.since(delivered.arrival.at);
         if u128::from(lateness.0) * 100 > u128::from(modelled.0) {
             self.late += 1;
         }
@@ -151,14 +164,24 @@ impl Tally {
         self.errors += 1;
     }
 
+    /// Notes a fault of the scenario.
+    pub(super) fn add_event(&mut self, event: &Event) {
+        const KEPT: usize = 1000;
+        let what = match &event.outcome {
+            Ok(None) => String::new(),
+            Ok(Some(cut)) => format!(": {cut}"),
+            Err(error) => format!(": {error}"),
+        };
+        if self.faults.len() == KEPT {
+            self.faults.pop_front();
+        }
+        let at = event.at.as_ms();
+        self.faults
+            .push_back(format!("{at:.3} ms: {}{what}", event.fault));
+    }
+
     /// The receipt so far.
-    pub(super) fn receipt(
-        &mut self,
-        settings: &Settings,
-        sha256: &str,
-        clock: &Clock,
-        load: &Load,
-    ) -> Receipt {
+    pub(super) fn receipt(&mut self, subject: &Subject<'_>, clock: &Clock, load: &Load) -> Receipt {
         let speed = clock.speed();
         let us = |span| as_us(speed.real(span));
         let ms = |span: Span| span.as_ms();
@@ -166,9 +189,9 @@ impl Tally {
         let mut receipt = Receipt {
             receipt: 1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            drive: settings.drive.clone(),
-            profile_sha256: sha256.to_owned(),
-            seed: settings.seed,
+            drive: subject.drive.to_owned(),
+            profile_sha256: subject.sha256.to_owned(),
+            seed: subject.seed,
             speed: speed.to_string().parse().unwrap_or(1.0),
             simulated_ms: clock.now().as_ms(),
             requests,
@@ -176,6 +199,7 @@ impl Tally {
             writes: self.writes,
             flushes: self.flushes,
             errors: self.errors,
+            faults: self.faults.iter().cloned().collect(),
             lateness_us: Percentiles::of(&mut self.lateness, us),
             share_late_1_percent: self.late as f64 / requests.max(1) as f64,
             modelled_ms: Percentiles::of(&mut self.modelled, ms),

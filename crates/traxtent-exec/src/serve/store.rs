@@ -1,15 +1,17 @@
 //! Where a served drive's data are: in a sparse file, or in memory, which is a file without a name.
 //!
-//! The file is locked: one server writes it at a time. Many threads use it at once; what requests that
-//! overlap in time leave behind is as undefined as on any drive.
+//! The file is locked: one server writes it at a time. It holds what the model's media hold, so a server
+//! that is killed loses what was in the drive's volatile cache, and no more.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, FlockOperation, MemfdFlags, SeekFrom};
 use rustix::io::Errno;
+use traxtent_core::disk::{Media, MediaError};
 
 use super::error::ServeError;
 use super::keys::Key;
@@ -79,26 +81,13 @@ impl Store {
         Ok(Store { file, named: false })
     }
 
-    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
-        self.file
-            .read_exact_at(buffer, offset)
-            .map_err(|error| ServeError::Data {
-                what: "read",
-                error,
-            })
-    }
-
-    pub(super) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), ServeError> {
-        self.file
-            .write_all_at(bytes, offset)
-            .map_err(|error| ServeError::Data {
-                what: "write",
-                error,
-            })
+    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), MediaError> {
+        let read = self.file.read_exact_at(buffer, offset);
+        read.map_err(|error| failed(&error))
     }
 
     /// Makes bytes zero, and gives up their space where the file system can.
-    pub(super) fn zero(&self, offset: u64, count: u64) -> Result<(), ServeError> {
+    fn zero(&self, offset: u64, count: u64) -> io::Result<()> {
         static BLOCK: [u8; 1 << 16] = [0; 1 << 16];
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, punch, offset, count) {
@@ -107,15 +96,12 @@ impl Store {
                 let mut at = offset;
                 while at < end {
                     let block = &BLOCK[..BLOCK.len().min((end - at) as usize)];
-                    self.write(block, at)?;
+                    self.file.write_all_at(block, at)?;
                     at += block.len() as u64;
                 }
                 Ok(())
             }
-            punched => punched.map_err(|errno| ServeError::Data {
-                what: "zero",
-                error: errno.into(),
-            }),
+            punched => Ok(punched?),
         }
     }
 
@@ -128,5 +114,40 @@ impl Store {
             what: "flush",
             error,
         })
+    }
+}
+
+/// The store as the media of a drive.
+#[derive(Clone, Debug)]
+pub(super) struct Platters(pub(super) Arc<Store>);
+
+impl Media for Platters {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
+        self.0.read(into, at)
+    }
+
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<(), MediaError> {
+        let written = self.0.file.write_all_at(data, at);
+        written.map_err(|error| failed(&error))
+    }
+
+    fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError> {
+        self.0.zero(at, length).map_err(|error| failed(&error))
+    }
+
+    /// Nothing: this is called with the model locked. Who flushes calls [`Store::sync`] afterwards, before
+    /// the client hears of it.
+    fn sync(&mut self) -> Result<(), MediaError> {
+        Ok(())
+    }
+}
+
+fn failed(error: &io::Error) -> MediaError {
+    if error.kind() == io::ErrorKind::StorageFull {
+        MediaError::NoSpace
+    } else {
+        MediaError::Failed {
+            what: error.to_string(),
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
+use traxtent_core::disk::Scenario;
 use traxtent_core::profile::Profile;
 use traxtent_exec::serve::{Receipt, Speed};
 
@@ -78,6 +79,9 @@ const EXAMPLES: &str = "Examples:
   traxtent serve atlas10k2 --file disk.img --log requests.csv.zst
   traxtent serve cheetah15k7 -- sh -c 'fio --name=t --ioengine=nbd --uri=\"$uri\" --rw=randread --size=64m'";
 
+/// A scenario is no longer than this.
+const SCENARIO_BYTES: u64 = 16 << 20;
+
 /// How often what is waited for is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -89,6 +93,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .map_err(|error| Failure::file(&std::env::temp_dir(), &error))?;
     let stopped = nbdkit::catch(&[SIGINT, SIGTERM])?;
     let profile = profile_of(&args.drive)?;
+    if let Some(path) = &args.scenario {
+        let scenario = Scenario::from_toml(&input::text(path, SCENARIO_BYTES)?);
+        scenario.map_err(|error| Failure::at(path.display(), error))?;
+    }
     let address = Address::of(args, folder.path());
     let receipt = args
         .receipt
