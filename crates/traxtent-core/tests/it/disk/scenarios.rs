@@ -88,7 +88,7 @@ fn bad_scenarios_name_what_is_wrong() {
         ),
         (
             &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 1, sectors = 0 }"),
-            "line 3: faults[0].sectors: \"0\": expected a whole number from 1 to 1048576",
+            "line 3: faults[0].sectors: \"0\": expected a whole number from 1 to 64",
         ),
         (
             &entry("{ at = \"1 s\", fault = \"power-cut\", tearing = \"1\" }"),
