@@ -84,9 +84,11 @@ pub struct FaultError {
 }
 
 /// At most so many sectors are hurt by one fault.
-const SECTORS_MAX: u64 = 1 << 20;
+const SECTORS_MAX: u64 = 4096;
+/// At most so many are moved to spares by one: each has its own.
+const MOVED_MAX: u64 = 64;
 /// At most so many times does a drive try again.
-const REVOLUTIONS_MAX: u64 = 10_000;
+const REVOLUTIONS_MAX: u64 = 1000;
 
 impl Fault {
     /// The names of all faults.
@@ -129,14 +131,14 @@ impl Fault {
             },
             "latent-error" => Fault::LatentError {
                 lbn: fields.lbn()?,
-                sectors: fields.sectors()?,
+                sectors: fields.sectors(SECTORS_MAX)?,
                 revolutions: fields
                     .whole("revolutions", 0..=REVOLUTIONS_MAX)?
                     .unwrap_or(0) as u32,
             },
             "slow-sector" => Fault::SlowSector {
                 lbn: fields.lbn()?,
-                sectors: fields.sectors()?,
+                sectors: fields.sectors(SECTORS_MAX)?,
                 revolutions: match fields.whole("revolutions", 1..=REVOLUTIONS_MAX)? {
                     Some(number) => number as u32,
                     None => return Err(fields.missing("revolutions")),
@@ -144,7 +146,7 @@ impl Fault {
             },
             "grown-defect" => Fault::GrownDefect {
                 lbn: fields.lbn()?,
-                sectors: fields.sectors()?,
+                sectors: fields.sectors(MOVED_MAX)?,
             },
             "stall" => Fault::Stall {
                 length: fields.length()?,
@@ -293,8 +295,8 @@ impl<'a> Fields<'a> {
         lbn.map(Lbn).ok_or_else(|| self.missing("lbn"))
     }
 
-    fn sectors(&mut self) -> Result<u32, FaultError> {
-        Ok(self.whole("sectors", 1..=SECTORS_MAX)?.unwrap_or(1) as u32)
+    fn sectors(&mut self, most: u64) -> Result<u32, FaultError> {
+        Ok(self.whole("sectors", 1..=most)?.unwrap_or(1) as u32)
     }
 
     fn length(&mut self) -> Result<Span, FaultError> {

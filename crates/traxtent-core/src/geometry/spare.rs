@@ -4,12 +4,13 @@ use super::shape::Slot;
 use super::{Geometry, Occupant, Place};
 use crate::units::{Cylinder, Lbn, Surface};
 
-/// Spares are looked for so many tracks around, which takes a second at most.
-const TRACKS_AROUND: u64 = 1 << 22;
+/// Spares are looked for on so many tracks on either side, which takes well below a second.
+const TRACKS_AROUND: u64 = 1 << 18;
 
 impl Geometry {
     /// The nearest run of so many empty sectors on one track, as seen from an LBN: on its cylinder
-    /// if there is one, else on the cylinder that is fewest away. None, if there is none.
+    /// if there is one, else on the cylinder that is fewest away. None, if there is none within a
+    /// quarter of a million tracks.
     pub fn nearest_spare(&self, lbn: Lbn, sectors: u32) -> Option<Place> {
         let home = self.locate(lbn)?;
         let last = self.cylinders - 1;
