@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -43,8 +43,10 @@ impl Control {
     }
 
     /// Takes orders from now on, one client after another.
-    pub(super) fn start(&self, paced: Arc<Paced>) -> io::Result<()> {
+    pub(super) fn start(&self, paced: &Arc<Paced>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
+        // The thread waits for clients for good; it must not keep the drive that long.
+        let paced = Arc::downgrade(paced);
         let take_orders = move || {
             for client in listener.incoming().map_while(Result::ok) {
                 // A client that goes away in the middle has had its say.
@@ -62,7 +64,7 @@ impl Drop for Control {
     }
 }
 
-fn serve(client: &UnixStream, paced: &Paced) -> io::Result<()> {
+fn serve(client: &UnixStream, paced: &Weak<Paced>) -> io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     let mut input = BufReader::new(client);
     let mut line = String::new();
@@ -79,8 +81,9 @@ fn serve(client: &UnixStream, paced: &Paced) -> io::Result<()> {
     }
 }
 
-fn carry_out(line: &str, paced: &Paced) -> Result<String, ServeError> {
+fn carry_out(line: &str, paced: &Weak<Paced>) -> Result<String, ServeError> {
     let fault: Fault = line.parse()?;
+    let paced = paced.upgrade().ok_or(ServeError::Stopped)?;
     let cut = paced.inject(fault)?;
     Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
 }

@@ -113,9 +113,7 @@ impl Server {
         let paced = Paced::start(disk, self.scenario.faults.len(), self.settings.speed);
         let pacer = paced.pace().map_err(ServeError::Thread)?;
         if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
-            control
-                .start(Arc::clone(&paced))
-                .map_err(ServeError::Thread)?;
+            control.start(&paced).map_err(ServeError::Thread)?;
         }
         // Nobody else starts it at the same time.
         let _ = self.running.set(Running {
@@ -378,6 +376,13 @@ fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeErro
     }
     scenario.seed = settings.seed.unwrap_or(scenario.seed);
     Ok(scenario)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Who wants to know of errors calls it before.
+        let _ = self.stop();
+    }
 }
 
 fn bytes_of(drive: &Drive) -> u64 {

@@ -105,6 +105,9 @@ impl Paced {
     /// Hands a command to the model, now, with what it writes.
     pub(super) fn arrive(&self, command: Command, data: Vec<u8>) -> Result<Ticket, ServeError> {
         let mut state = self.lock();
+        if state.stopped {
+            return Err(ServeError::Stopped);
+        }
         let at = self.now()?;
         let number = state.next;
         state.next += 1;

@@ -8,5 +8,6 @@ mod host;
 mod method;
 mod scan;
 mod scsi;
+mod serve;
 mod translate;
 mod validate;

@@ -109,8 +109,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         keys: keys(args, &profile, &folder, &receipt)?,
     };
     let server = Nbdkit::start(&order)?;
-    if let (Some(mode), Address::Socket(path)) = (args.socket_mode, &address) {
-        open_socket(path, mode)?;
+    if let Address::Socket(path) = &address {
+        // Until here nobody else may connect either: nbdkit makes it without their right to write.
+        set_mode(path, args.socket_mode.unwrap_or(0o600))?;
     }
     attach::introduce(args, &profile, &address, &order.keys)?;
     let status = match args.command.split_first() {
@@ -181,8 +182,7 @@ fn profile_of(drive: &str) -> Result<Profile> {
     Ok(Profile::clone(&drive.profile))
 }
 
-/// Widens who may use the socket.
-fn open_socket(path: &Path, mode: u32) -> Result<()> {
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let permissions = std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(path, permissions).map_err(|error| Failure::file(path, &error))

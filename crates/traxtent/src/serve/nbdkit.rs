@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use rustix::fs::Mode;
 use rustix::process::{Pid, Signal};
 
 use super::attach::Address;
@@ -71,11 +70,9 @@ impl Nbdkit {
                 .map(|(key, value)| format!("{key}={value}")),
         );
         command.stdin(Stdio::null()).stderr(Stdio::piped());
-        // Its sockets and files are for the user alone.
-        let mask = rustix::process::umask(Mode::from(0o177));
-        let spawned = command.spawn();
-        rustix::process::umask(mask);
-        let mut child = spawned.map_err(|error| Failure::file(&program, &error))?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| Failure::file(&program, &error))?;
         let said = Arc::new(Said::default());
         let voice = child.stderr.take().map(|stderr| {
             let said = Arc::clone(&said);
