@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::command::{traxtent, traxtent_in};
+use crate::command::{prints, traxtent, traxtent_in};
 
 /// Does a command find its drive, does its status become ours, is the receipt printed, and is nothing left?
 #[test]
@@ -54,14 +54,12 @@ fn a_command_with_its_drive() {
 fn a_workload_with_log() {
     let (_, _) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
     let folder = TempDir::new().unwrap();
-    let profile = traxtent(&["drives", "show", "atlas10k2", "--toml"]);
-    let drive = match profile.status {
-        0 => {
-            fs::write(folder.path().join("own.toml"), profile.out).unwrap();
-            "./own.toml"
-        }
-        _ => "atlas10k2",
-    };
+    fs::write(
+        folder.path().join("own.toml"),
+        prints(&["drives", "show", "atlas10k2"]),
+    )
+    .unwrap();
+    let drive = "own.toml";
     let fio = "fio --name=t --ioengine=nbd --uri=\"$uri\" --rw=randrw --bs=4k --iodepth=4 --size=1m \
                --io_size=256k --output=fio.txt";
     let answer = traxtent_in(
