@@ -227,7 +227,11 @@ impl Receipt {
             return;
         }
         let (modelled, delivered, late) = (self.modelled_ms, self.delivered_ms, self.lateness_us);
-        let off = |delivered: f64, modelled: f64| (delivered - modelled) / modelled;
+        // Of an answer that takes no time, only its lateness can be judged.
+        let off = |delivered: f64, modelled: f64| match modelled > 0.0 {
+            true => (delivered - modelled) / modelled,
+            false => 0.0,
+        };
         let mut reasons = Vec::new();
         for (name, delivered, modelled, bound) in [
             ("p50", delivered.p50, modelled.p50, P50_SHARE),
