@@ -188,10 +188,15 @@ impl<M: Media> Disk<M> {
             return Err(refused("it is on one already".to_owned()));
         }
         let mut layout = (*self.layout).clone();
-        let spare = geometry.nearest_spare(sector.start, sectors).or_else(|| {
-            layout.shared_places = true;
-            place_at_end(&geometry, layout.moved.len() as u64, sectors)
-        });
+        // A layout whose places are shared has been searched before, or says nothing of spares.
+        let searched = layout.shared_places;
+        let spare = (!searched)
+            .then(|| geometry.nearest_spare(sector.start, sectors))
+            .flatten()
+            .or_else(|| {
+                layout.shared_places = true;
+                place_at_end(&geometry, layout.moved.len() as u64, sectors)
+            });
         let spare = spare.ok_or_else(|| refused("the layout has none left".to_owned()))?;
         layout.moved.push(MovedSpec {
             lbn,

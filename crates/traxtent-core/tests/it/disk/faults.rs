@@ -135,7 +135,7 @@ fn grown_defects_go_to_spares() {
         let profile = builtin(name).unwrap();
         let mut disk = Disk::new(&profile).unwrap();
         let ratio = u64::from(profile.sector.ratio());
-        let lbn = 5000 * ratio - u64::from(profile.sector.lowest_aligned_lbn);
+        let lbn = 5000 * ratio + u64::from(profile.sector.lowest_aligned_lbn);
         let size = disk.sector_bytes() as usize;
         disk.write(lbn - 8, &stamped(7, (ratio as usize + 16) * size))
             .unwrap();

@@ -5,6 +5,9 @@ mod data;
 mod faults;
 mod full;
 mod history;
+#[allow(dead_code)]
+#[path = "../../../examples/powercut.rs"]
+mod powercut;
 mod scenarios;
 mod times;
 
@@ -67,4 +70,14 @@ fn random(rng: &mut Rng, within: u64, sector: u32, stamp: u64) -> (Command, Vec<
 
 fn stamped(stamp: u64, bytes: usize) -> Vec<u8> {
     stamp.to_le_bytes().repeat(bytes / 8)
+}
+
+/// Does the example lose nothing that it flushed, at a price, and something that it did not?
+#[test]
+fn the_example_shows_what_it_says() {
+    let (lost, ms) = powercut::log(true).unwrap();
+    let (unflushed_lost, unflushed_ms) = powercut::log(false).unwrap();
+    assert_eq!(lost, 0);
+    assert!(unflushed_lost > 100, "{unflushed_lost}");
+    assert!(unflushed_ms < ms, "{unflushed_ms}, {ms}");
 }
