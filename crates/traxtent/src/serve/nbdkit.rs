@@ -38,6 +38,8 @@ pub(super) struct Nbdkit {
     /// Passes on what it says.
     voice: RefCell<Option<JoinHandle<()>>>,
     said: Arc<Said>,
+    /// What it has made and leaves behind.
+    socket: Option<PathBuf>,
 }
 
 /// What it has said before it was ready; later it is passed on.
@@ -78,10 +80,11 @@ impl Nbdkit {
             let said = Arc::clone(&said);
             thread::spawn(move || said.listen(BufReader::new(stderr)))
         });
-        let server = Nbdkit {
+        let mut server = Nbdkit {
             child: RefCell::new(child),
             voice: RefCell::new(voice),
             said,
+            socket: None,
         };
         while !order.pidfile.exists() {
             if server.ended()?.is_some() {
@@ -90,6 +93,10 @@ impl Nbdkit {
             thread::sleep(LOOK);
         }
         server.said.ready();
+        // Not before: where it could not make one, it is somebody else's.
+        if let Address::Socket(path) = order.address {
+            server.socket = Some(path.clone());
+        }
         Ok(server)
     }
 
@@ -174,6 +181,9 @@ impl Drop for Nbdkit {
         if matches!(self.ended(), Ok(None)) {
             self.terminate();
             let _ = self.child.borrow_mut().wait();
+        }
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
         }
     }
 }
