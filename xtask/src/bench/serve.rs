@@ -27,7 +27,7 @@ pub(super) struct Options {
 /// A plugin that is slower than this share of nbdkit's memory plugin is a miss.
 const SHARE_LEAST: f64 = 0.8;
 /// How often each load runs on each side, in turn; the medians are compared.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// Bytes that loads spread over.
 const SPREAD: &str = "256m";
 
@@ -250,7 +250,7 @@ struct Nbdkit {
 impl Nbdkit {
     /// Ends it in order, so that it writes its receipt.
     fn stop(mut self) -> Result<()> {
-        shell::run(Command::new("kill").arg(self.child.id().to_string()))?;
+        shell::stdout_of(Command::new("kill").arg(self.child.id().to_string()))?;
         self.child.wait()?;
         Ok(())
     }

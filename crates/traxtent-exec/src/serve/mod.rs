@@ -152,8 +152,7 @@ impl Server {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
             let command = Command::Read { lbn, sectors };
-            let ticket = running.paced.arrive(command, Vec::new())?;
-            let (delivered, fetched) = running.paced.wait(ticket, |disk| {
+            let (delivered, fetched) = running.paced.serve(command, Vec::new(), |disk| {
                 // Where nothing is volatile, the media have it all, and nobody need wait for them.
                 (disk.unflushed_bytes() > 0).then(|| disk.fetch(lbn, buffer))
             })?;
@@ -264,8 +263,7 @@ impl Server {
         data: Vec<u8>,
         durable: bool,
     ) -> Result<Delivered, ServeError> {
-        let ticket = running.paced.arrive(command, data)?;
-        let (delivered, ()) = running.paced.wait(ticket, |_| ())?;
+        let (delivered, ()) = running.paced.serve(command, data, |_| ())?;
         if durable && delivered.completion.outcome.is_ok() {
             self.store.sync()?;
         }

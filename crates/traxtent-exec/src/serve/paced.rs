@@ -53,11 +53,6 @@ struct Waiting {
     end: Option<(Arrival, Completion)>,
 }
 
-/// A request on its way: wait for it.
-#[must_use]
-#[derive(Debug)]
-pub(super) struct Ticket(u64);
-
 /// A request that has been answered.
 #[derive(Clone, Debug)]
 pub(super) struct Delivered {
@@ -102,73 +97,39 @@ impl Paced {
         Ok(handle)
     }
 
-    /// Hands a command to the model, now, with what it writes.
-    pub(super) fn arrive(&self, command: Command, data: Vec<u8>) -> Result<Ticket, ServeError> {
-        let mut state = self.lock();
-        if state.stopped {
-            return Err(ServeError::Stopped);
-        }
-        let at = self.now()?;
-        let number = state.next;
-        state.next += 1;
-        state.advance(at)?;
-        state.waiting.insert(
-            number,
-            Waiting {
-                host: thread::current(),
-                due: None,
-                end: None,
-            },
-        );
-        let arrival = Arrival {
-            at,
-            tag: number,
-            device: 0,
-            urgency: Urgency::None,
-            measured: None,
-            request: disk::request(&command),
-        };
-        if let Err(refused) = state.port.arrive(arrival, (command, data)) {
-            state.waiting.remove(&number);
-            return Err(refused.into());
-        }
-        // It may be complete already, on a drive that takes no time.
-        state.advance(at)?;
-        self.tell_pacer(&mut state);
-        Ok(Ticket(number))
-    }
-
-    /// Waits until the request has ended; `then` sees the disk at that moment.
-    pub(super) fn wait<T>(
+    /// Hands a command to the model, now, with what it writes, and waits until it has ended; `then` sees the
+    /// disk at that moment.
+    pub(super) fn serve<T>(
         &self,
-        Ticket(number): Ticket,
+        command: Command,
+        data: Vec<u8>,
         then: impl FnOnce(&Disk<Platters>) -> T,
     ) -> Result<(Delivered, T), ServeError> {
+        let mut state = self.lock();
+        let mut at = self.now()?;
+        let number = state.take_in(at, command, data)?;
         loop {
-            let due = {
-                let mut state = self.lock();
-                let at = self.clock.now();
-                let waiting = state.waiting.get(&number);
-                if waiting.is_some_and(|waiting| waiting.end.is_none()) {
-                    state.advance(at)?;
-                    self.tell_pacer(&mut state);
-                }
-                let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
-                if let Some((arrival, completion)) = waiting.end.take() {
-                    state.waiting.remove(&number);
-                    let delivered = Delivered {
-                        arrival,
-                        completion,
-                        at,
-                    };
-                    return Ok((delivered, then(state.port.unit())));
-                }
-                waiting.due
-            };
+            state.advance(at)?;
+            let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
+            if let Some((arrival, completion)) = waiting.end.take() {
+                state.waiting.remove(&number);
+                self.tell_pacer(&mut state);
+                let delivered = Delivered {
+                    arrival,
+                    completion,
+                    at,
+                };
+                return Ok((delivered, then(state.port.unit())));
+            }
+            let due = waiting.due;
+            self.tell_pacer(&mut state);
+            drop(state);
             match due {
                 Some(due) => self.clock.wait_towards(due),
                 None => thread::park(),
             }
+            state = self.lock();
+            at = self.clock.now();
         }
     }
 
@@ -245,6 +206,36 @@ impl Paced {
 }
 
 impl State {
+    /// Takes a command in at its arrival; returns its number.
+    fn take_in(&mut self, at: SimTime, command: Command, data: Vec<u8>) -> Result<u64, ServeError> {
+        if self.stopped {
+            return Err(ServeError::Stopped);
+        }
+        self.advance(at)?;
+        let number = self.next;
+        self.next += 1;
+        let waiting = Waiting {
+            host: thread::current(),
+            due: None,
+            end: None,
+        };
+        self.waiting.insert(number, waiting);
+        let arrival = Arrival {
+            at,
+            tag: number,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request: disk::request(&command),
+        };
+        if let Err(refused) = self.port.arrive(arrival, (command, data)) {
+            // Only what the drive has room for at once is refused so; nothing is left of it.
+            self.waiting.remove(&number);
+            return Err(refused.into());
+        }
+        Ok(number)
+    }
+
     /// Does everything that is due by `now`, each thing at its own instant.
     fn advance(&mut self, now: SimTime) -> Result<(), ServeError> {
         let this_thread = thread::current().id();
