@@ -1,5 +1,7 @@
 //! Faults of a disk, in a line and as a scenario.
 
+use std::sync::LazyLock;
+
 use traxtent_core::disk::{Disk, Fault, Scenario};
 use traxtent_core::profile::builtin;
 
@@ -46,7 +48,11 @@ pub(crate) fn scenario(input: &[u8]) {
     assert_eq!(happened, scenario.faults.len());
 }
 
+/// A small disk at rest.
 fn disk() -> Disk {
-    let profile = builtin("instant").expect("a built-in drive");
-    Disk::new(&profile).expect("a built-in drive is sound")
+    static DISK: LazyLock<Disk> = LazyLock::new(|| {
+        let profile = builtin("instant").expect("a built-in drive");
+        Disk::new(&profile).expect("a built-in drive is sound")
+    });
+    DISK.clone()
 }

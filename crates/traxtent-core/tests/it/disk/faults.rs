@@ -183,6 +183,7 @@ fn a_stall_holds_everything_back() {
         sectors: 1,
     };
     let under_way = disk.submit(SimTime::ZERO, read(20), Vec::new()).unwrap();
+    let waiting = disk.submit(SimTime::ZERO, read(40), Vec::new()).unwrap();
     disk.inject(SimTime::from_ms(1.0), "stall,for=50 ms".parse().unwrap())
         .unwrap();
     let flush = disk
@@ -194,17 +195,28 @@ fn a_stall_holds_everything_back() {
     let end = SimTime::from_ms(51.0);
     assert_eq!(disk.poll(SimTime(end.0 - 1)), None);
     let first: Vec<_> = std::iter::from_fn(|| disk.poll(end)).collect();
+    let tags: Vec<_> = first.iter().map(|done| done.tag).collect();
+    assert_eq!(tags, [under_way, flush]);
+    // Sector 40 of the track passes from 54 to 54.1 ms, sector 60 from 56 to 56.1 ms; the bus
+    // takes 0.01 ms.
+    let rest: Vec<_> = std::iter::from_fn(|| {
+        let wake = disk.next_wakeup()?;
+        disk.poll(wake)
+    })
+    .collect();
+    let times = rest.iter().map(|done| {
+        let parts = done.breakdown;
+        (done.tag, done.completed, parts.queue, parts.rotation)
+    });
+    let ms = Span::from_ms;
     assert_eq!(
-        first.iter().map(|done| done.tag).collect::<Vec<_>>(),
-        [under_way, flush]
+        times.collect::<Vec<_>>(),
+        [
+            (waiting, SimTime::from_ms(54.11), ms(51.0), ms(3.0)),
+            (later, SimTime::from_ms(56.11), ms(51.11), ms(1.89)),
+        ]
     );
-    assert_eq!(disk.next_wakeup(), Some(SimTime::from_ms(56.11)));
-    let done = disk.poll(SimTime::from_ms(56.11)).unwrap();
-    // Sector 60 of the track passes from 56 to 56.1 ms; the bus takes 0.01 ms.
-    assert_eq!(done.tag, later);
-    assert_eq!(done.breakdown.queue, Span::from_ms(48.0));
-    assert_eq!(done.breakdown.rotation, Span::from_ms(5.0));
-    for done in first.iter().chain([&done]) {
+    for done in first.iter().chain(&rest) {
         assert_eq!(done.breakdown.total(), done.response());
     }
 }
