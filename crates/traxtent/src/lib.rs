@@ -99,6 +99,7 @@ pub fn main() -> ExitCode {
 pub fn read_as_arguments(text: &str) -> usize {
     let _ = target::Target::parse(text);
     let _ = (parse::pace(text), parse::speed(text));
+    let _ = text.parse::<traxtent_exec::serve::Speed>();
     let options: Vec<String> = text.lines().map(str::to_owned).collect();
     sim::sweep_points(&options)
 }

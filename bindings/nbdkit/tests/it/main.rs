@@ -4,4 +4,5 @@ mod abi;
 mod data;
 mod kill;
 mod nbdkit;
+mod receipt;
 mod refused;

@@ -55,6 +55,18 @@ impl Server {
         self.folder.path().join("socket")
     }
 
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        run(Path::new("/bin/sh"), &["-c", &kill]);
+    }
+
+    /// Waits until nbdkit has ended in order.
+    pub(crate) fn wait(mut self) {
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+
     /// Takes the server away without a warning.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");
