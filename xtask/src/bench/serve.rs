@@ -28,6 +28,8 @@ pub(super) struct Options {
 const SHARE_LEAST: f64 = 0.8;
 /// How often each load runs on each side, in turn; the medians are compared.
 const ROUNDS: usize = 5;
+/// What fio's log of times is called.
+const LOG: &str = "seen";
 /// Bytes that loads spread over.
 const SPREAD: &str = "256m";
 
@@ -137,23 +139,26 @@ impl Bench {
                     format!("receipt={}", receipt.display()),
                 ])?;
                 let time = format!("--runtime={}", self.seconds);
-                let loads = ["--size=100%", "--time_based", &time];
-                let seen = self.fio(&server, "randread", block, depth, &loads)?;
+                let log = format!("--write_lat_log={LOG}");
+                let loads = ["--size=100%", "--time_based", &time, &log];
+                self.fio(&server, "randread", block, depth, &loads)?;
                 server.stop()?;
+                let seen = self.logged()?;
+                let (p50, p99) = (seen(0.5), seen(0.99));
                 let text = fs::read_to_string(&receipt)?;
                 let receipt: serde_json::Value = serde_json::from_str(&text)?;
                 let figure = |group: &str, key: &str| receipt[group][key].as_f64().unwrap_or(0.0);
                 let off = |seen: f64, key| 100.0 * (seen / figure("modelled_ms", key) - 1.0);
-                let (off50, off99) = (off(seen.p50_ms, "p50"), off(seen.p99_ms, "p99"));
+                let (off50, off99) = (off(p50, "p50"), off(p99, "p99"));
                 let held = off50.abs() <= 1.0 && off99.abs() <= 2.0;
                 good &= held;
                 println!(
                     "{:<22}{:>10.3}{:>10.3}{off50:>7.2}%{:>10.3}{:>10.3}{off99:>7.2}%{:>9.1}{:>9.1}  {}{}",
                     format!("{block} bytes, queue {depth}"),
                     figure("modelled_ms", "p50"),
-                    seen.p50_ms,
+                    p50,
                     figure("modelled_ms", "p99"),
-                    seen.p99_ms,
+                    p99,
                     figure("lateness_us", "p50"),
                     figure("lateness_us", "p99"),
                     receipt["verdict"].as_str().unwrap_or("none"),
@@ -223,14 +228,22 @@ impl Bench {
         } else {
             "write"
         };
-        let percentile = |key: &str| {
-            let ns = job[way]["clat_ns"]["percentile"][key].as_f64();
-            ns.unwrap_or(0.0) / 1e6
-        };
-        Ok(Seen {
-            rate: job[way]["iops"].as_f64().context("fio names no rate")?,
-            p50_ms: percentile("50.000000"),
-            p99_ms: percentile("99.000000"),
+        let rate = job[way]["iops"].as_f64().context("fio names no rate")?;
+        Ok(Seen { rate })
+    }
+
+    /// The percentiles of the times that fio has logged, in milliseconds. Those of its report are in classes
+    /// up to 1.6 % wide.
+    fn logged(&self) -> Result<impl Fn(f64) -> f64> {
+        let path = self.folder.join(format!("{LOG}_clat.1.log"));
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let times = text.lines().filter_map(|line| line.split(',').nth(1));
+        let mut times: Vec<f64> = times.filter_map(|ns| ns.trim().parse().ok()).collect();
+        ensure!(!times.is_empty(), "{} has no times", path.display());
+        times.sort_by(f64::total_cmp);
+        Ok(move |share: f64| {
+            let rank = (share * times.len() as f64).ceil() as usize;
+            times[rank.clamp(1, times.len()) - 1] / 1e6
         })
     }
 }
@@ -238,8 +251,6 @@ impl Bench {
 /// What fio saw.
 struct Seen {
     rate: f64,
-    p50_ms: f64,
-    p99_ms: f64,
 }
 
 struct Nbdkit {
