@@ -38,6 +38,8 @@ pub const TARGETS: &[Target] = &[
     target("workload-toml", targets::workload::table),
     target("map-file", targets::trackmap::file),
     target("track-list", targets::trackmap::csv),
+    target("fault", targets::disk::fault),
+    target("scenario", targets::disk::scenario),
     target("scsi-command", targets::scsi::command),
     target("scsi-sense", targets::scsi::sense),
     target("scsi-inquiry", targets::scsi::inquiry),

@@ -2,6 +2,7 @@
 
 mod build;
 mod probe;
+mod serve;
 mod sim;
 
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Subject {
     },
     /// Ways to find tracks, on every drive: what they ask, how long it takes, whether it is exact
     Probe(probe::Options),
+    /// A served drive: how fast without mechanics, beside nbdkit's own memory, and how true with them
+    Serve(serve::Options),
     /// The time of a clean release build on two cores
     Build,
 }
@@ -39,6 +42,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     match &options.subject {
         Subject::Sim { most } => sim::run(options.seed, *most)?,
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
+        Subject::Serve(chosen) => return serve::run(options.seed, chosen),
         Subject::Build => build::run()?,
     }
     Ok(ExitCode::SUCCESS)

@@ -30,6 +30,8 @@ struct Artifacts {
     version: String,
     /// The release binary.
     binary: PathBuf,
+    /// The plugin for nbdkit.
+    plugin: PathBuf,
     /// The folder with `man` and `completions`.
     pages: PathBuf,
     /// The time that packed files carry, as for `SOURCE_DATE_EPOCH`.
@@ -53,6 +55,13 @@ const BINARY: Place = Place {
     tarball: "bin",
     package: "usr/bin",
 };
+/// Where `traxtent serve` finds the plugin: beside itself, or where Debian's nbdkit looks. The second has
+/// the machine's own folder in it; see [`deb`].
+const PLUGIN: Place = Place {
+    tarball: "bin",
+    package: "usr/lib/nbdkit/plugins",
+};
+const PLUGIN_NAME: &str = "nbdkit-traxtent-plugin.so";
 const MAN: Place = Place {
     tarball: "share/man/man1",
     package: "usr/share/man/man1",
@@ -87,6 +96,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let artifacts = Artifacts::build()?;
     let mut tally = Tally::default();
     tally.check("libraries", deb::libraries(&artifacts.binary).map(drop));
+    tally.check(
+        "libraries of the plugin",
+        deb::libraries(&artifacts.plugin).map(drop),
+    );
     let tarball = artifacts.tarball()?;
     println!("made {}", shown(&tarball));
     if shell::program("dpkg-deb").is_none() {
@@ -117,6 +130,8 @@ impl Artifacts {
             "dist",
             "--package",
             "traxtent",
+            "--package",
+            "traxtent-nbdkit",
             "--locked",
         ]);
         shell::run(&mut build)?;
@@ -142,6 +157,7 @@ impl Artifacts {
             version: version.to_owned(),
             epoch: epoch(),
             binary,
+            plugin: target.join("dist/libtraxtent_nbdkit.so"),
             pages,
             folder,
         })
@@ -179,6 +195,11 @@ impl Artifacts {
             &self.binary,
             &tree.join(place(&BINARY)).join("traxtent"),
             0o755,
+        )?;
+        put(
+            &self.plugin,
+            &tree.join(place(&PLUGIN)).join(PLUGIN_NAME),
+            0o644,
         )?;
         for page in entries(&self.pages.join("man"))? {
             put(&page, &tree.join(place(&MAN)).join(file_name(&page)), 0o644)?;

@@ -26,7 +26,14 @@ const fn package(name: &'static str, program: &'static str, needed_for: &'static
 
 /// What the tests use. A test whose program is missing is skipped with that reason.
 pub(crate) const FOR_TESTS: &[Package] = &[
-    package("fio", "fio", "sample traces of fio"),
+    package(
+        "fio",
+        "fio",
+        "sample traces of fio, and served drives under load",
+    ),
+    package("nbdkit", "nbdkit", "served drives"),
+    package("libnbd-bin", "nbdcopy", "copies to and from served drives"),
+    package("qemu-utils", "qemu-img", "copies to and from served drives"),
     package("gzip", "gzip", "compressed traces and logs"),
     package("zstd", "zstd", "compressed traces and logs"),
     package("g++", "c++", "the fuzzing engine"),
@@ -37,6 +44,12 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "SCSI in an emulated machine",
     ),
     package("busybox-static", "busybox", "SCSI in an emulated machine"),
+];
+
+/// What `cargo xtask bench serve` uses.
+pub(crate) const FOR_SERVE: &[Package] = &[
+    package("fio", "fio", "the load"),
+    package("nbdkit", "nbdkit", "the server"),
 ];
 
 /// What `cargo xtask dist` uses.

@@ -22,6 +22,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     );
     tally.check("clippy", shell::run(&mut clippy()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
+    heading("package");
+    tally.check("traxtent-core, packaged alone", shell::run(&mut package()));
     heading("tests");
     tally.add(cargo_test(test_command())?);
     heading("fuzzing");
@@ -93,6 +95,20 @@ fn rustdoc() -> Command {
         "--document-private-items",
     ]);
     cargo.env("RUSTDOCFLAGS", "--deny warnings");
+    cargo
+}
+
+/// What `cargo publish --dry-run` does, without asking the registry: packs the core and builds it
+/// from what is in the package alone.
+fn package() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args([
+        "package",
+        "--package",
+        "traxtent-core",
+        "--allow-dirty",
+        "--offline",
+    ]);
     cargo
 }
 

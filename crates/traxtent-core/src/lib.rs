@@ -6,9 +6,11 @@
 //! The same inputs give the same bytes out, on every machine.
 #![forbid(unsafe_code)]
 
+pub mod disk;
 pub mod disksim;
 pub mod drive;
 pub mod geometry;
+mod intervals;
 pub mod mechanics;
 pub mod probe;
 pub mod profile;

@@ -2,14 +2,19 @@
 //!
 //! [`simulate()`] runs it on the virtual clock, as fast as the machine allows. [`SimTarget`] lets a
 //! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes;
-//! [`device`] lets it ask real ones.
+//! [`device`] lets it ask real ones. [`serve`] runs a drive in real time, for programs that want a disk.
 
 pub mod device;
+pub mod packed;
+mod port;
+pub mod request_log;
+pub mod serve;
 mod sim_host;
 pub mod sim_target;
 pub mod sim_transport;
 pub mod simulate;
 
+pub use packed::Packed;
 pub use sim_host::Noise;
 pub use sim_target::SimTarget;
 pub use sim_transport::SimTransport;

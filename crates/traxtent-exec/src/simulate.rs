@@ -4,25 +4,17 @@
 //! Events happen in order of time; where several fall on the same picosecond, completions come
 //! before arrivals, and drives in the order of their numbers.
 
-use traxtent_core::drive::{Candidate, Completion, Drive, RequestError, Schedule};
+use traxtent_core::drive::{Breakdown, Completion, Drive, RequestError};
 use traxtent_core::profile::Scheduler;
 use traxtent_core::units::{SimTime, Span};
 use traxtent_core::workload::{Arrival, Due, Source, TraceError};
 
+use crate::port::{Port, Refused};
+
 /// Drives with the host's queue in front of each.
 #[derive(Clone, Debug)]
 pub struct Host {
-    ports: Vec<Port>,
-}
-
-#[derive(Clone, Debug)]
-struct Port {
-    drive: Drive,
-    depth: usize,
-    schedule: Schedule,
-    queue: Vec<Arrival>,
-    /// What the drive has, by its tags, which ascend.
-    sent: Vec<(u64, Arrival)>,
+    ports: Vec<Port<Drive>>,
 }
 
 /// A request that has been served, as its host sees it.
@@ -43,6 +35,13 @@ impl Outcome {
     /// From issue to completion.
     pub fn response(&self) -> Span {
         self.completion.completed.since(self.arrival.at)
+    }
+
+    /// Where the response time went; the host's queue counts as waiting.
+    pub fn breakdown(&self) -> Breakdown {
+        let mut parts = self.completion.breakdown;
+        parts.queue += self.queued();
+        parts
     }
 }
 
@@ -77,18 +76,8 @@ impl Host {
     /// Drives whose queues alone hold requests: the host passes on what comes, first come first
     /// served, up to each drive's depth.
     pub fn new(drives: Vec<Drive>) -> Host {
-        let ports = drives.into_iter().map(|drive| {
-            let depth = drive.profile().queue.depth as usize;
-            Port {
-                drive,
-                depth,
-                schedule: Schedule::new(Scheduler::Fcfs),
-                queue: Vec::new(),
-                sent: Vec::new(),
-            }
-        });
         Host {
-            ports: ports.collect(),
+            ports: drives.into_iter().map(Port::new).collect(),
         }
     }
 
@@ -97,42 +86,22 @@ impl Host {
     /// # Panics
     /// If there is no such drive.
     pub fn with_queue(mut self, drive: usize, scheduler: Scheduler, depth: u32) -> Host {
-        let port = &mut self.ports[drive];
-        port.schedule = Schedule::new(scheduler);
-        port.depth = (depth as usize).min(port.depth).max(1);
+        self.ports[drive].set_queue(scheduler, depth);
         self
     }
 
     /// The drives.
     pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
-        self.ports.iter().map(|port| &port.drive)
+        self.ports.iter().map(Port::unit)
     }
 }
 
-impl Port {
-    /// Passes on what the drive has room for.
-    fn feed(&mut self, now: SimTime) -> Result<(), SimulateError> {
-        while self.sent.len() < self.depth && !self.queue.is_empty() {
-            let waiting = self.queue.iter().map(|arrival| Candidate {
-                lbn: arrival.request.lbn,
-                end: arrival.request.end(),
-                arrived: arrival.at,
-            });
-            let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else {
-                break;
-            };
-            let arrival = self.queue.remove(index);
-            self.schedule
-                .serve(arrival.request.lbn, arrival.request.end());
-            let tag = self.drive.submit(now, arrival.request).map_err(|error| {
-                SimulateError::Request {
-                    number: arrival.tag + 1,
-                    error,
-                }
-            })?;
-            self.sent.push((tag.0, arrival));
+impl From<Refused<RequestError>> for SimulateError {
+    fn from(refused: Refused<RequestError>) -> SimulateError {
+        SimulateError::Request {
+            number: refused.arrival.tag + 1,
+            error: refused.error,
         }
-        Ok(())
     }
 }
 
@@ -154,7 +123,7 @@ pub fn simulate(
             .ports
             .iter()
             .enumerate()
-            .filter_map(|(i, port)| Some((port.drive.next_wakeup()?, i)))
+            .filter_map(|(i, port)| Some((port.next_wakeup()?, i)))
             .min();
         match (due, wake) {
             (Due::At(at), wake) if wake.is_none_or(|(wake, _)| at < wake) => {
@@ -167,30 +136,21 @@ pub fn simulate(
                             devices,
                         },
                     )?;
-                    port.queue.push(arrival);
-                    port.feed(at)?;
+                    port.arrive(arrival, ())?;
                 }
             }
             (_, Some((wake, index))) => {
-                let port = &mut host.ports[index];
-                while let Some(completion) = port.drive.poll(wake) {
-                    let place = port
-                        .sent
-                        .iter()
-                        .position(|(tag, _)| *tag == completion.tag.0);
-                    let (_, arrival) = port
-                        .sent
-                        .swap_remove(place.expect("a drive completes what it was given"));
+                let go_on = host.ports[index].wake(wake, |arrival, completion| {
                     last = last.max(completion.completed);
                     source.complete(arrival.tag, completion.completed);
-                    if !sink(&Outcome {
+                    sink(&Outcome {
                         arrival,
                         completion,
-                    }) {
-                        return Ok(last);
-                    }
+                    })
+                })?;
+                if !go_on {
+                    return Ok(last);
                 }
-                port.feed(wake)?;
             }
             (_, None) => return Ok(last),
         }

@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Io(String),
     /// The answer is no, or something was found: status 1.
     Finding(String),
+    /// A command that was run for the user has ended so: nothing to say, its status.
+    Status(u8),
     /// Whoever reads the output has seen enough: nothing to say, status 0.
     Closed,
 }
@@ -39,6 +41,7 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Closed => ExitCode::SUCCESS,
+            Failure::Status(status) => ExitCode::from(*status),
             Failure::Finding(line) => {
                 complain(line);
                 ExitCode::from(1)

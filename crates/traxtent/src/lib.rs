@@ -8,6 +8,7 @@ mod claims;
 mod demo;
 mod drives;
 mod failure;
+mod fault;
 mod input;
 mod lab;
 mod map;
@@ -16,6 +17,7 @@ mod parse;
 mod plot;
 mod probe;
 mod progress;
+mod serve;
 mod sim;
 mod table;
 mod target;
@@ -41,9 +43,11 @@ Exit status: 0 done; 1 done, and something was found; 2 usage or bad input; 3 a 
 enum Verb {
     Demo(demo::Args),
     Drives(drives::Args),
+    Fault(fault::Args),
     Lab(lab::Args),
     Map(map::Args),
     Probe(probe::Args),
+    Serve(serve::Args),
     Sim(sim::Args),
     Validate(validate::Args),
     /// Print a shell's completions
@@ -73,9 +77,11 @@ pub fn main() -> ExitCode {
     let result = match &cli.verb {
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
+        Verb::Fault(args) => fault::run(args),
         Verb::Lab(args) => lab::run(args),
         Verb::Map(args) => map::run(args),
         Verb::Probe(args) => probe::run(args),
+        Verb::Serve(args) => serve::run(args),
         Verb::Sim(args) => sim::run(args),
         Verb::Validate(args) => validate::run(args),
         Verb::Completions { shell } => completions(*shell),
@@ -93,6 +99,7 @@ pub fn main() -> ExitCode {
 pub fn read_as_arguments(text: &str) -> usize {
     let _ = target::Target::parse(text);
     let _ = (parse::pace(text), parse::speed(text));
+    let _ = text.parse::<traxtent_exec::serve::Speed>();
     let options: Vec<String> = text.lines().map(str::to_owned).collect();
     sim::sweep_points(&options)
 }

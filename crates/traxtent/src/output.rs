@@ -4,9 +4,6 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -137,81 +134,6 @@ impl Write for Whole {
             Sink::Beside(file) => file.flush(),
             Sink::Direct(file) => file.flush(),
         }
-    }
-}
-
-/// A [`Whole`] file, packed if its name ends in `.gz` or `.zst`.
-pub(crate) enum Packed {
-    Plain(Whole),
-    Gzip(GzEncoder<Whole>),
-    Zstd { whole: Whole, waiting: Vec<u8> },
-}
-
-/// A zstd file is a row of frames of so many bytes, packed one at a time.
-const FRAME: usize = 1 << 20;
-
-impl Packed {
-    /// Begins a file.
-    pub(crate) fn create(path: &Path) -> Result<Packed> {
-        let whole = Whole::create(path)?;
-        Ok(match path.extension().and_then(|ending| ending.to_str()) {
-            Some("gz") => Packed::Gzip(GzEncoder::new(whole, Compression::default())),
-            Some("zst") => Packed::Zstd {
-                whole,
-                waiting: Vec::with_capacity(FRAME),
-            },
-            _ => Packed::Plain(whole),
-        })
-    }
-
-    /// Gives the file its name.
-    pub(crate) fn finish(self) -> Result<()> {
-        match self {
-            Packed::Plain(whole) => whole.finish(),
-            Packed::Gzip(encoder) => {
-                let path = encoder.get_ref().path.clone();
-                let whole = encoder
-                    .finish()
-                    .map_err(|error| Failure::file(&path, &error))?;
-                whole.finish()
-            }
-            Packed::Zstd { mut whole, waiting } => {
-                let last = compress_to_vec(&waiting[..], CompressionLevel::Fastest);
-                whole
-                    .write_all(&last)
-                    .map_err(|error| whole.error(&error))?;
-                whole.finish()
-            }
-        }
-    }
-
-    /// An error of this file.
-    pub(crate) fn error(&self, error: &io::Error) -> Failure {
-        match self {
-            Packed::Plain(whole) | Packed::Zstd { whole, .. } => whole.error(error),
-            Packed::Gzip(encoder) => encoder.get_ref().error(error),
-        }
-    }
-}
-
-impl Write for Packed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Packed::Plain(whole) => whole.write(bytes),
-            Packed::Gzip(encoder) => encoder.write(bytes),
-            Packed::Zstd { whole, waiting } => {
-                waiting.extend_from_slice(bytes);
-                if waiting.len() >= FRAME {
-                    whole.write_all(&compress_to_vec(&waiting[..], CompressionLevel::Fastest))?;
-                    waiting.clear();
-                }
-                Ok(bytes.len())
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

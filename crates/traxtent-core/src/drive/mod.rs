@@ -18,6 +18,7 @@ mod readahead;
 mod schedule;
 mod serve;
 mod sweep;
+mod upset;
 
 pub use breakdown::Breakdown;
 pub use schedule::{Candidate, Schedule};
@@ -34,7 +35,8 @@ use controller::Controller;
 use readahead::ReadAheadRun;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use sweep::{Inflow, Leg};
+use sweep::{Inflow, Leg, Platters};
+use upset::Slow;
 
 /// The name of a request at its drive, unique for the drive's life and ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -235,6 +237,9 @@ pub struct Drive {
     last_write: (SimTime, Lbn),
     /// Draws which reads keep the sectors that passed before.
     keeping: Rng,
+    /// Nothing is begun before this.
+    stalled: SimTime,
+    slow: Slow,
     legs: Vec<Leg>,
     ramps: Vec<Ramp>,
 }
@@ -279,6 +284,8 @@ impl Drive {
             last_was_read: false,
             last_write: (SimTime::ZERO, Lbn(u64::MAX)),
             keeping: Rng::new(0),
+            stalled: SimTime::ZERO,
+            slow: Slow::default(),
             legs: Vec::new(),
             ramps: Vec::new(),
             geometry,
@@ -320,17 +327,7 @@ impl Drive {
         };
         let before = std::mem::replace(&mut self.in_force, caching);
         if before.read_ahead && !caching.read_ahead {
-            match &mut self.arm {
-                Arm::ReadAhead(_) => {
-                    self.take_arm(now);
-                }
-                Arm::Access { then, .. } => {
-                    if let Some(run) = then.take() {
-                        self.cache.set_reading(run.segment, false);
-                    }
-                }
-                Arm::Idle => {}
-            }
+            self.stop_read_ahead(now);
             self.cache.forget_read_ahead();
         }
         self.cache.set_enabled(caching.read);
@@ -345,7 +342,7 @@ impl Drive {
         self.run_until(now);
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
-        let begun = now + self.controller.per_request;
+        let begun = now.max(self.stalled) + self.controller.per_request;
         match request.op {
             Op::Read | Op::Verify => self.read_arrives(tag, now, begun, request),
             Op::Write => self.write_arrives(tag, now, begun, request),
@@ -396,6 +393,12 @@ impl Drive {
         }
     }
 
+    /// The completions that are certain and still to be reported, in order of time. Whoever paces a
+    /// drive against a clock can tell a waiting host in advance when its answer is due.
+    pub fn foreseen(&self) -> impl Iterator<Item = &Completion> {
+        self.done.iter()
+    }
+
     /// Whether every request is complete and every write on the media by `now`.
     pub fn is_quiet(&self) -> bool {
         self.done.is_empty()
@@ -403,7 +406,8 @@ impl Drive {
             && matches!(self.arm, Arm::Idle | Arm::ReadAhead(_))
     }
 
-    fn check(&self, request: &Request) -> Result<(), RequestError> {
+    /// Whether the drive can serve a request.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), RequestError> {
         let Request {
             lbn: Lbn(lbn),
             sectors,
@@ -523,15 +527,19 @@ impl Drive {
     /// Stops any read-ahead at `now`, and says when the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
         if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
-            let mechanics = &self.mechanics;
             let ahead = &self.profile.cache.read_ahead;
-            let (geometry, legs) = (&self.geometry, &mut self.legs);
+            let platters = Platters {
+                geometry: &self.geometry,
+                mechanics: &self.mechanics,
+                slow: &self.slow,
+            };
+            let legs = &mut self.legs;
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
             let mut at = now;
-            let (mut next, _) = run.advance(geometry, mechanics, ahead.until, now, legs);
+            let (mut next, _) = run.advance(platters, ahead.until, now, legs);
             if next < least {
-                at = at.max(run.reaches(geometry, mechanics, ahead.until, least, legs));
-                (next, _) = run.advance(geometry, mechanics, ahead.until, at, legs);
+                at = at.max(run.reaches(platters, ahead.until, least, legs));
+                (next, _) = run.advance(platters, ahead.until, at, legs);
             }
             (self.position, self.arm_free) = run.stop(at, ahead.stop_in_sector);
             if self.cache.segment(run.segment).state == State::Reading {
@@ -546,8 +554,12 @@ impl Drive {
     fn observe_read_ahead(&mut self, now: SimTime) {
         if let Arm::ReadAhead(run) = &mut self.arm {
             let until = self.profile.cache.read_ahead.until;
-            let (next, more) =
-                run.advance(&self.geometry, &self.mechanics, until, now, &mut self.legs);
+            let platters = Platters {
+                geometry: &self.geometry,
+                mechanics: &self.mechanics,
+                slow: &self.slow,
+            };
+            let (next, more) = run.advance(platters, until, now, &mut self.legs);
             self.cache.fill_to(run.segment, next);
             if !more {
                 self.take_arm(now);

@@ -3,9 +3,8 @@
 //! Read-ahead is computed when somebody asks, not sector by sector: the legs that it has
 //! finished are forgotten, the one it is on says how far it got.
 
-use super::sweep::{Access, Leg, sweep};
-use crate::geometry::Geometry;
-use crate::mechanics::{Mechanics, Position};
+use super::sweep::{Access, Leg, Platters, sweep};
+use crate::mechanics::Position;
 use crate::profile::ReadAheadUntil;
 use crate::units::{Lbn, Sectors, SimTime};
 
@@ -56,8 +55,7 @@ impl ReadAheadRun {
     /// Follows the head to `now`; returns the first sector not yet read, and whether there is more to do.
     pub(super) fn advance(
         &mut self,
-        geometry: &Geometry,
-        mechanics: &Mechanics,
+        platters: Platters<'_>,
         until: ReadAheadUntil,
         now: SimTime,
         legs: &mut Vec<Leg>,
@@ -68,7 +66,7 @@ impl ReadAheadRun {
                     return (self.next, false);
                 }
                 let rest = (self.limit.0 - self.next.0).min(1 << 20) as u32;
-                let piece = geometry.piece(self.next, rest);
+                let (piece, _) = platters.piece(self.next, rest, false);
                 let to = Position::from(&piece.track);
                 let stays = match until {
                     ReadAheadUntil::None => false,
@@ -88,7 +86,7 @@ impl ReadAheadRun {
                     not_before: SimTime::ZERO,
                 };
                 legs.clear();
-                sweep(geometry, mechanics, self.position, self.now, &access, legs);
+                sweep(platters, self.position, self.now, &access, legs);
                 self.leg = legs.pop();
             }
             let Some(leg) = &self.leg else {
@@ -107,8 +105,7 @@ impl ReadAheadRun {
     /// When the sector before `lbn` will have been read; `lbn` is on the leg under way or behind.
     pub(super) fn reaches(
         &mut self,
-        geometry: &Geometry,
-        mechanics: &Mechanics,
+        platters: Platters<'_>,
         until: ReadAheadUntil,
         lbn: Lbn,
         legs: &mut Vec<Leg>,
@@ -125,7 +122,7 @@ impl ReadAheadRun {
                 };
             }
             let end = leg.end;
-            self.advance(geometry, mechanics, until, end, legs);
+            self.advance(platters, until, end, legs);
         }
     }
 

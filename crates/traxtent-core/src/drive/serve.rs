@@ -3,7 +3,7 @@
 use super::bus::{self, Delivery, Ramp, deliver, nth, ramps_of};
 use super::cache::{ReadPlace, State, WritePlace};
 use super::readahead::ReadAheadRun;
-use super::sweep::{Access, Inflow, Leg, sweep};
+use super::sweep::{Access, Inflow, Leg, Platters, sweep};
 use super::{Accepted, Arm, Breakdown, Completion, Drive, Job, PendingFlush, Served, Tag};
 use crate::mechanics::Position;
 use crate::profile::ReadAheadUntil;
@@ -640,7 +640,7 @@ impl Drive {
             tag,
             request,
             submitted: now,
-            latest,
+            latest: latest.max(self.stalled),
         });
         self.finish_flushes();
     }
@@ -698,8 +698,11 @@ impl Drive {
         legs: &mut Vec<Leg>,
     ) -> (Position, SimTime) {
         sweep(
-            &self.geometry,
-            &self.mechanics,
+            Platters {
+                geometry: &self.geometry,
+                mechanics: &self.mechanics,
+                slow: &self.slow,
+            },
             position,
             ready,
             access,

@@ -5,6 +5,7 @@
 //! begins with whichever sector of the piece comes first and ends one revolution later (paper T,
 //! section 2.2, "Zero-latency access").
 
+use super::upset::Slow;
 use crate::geometry::{Geometry, Piece};
 use crate::mechanics::{Mechanics, Move, Position};
 use crate::units::{Lbn, Sectors, SimTime, Span};
@@ -42,6 +43,13 @@ impl Leg {
     /// The time in which one of the sectors passes.
     pub(super) fn sector(&self) -> Span {
         Span(self.end.since(self.first).0 / u64::from(self.in_order))
+    }
+
+    /// Lets all its sectors pass later, by whole revolutions.
+    fn delay(&mut self, revolutions: Span) {
+        self.first += revolutions;
+        self.end += revolutions;
+        self.rotation += revolutions;
     }
 
     /// The LBN after the piece.
@@ -98,22 +106,43 @@ pub(super) struct Access {
     pub(super) not_before: SimTime,
 }
 
+/// What the head passes over, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Platters<'a> {
+    pub(super) geometry: &'a Geometry,
+    pub(super) mechanics: &'a Mechanics,
+    pub(super) slow: &'a Slow,
+}
+
+impl Platters<'_> {
+    /// The longest run of at most so many sectors that the head passes in one go, and how many
+    /// revolutions it must wait for them besides.
+    pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
+        let (most, retries) = if write {
+            (most, 0)
+        } else {
+            self.slow.reach(lbn, most)
+        };
+        (self.geometry.piece(lbn, most), retries)
+    }
+}
+
 /// Appends the legs of an access whose first move may begin at `ready`.
 ///
 /// Returns the final position and time of the head.
 pub(super) fn sweep(
-    geometry: &Geometry,
-    mechanics: &Mechanics,
+    platters: Platters<'_>,
     from: Position,
     ready: SimTime,
     access: &Access,
     legs: &mut Vec<Leg>,
 ) -> (Position, SimTime) {
+    let mechanics = platters.mechanics;
     let (mut position, mut now) = (from, ready);
     let mut done = 0;
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
-        let piece = geometry.piece(lbn, access.sectors - done);
+        let (piece, retries) = platters.piece(lbn, access.sectors - done, access.write);
         let to = Position::from(&piece.track);
         let moved = mechanics.reposition(position, to, access.write);
         let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
@@ -122,7 +151,8 @@ pub(super) fn sweep(
             threshold: if done == 0 { flow.threshold } else { 1 },
             ..flow
         });
-        let leg = pass(mechanics, piece, moved, landed, access.zero_latency, inflow);
+        let mut leg = pass(mechanics, piece, moved, landed, access.zero_latency, inflow);
+        leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
         (position, now) = (to, leg.end);
         done += piece.sectors;
         legs.push(leg);

@@ -21,6 +21,7 @@ mod order;
 mod overlap;
 mod place_index;
 mod shape;
+mod spare;
 mod spec;
 mod tree;
 mod zone;

@@ -4,7 +4,7 @@ use super::Profile;
 
 macro_rules! drives {
     ($($name:literal),+ $(,)?) => {
-        [$(($name, include_str!(concat!("../../../../drives/", $name, ".toml")))),+]
+        [$(($name, include_str!(concat!("../../drives/", $name, ".toml")))),+]
     };
 }
 

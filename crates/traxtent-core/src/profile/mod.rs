@@ -26,7 +26,7 @@ pub use error::ProfileError;
 pub use firmware::*;
 pub use mechanics::*;
 pub use provenance::{Origin, Provenance, Standing};
-pub use scsi::ScsiSpec;
+pub use scsi::{ScsiSpec, Unmap};
 
 use crate::geometry::GeometrySpec;
 use serde::{Deserialize, Serialize};

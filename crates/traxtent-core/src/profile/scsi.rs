@@ -1,4 +1,4 @@
-//! How a drive answers SCSI commands that touch no data.
+//! How a drive answers SCSI commands other than reads and writes.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,8 @@ pub struct ScsiSpec {
     pub translates: bool,
     /// Whether the drive hands out its defect lists.
     pub defect_lists: bool,
+    /// What becomes of sectors that a host gives up (UNMAP; TRIM in ATA).
+    pub unmap: Unmap,
     /// The manufacturer; up to 8 characters.
     pub vendor: String,
     /// The model, up to 16 characters; the profile's name where it is empty.
@@ -25,12 +27,25 @@ pub struct ScsiSpec {
     pub serial: String,
 }
 
+/// What a drive does with sectors that its host gives up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unmap {
+    /// Nothing: they hold what they held. So drives with conventional recording, which as a rule
+    /// do not know the command.
+    #[default]
+    Ignored,
+    /// They read as zeros from then on.
+    Zeroes,
+}
+
 impl Default for ScsiSpec {
     fn default() -> ScsiSpec {
         ScsiSpec {
             translate_ms: 2.0,
             translates: true,
             defect_lists: true,
+            unmap: Unmap::Ignored,
             vendor: "TRAXTENT".to_owned(),
             product: String::new(),
             revision: String::new(),

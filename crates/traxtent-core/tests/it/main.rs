@@ -1,6 +1,7 @@
 //! Tests of the core against closed formulas, other programs' output and reference data.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod disk;
 mod disksim_files;
 mod disksim_layouts;
 mod disksim_text;

@@ -7,7 +7,9 @@ use std::process::Command;
 use proptest::prelude::*;
 use traxtent_core::request::{Op, Request};
 use traxtent_core::units::{Lbn, SimTime, Span};
-use traxtent_core::workload::trace::{BlkparseEvent, DETECT_BYTES, GapSuspicion, detect};
+use traxtent_core::workload::trace::{
+    BlkparseEvent, DETECT_BYTES, GapSuspicion, LOG_COLUMNS, detect,
+};
 use traxtent_core::workload::{
     Due, Replay, ReplayPace, Source, TraceError, TraceFormat, TraceOptions, TraceReader,
     TraceRecord,
@@ -74,6 +76,20 @@ fn srt() -> Vec<u8> {
     bytes
 }
 
+/// Three requests that were completed in another order than issued.
+fn request_log() -> String {
+    let row = |number, what: &str, issued: &str, measured: &str| {
+        format!("{number},0,{what},{issued},0,0,0,0,0,0,0,0,0,0,0,media,{measured}\n")
+    };
+    [
+        format!("{LOG_COLUMNS}\n"),
+        row(1, "write,1,7,8", "2.000000001", "3.5"),
+        row(0, "read,0,4096,1", "0.5", ""),
+        row(2, "flush,0,0,0", "2.000000001", "0"),
+    ]
+    .concat()
+}
+
 fn samples() -> Vec<(TraceFormat, Vec<u8>)> {
     vec![
         (TraceFormat::DiskSimAscii, ASCII.into()),
@@ -84,6 +100,7 @@ fn samples() -> Vec<(TraceFormat, Vec<u8>)> {
         (TraceFormat::Blkparse, BLKPARSE.into()),
         (TraceFormat::FioV2, FIO_V2.into()),
         (TraceFormat::FioV3, FIO_V3.into()),
+        (TraceFormat::RequestLog, request_log().into_bytes()),
     ]
 }
 
@@ -783,5 +800,44 @@ proptest! {
             request: if read { Request::read(Lbn(lbn), sectors) } else { Request::write(Lbn(lbn), sectors) },
         });
         prop_assert!(read(TraceFormat::DiskSimAscii, text.as_bytes()).into_iter().eq(expected));
+    }
+}
+
+/// Does our own log come back exact, in order of issue, and is a row that cannot be one named?
+#[test]
+fn request_logs() {
+    let format = TraceFormat::RequestLog;
+    let text = request_log();
+    let records = read(format, text.as_bytes());
+    let arrivals: Vec<_> = records.iter().map(|record| record.arrival).collect();
+    let second = Some(SimTime(2_000_000_001));
+    assert_eq!(arrivals, [Some(SimTime(500_000_000)), second, second]);
+    let fua = Request {
+        fua: true,
+        ..Request::write(Lbn(7), 8)
+    };
+    assert_eq!(
+        records
+            .iter()
+            .map(|record| record.request)
+            .collect::<Vec<_>>(),
+        [Request::read(Lbn(4096), 1), fua, Request::flush()]
+    );
+    let measured: Vec<_> = records.iter().map(|record| record.measured).collect();
+    assert_eq!(measured, [None, Some(Span::from_ms(3.5)), Some(Span::ZERO)]);
+    // Without its first rows, as after a warm-up.
+    let late = text
+        .replace("\n1,0,", "\n11,0,")
+        .replace("\n0,0,", "\n10,0,");
+    assert_eq!(read(format, late.as_bytes()).len(), 3);
+    for (from, to, what) in [
+        ("read,", "trim,", "op"),
+        ("\n0,0,", "\n1,0,", "request"),
+        ("flush,0,0,0", "flush,0,0,8", "sectors"),
+        ("write,1", "write,2", "fua"),
+        ("7,8,", "7,0,", "sectors"),
+    ] {
+        let failure = failure(format, text.replacen(from, to, 1).as_bytes());
+        assert!(failure.contains(what), "{failure}");
     }
 }

@@ -10,5 +10,6 @@ mod physical;
 mod regions;
 mod scan;
 mod scsi;
+mod serve;
 mod translate;
 mod validate;

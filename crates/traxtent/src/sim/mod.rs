@@ -1,6 +1,5 @@
 //! `traxtent sim`: a workload on drives, and what comes of it.
 
-mod log;
 mod run;
 mod summary;
 mod sweep;

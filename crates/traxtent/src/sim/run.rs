@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use traxtent_core::workload::{
     Replay, ReplayPace, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
-use traxtent_exec::{Outcome, SimulateError, simulate};
+use traxtent_exec::{Outcome, Packed, SimulateError, request_log, simulate};
 
-use super::log;
 use super::summary::Summary;
 use super::workload::{Trace, Workload, trace_failure};
 use crate::failure::{Failure, Result, warn};
-use crate::output::Packed;
+use crate::output::Whole;
 use crate::progress::Progress;
 use crate::target::Machine;
 
@@ -40,14 +39,14 @@ pub(crate) struct TracePlan {
 /// A request log that is being written.
 pub(crate) struct Log {
     path: PathBuf,
-    out: Packed,
+    out: Packed<Whole>,
 }
 
 impl Log {
     /// Begins a log.
     pub(crate) fn create(path: &Path) -> Result<Log> {
-        let mut out = Packed::create(path)?;
-        log::write_head(&mut out).map_err(|error| out.error(&error))?;
+        let mut out = Packed::new(Whole::create(path)?, path);
+        request_log::write_head(&mut out).map_err(|error| Failure::file(path, &error))?;
         Ok(Log {
             path: path.to_owned(),
             out,
@@ -62,11 +61,15 @@ pub(crate) fn logged(run: &Run, mut log: Log) -> Result<Summary> {
     let mut line = Vec::with_capacity(512);
     let summary = execute(run, &progress, |outcome| {
         line.clear();
-        trouble = log::write_row(&mut line, outcome).and_then(|()| log.out.write_all(&line));
+        trouble =
+            request_log::write_row(&mut line, outcome).and_then(|()| log.out.write_all(&line));
         trouble.is_ok()
     })?;
     trouble.map_err(|error| Failure::file(&log.path, &error))?;
-    log.out.finish()?;
+    let finished = log.out.finish();
+    finished
+        .map_err(|error| Failure::file(&log.path, &error))?
+        .finish()?;
     Ok(summary)
 }
 

@@ -67,7 +67,7 @@ impl Summary {
         self.from_buffer += u64::from(outcome.completion.served == Served::Buffer);
         self.response.push(response.as_ms());
         self.quantiles.push(response);
-        self.parts.push(&parts(outcome).parts());
+        self.parts.push(&outcome.breakdown().parts());
         true
     }
 
@@ -115,13 +115,6 @@ impl Summary {
         );
         figures
     }
-}
-
-/// Where a request's time went, with its time in the host's queue.
-pub(crate) fn parts(outcome: &Outcome) -> Breakdown {
-    let mut parts = outcome.completion.breakdown;
-    parts.queue += outcome.queued();
-    parts
 }
 
 /// The figures of one run, or their means over several.

@@ -54,9 +54,11 @@ fn explains_itself() {
     for verb in [
         "demo",
         "drives",
+        "fault",
         "lab",
         "map",
         "probe",
+        "serve",
         "sim",
         "validate",
         "completions",

@@ -8,6 +8,7 @@ mod lab;
 mod map;
 mod plot;
 mod probe;
+mod serve;
 mod sim;
 mod sweep;
 mod validate;

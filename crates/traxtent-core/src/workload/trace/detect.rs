@@ -2,7 +2,7 @@
 
 use super::error::TraceError;
 use super::lines::Lines;
-use super::{TraceFormat, blkparse, disksim, fio, msr, spc, srt};
+use super::{TraceFormat, blkparse, disksim, fio, log, msr, spc, srt};
 
 /// How many bytes [`detect`] can make use of.
 pub const DETECT_BYTES: usize = 16 * 1024;
@@ -12,7 +12,7 @@ const LINES_TRIED: usize = 20;
 
 /// Tells the format of a trace by its first bytes, [`DETECT_BYTES`] of them or all there are.
 ///
-/// Binary files and fio's are told by how they begin, the others by which format reads the first lines.
+/// Binary files, fio's and our own are told by how they begin, the others by which format reads the first lines.
 ///
 /// # Errors
 /// [`TraceError::Unrecognized`] if no format fits, with what stands in the first line.
@@ -52,6 +52,9 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     }
     if whole.starts_with(fio::V3.as_bytes()) {
         return Ok(TraceFormat::FioV3);
+    }
+    if whole.starts_with(log::COLUMNS.as_bytes()) {
+        return Ok(TraceFormat::RequestLog);
     }
     for format in [
         TraceFormat::DiskSimValidate,
@@ -94,7 +97,10 @@ fn reads(format: TraceFormat, bytes: &[u8]) -> bool {
             TraceFormat::Blkparse => {
                 blkparse::Event::parse(&line).is_ok() || (tried > 0 && blkparse::is_summary(&line))
             }
-            TraceFormat::HpSrt | TraceFormat::FioV2 | TraceFormat::FioV3 => false,
+            TraceFormat::HpSrt
+            | TraceFormat::FioV2
+            | TraceFormat::FioV3
+            | TraceFormat::RequestLog => false,
         };
         if !reads {
             return false;

@@ -7,7 +7,7 @@
 //! Sectors: a record's request counts logical sectors of the simulated drive ([`TraceOptions::sector_bytes`]). Formats
 //! that count bytes are converted: a request that begins or ends within a sector covers it. Formats that count
 //! sectors of a stated size (SPC, blkparse: 512 bytes; HP SRT: in the header) are converted the same way. DiskSim's two
-//! count sectors of the drive itself and are taken as they are.
+//! and our own count sectors of the drive itself and are taken as they are.
 //!
 //! Left out: DiskSim's formats of traces that are no longer to be had (raw, dec, emcsymm, emcbackend, batch), and what
 //! records say beyond the request (process names, directors, cylinders).
@@ -19,6 +19,7 @@ mod error;
 mod fields;
 mod fio;
 mod lines;
+mod log;
 mod msr;
 mod spc;
 mod srt;
@@ -30,6 +31,7 @@ use std::str::FromStr;
 
 pub use detect::{DETECT_BYTES, detect};
 pub use error::{Place, TraceError};
+pub use log::COLUMNS as LOG_COLUMNS;
 pub use units::{GAPS_JUDGED, GapSuspicion, GapWarning};
 
 use crate::request::Request;
@@ -71,6 +73,8 @@ pub enum TraceFormat {
     FioV2,
     /// fio's iolog, version 3.
     FioV3,
+    /// Our own request log: of a simulation, or of a served drive.
+    RequestLog,
 }
 
 /// The name of each format, as it is given on a command line.
@@ -83,6 +87,7 @@ const NAMES: &[(TraceFormat, &str)] = &[
     (TraceFormat::Blkparse, "blkparse"),
     (TraceFormat::FioV2, "fio-v2"),
     (TraceFormat::FioV3, "fio-v3"),
+    (TraceFormat::RequestLog, "request-log"),
 ];
 
 impl TraceFormat {
@@ -165,6 +170,7 @@ enum Parser {
     Msr(msr::Msr),
     Blkparse(blkparse::Blkparse),
     Fio(fio::Fio),
+    Log(log::Log),
 }
 
 impl<R: BufRead> TraceReader<R> {
@@ -182,6 +188,7 @@ impl<R: BufRead> TraceReader<R> {
             }
             TraceFormat::FioV2 => Parser::Fio(fio::Fio::v2(sector_bytes)),
             TraceFormat::FioV3 => Parser::Fio(fio::Fio::v3(sector_bytes)),
+            TraceFormat::RequestLog => Parser::Log(log::Log::default()),
         };
         TraceReader {
             lines: lines::Lines::new(format, input),
@@ -218,6 +225,7 @@ impl<R: BufRead> Iterator for TraceReader<R> {
             Parser::Msr(parser) => parser.next(lines),
             Parser::Blkparse(parser) => parser.next(lines),
             Parser::Fio(parser) => parser.next(lines),
+            Parser::Log(parser) => parser.next(lines),
         };
         match record {
             Ok(Some(record)) => {

@@ -1,51 +1,46 @@
-//! The request log: a row a request.
+//! The request log, version 1 (docs/sim.md): a row a request. Simulations and served drives write it, and
+//! it can be replayed as a trace ([`traxtent_core::workload::TraceFormat::RequestLog`]).
 
 use std::io::{self, Write};
 
-use traxtent_core::drive::{Breakdown, Served};
-use traxtent_core::request::Op;
+use traxtent_core::drive::Served;
 use traxtent_core::units::Span;
-use traxtent_exec::Outcome;
+use traxtent_core::workload::trace::LOG_COLUMNS;
 
-use super::summary::parts;
+use crate::simulate::Outcome;
 
-/// The columns of log version 1, in order. `docs/sim.md` describes them; a change of meaning or order
-/// is another version, and another first line.
-const COLUMNS: &str = "request,device,op,fua,lbn,sectors,issued_ms,submitted_ms,completed_ms,response_ms,\
-    queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,served,measured_ms";
-
-/// Writes the names of the columns.
-pub(crate) fn write_head(out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{COLUMNS}")
+/// Writes the names of the columns. A change of meaning or order is another version, and another first line.
+///
+/// # Errors
+/// Those of the output.
+pub fn write_head(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{LOG_COLUMNS}")
 }
 
 /// Writes the row of a request.
-pub(crate) fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the output.
+pub fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     let arrival = &outcome.arrival;
     let request = &arrival.request;
-    let op = match request.op {
-        Op::Read => "read",
-        Op::Write => "write",
-        Op::Flush => "flush",
-        Op::Verify => "verify",
-    };
     write!(
         out,
-        "{},{},{op},{},{},{}",
+        "{},{},{},{},{},{}",
         arrival.tag,
         arrival.device,
+        request.op,
         u8::from(request.fua),
         request.lbn,
         request.sectors
     )?;
-    let breakdown: Breakdown = parts(outcome);
     let times = [
         Span(arrival.at.0),
         Span(outcome.completion.submitted.0),
         Span(outcome.completion.completed.0),
         outcome.response(),
     ];
-    for time in times.into_iter().chain(breakdown.parts()) {
+    for time in times.into_iter().chain(outcome.breakdown().parts()) {
         out.write_all(b",")?;
         write_ms(out, time)?;
     }

@@ -1,0 +1,93 @@
+//! nbdkit's plugin interface, API version 2 (`nbdkit-plugin.h`, nbdkit-plugin(3)).
+//!
+//! The crate `nbdkit` 0.3.0 (2023) has neither `block_size` nor `cleanup`, which we need, so the structure
+//! is declared here, as far as `block_size`, which came last with nbdkit 1.30. nbdkit takes older and
+//! newer structures by their size. A test compares the places of the fields with the header's.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// The version of the interface.
+pub const API_VERSION: c_int = 2;
+/// Any call may come from any thread at any time.
+pub const THREAD_MODEL_PARALLEL: c_int = 3;
+/// The flag of a request with force unit access.
+pub const FLAG_FUA: u32 = 1 << 1;
+/// The plugin does force unit access itself.
+pub const FUA_NATIVE: c_int = 2;
+
+/// What a call gets as its connection: whatever `open` returned.
+pub type Handle = *mut c_void;
+/// A question about a connection: 1 yes, 0 no, -1 an error.
+pub type Ask = Option<extern "C" fn(Handle) -> c_int>;
+/// A step of the start: 0, or -1 for an error.
+pub type Step = Option<extern "C" fn() -> c_int>;
+/// A notice.
+pub type Notice = Option<extern "C" fn()>;
+/// A field that this plugin leaves empty.
+pub type Unused = Option<extern "C" fn()>;
+/// A request for a range without data.
+pub type Range = Option<extern "C" fn(Handle, u32, u64, u32) -> c_int>;
+
+/// `struct nbdkit_plugin`. The names are the header's.
+#[repr(C)]
+#[derive(Debug)]
+#[allow(missing_docs, reason = "nbdkit-plugin(3) describes them")]
+pub struct Plugin {
+    pub _struct_size: u64,
+    pub _api_version: c_int,
+    pub _thread_model: c_int,
+    pub name: *const c_char,
+    pub longname: *const c_char,
+    pub version: *const c_char,
+    pub description: *const c_char,
+    pub load: Notice,
+    pub unload: Notice,
+    pub config: Option<extern "C" fn(*const c_char, *const c_char) -> c_int>,
+    pub config_complete: Step,
+    pub config_help: *const c_char,
+    pub open: Option<extern "C" fn(c_int) -> Handle>,
+    pub close: Option<extern "C" fn(Handle)>,
+    pub get_size: Option<extern "C" fn(Handle) -> i64>,
+    pub can_write: Ask,
+    pub can_flush: Ask,
+    pub is_rotational: Ask,
+    pub can_trim: Ask,
+    pub _pread_v1: Unused,
+    pub _pwrite_v1: Unused,
+    pub _flush_v1: Unused,
+    pub _trim_v1: Unused,
+    pub _zero_v1: Unused,
+    pub errno_is_preserved: c_int,
+    pub dump_plugin: Notice,
+    pub can_zero: Ask,
+    pub can_fua: Ask,
+    pub pread: Option<unsafe extern "C" fn(Handle, *mut c_void, u32, u64, u32) -> c_int>,
+    pub pwrite: Option<unsafe extern "C" fn(Handle, *const c_void, u32, u64, u32) -> c_int>,
+    pub flush: Option<extern "C" fn(Handle, u32) -> c_int>,
+    pub trim: Range,
+    pub zero: Range,
+    pub magic_config_key: *const c_char,
+    pub can_multi_conn: Ask,
+    pub can_extents: Ask,
+    pub extents: Unused,
+    pub can_cache: Ask,
+    pub cache: Unused,
+    pub thread_model: Step,
+    pub can_fast_zero: Ask,
+    pub preconnect: Option<extern "C" fn(c_int) -> c_int>,
+    pub get_ready: Step,
+    pub after_fork: Step,
+    pub list_exports: Unused,
+    pub default_export: Unused,
+    pub export_description: Unused,
+    pub cleanup: Notice,
+    pub block_size: Option<unsafe extern "C" fn(Handle, *mut u32, *mut u32, *mut u32) -> c_int>,
+}
+
+#[allow(unsafe_code)]
+unsafe extern "C" {
+    /// Tells an error to whoever runs nbdkit; a format as of printf.
+    pub fn nbdkit_error(format: *const c_char, ...);
+    /// Says which error number the client of the current call gets.
+    pub fn nbdkit_set_error(errno: c_int);
+}

@@ -1,0 +1,255 @@
+//! The plugin: nbdkit's calls, passed on to [`traxtent_exec::serve`]. No logic is here.
+//!
+//! ```text
+//! nbdkit ./libtraxtent_nbdkit.so drive=atlas10k2 file=disk.img
+//! ```
+//!
+//! docs/serve.md describes the keys. There is one drive, whatever the number of connections: a flush on
+//! one holds for the writes of all. Files are opened and a drive is read before nbdkit goes into the
+//! background, threads are started and the drive's time begins behind that.
+
+#![allow(unsafe_code, reason = "nbdkit calls a C interface")]
+
+pub mod abi;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::{Mutex, OnceLock};
+
+use signal_hook::consts::SIGUSR1;
+use signal_hook::iterator::Signals;
+use traxtent_exec::serve::{ServeError, Server, Settings};
+
+use abi::{Handle, Plugin};
+
+/// The keys so far.
+static KEYS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+/// The drive.
+static SERVER: OnceLock<Server> = OnceLock::new();
+
+/// Gives nbdkit the plugin. It calls this once, when it has loaded the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_init() -> *mut Plugin {
+    let table = Plugin {
+        _struct_size: size_of::<Plugin>() as u64,
+        _api_version: abi::API_VERSION,
+        _thread_model: abi::THREAD_MODEL_PARALLEL,
+        name: c"traxtent".as_ptr(),
+        longname: c"traxtent: a modelled disk".as_ptr(),
+        version: concat_version().as_ptr(),
+        description: c"a disk whose every delay is the model's".as_ptr(),
+        load: None,
+        unload: None,
+        config: Some(config),
+        config_complete: Some(config_complete),
+        config_help: HELP.as_ptr(),
+        open: Some(open),
+        close: None,
+        get_size: Some(get_size),
+        can_write: Some(yes),
+        can_flush: Some(yes),
+        is_rotational: Some(yes),
+        can_trim: Some(yes),
+        _pread_v1: None,
+        _pwrite_v1: None,
+        _flush_v1: None,
+        _trim_v1: None,
+        _zero_v1: None,
+        errno_is_preserved: 0,
+        dump_plugin: None,
+        can_zero: Some(yes),
+        can_fua: Some(can_fua),
+        pread: Some(pread),
+        pwrite: Some(pwrite),
+        flush: Some(flush),
+        trim: Some(trim),
+        zero: Some(zero),
+        magic_config_key: c"drive".as_ptr(),
+        can_multi_conn: Some(yes),
+        can_extents: Some(no),
+        extents: None,
+        can_cache: None,
+        cache: None,
+        thread_model: None,
+        can_fast_zero: Some(no),
+        preconnect: None,
+        get_ready: None,
+        after_fork: Some(after_fork),
+        list_exports: None,
+        default_export: None,
+        export_description: None,
+        cleanup: Some(cleanup),
+        block_size: Some(block_size),
+    };
+    // nbdkit keeps it until it ends.
+    Box::leak(Box::new(table))
+}
+
+const HELP: &CStr = c"\
+[drive=]<DRIVE>   a built-in drive's name, or a profile's file (required)
+file=<FILE>       the drive's data; without it they are in memory
+speed=<FACTOR>    so many times as fast as real
+seed=<N>          for what is random in faults
+scenario=<FILE>   faults and their times
+log=<FILE>        a row a request
+receipt=<FILE>    how true to the model the run was
+control=<SOCKET>  takes orders for faults";
+
+/// The version with the byte that ends C's strings.
+fn concat_version() -> &'static CStr {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    CStr::from_bytes_with_nul(VERSION.as_bytes()).expect("a version has no other")
+}
+
+extern "C" fn config(key: *const c_char, value: *const c_char) -> c_int {
+    // SAFETY: nbdkit passes two strings that live during the call.
+    let [key, value] = [key, value].map(|text| unsafe { CStr::from_ptr(text) });
+    match (key.to_str(), value.to_str()) {
+        (Ok(key), Ok(value)) => {
+            let mut keys = KEYS.lock().expect("one thread reads keys");
+            keys.push((key.to_owned(), value.to_owned()));
+            0
+        }
+        _ => fail("a key or its value is not UTF-8", None),
+    }
+}
+
+extern "C" fn config_complete() -> c_int {
+    let keys = KEYS.lock().expect("one thread reads keys");
+    let pairs = keys
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()));
+    match Settings::read(pairs).and_then(Server::open) {
+        Ok(server) => {
+            SERVER.get_or_init(|| server);
+            0
+        }
+        Err(error) => fail(&error.to_string(), None),
+    }
+}
+
+extern "C" fn after_fork() -> c_int {
+    step(|server| {
+        server.start()?;
+        let mut signals = Signals::new([SIGUSR1]).map_err(ServeError::Thread)?;
+        let write = move || {
+            for _ in signals.forever() {
+                if let Some(Err(error)) = SERVER.get().map(Server::write_receipt) {
+                    tell(&error.to_string());
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(write)
+            .map_err(ServeError::Thread)?;
+        Ok(())
+    })
+}
+
+extern "C" fn cleanup() {
+    if let Some(Err(error)) = SERVER.get().map(Server::stop) {
+        tell(&error.to_string());
+    }
+}
+
+extern "C" fn open(_readonly: c_int) -> Handle {
+    // Connections have nothing of their own; only null is an error.
+    ptr::dangling_mut::<c_void>()
+}
+
+extern "C" fn get_size(_: Handle) -> i64 {
+    SERVER
+        .get()
+        .map_or(-1, |server| i64::try_from(server.bytes()).unwrap_or(-1))
+}
+
+extern "C" fn yes(_: Handle) -> c_int {
+    1
+}
+
+extern "C" fn no(_: Handle) -> c_int {
+    0
+}
+
+extern "C" fn can_fua(_: Handle) -> c_int {
+    abi::FUA_NATIVE
+}
+
+unsafe extern "C" fn block_size(
+    _: Handle,
+    minimum: *mut u32,
+    preferred: *mut u32,
+    maximum: *mut u32,
+) -> c_int {
+    step(|server| {
+        let sizes = server.block_sizes();
+        // SAFETY: nbdkit passes three places for the answer.
+        unsafe {
+            minimum.write(sizes.minimum);
+            preferred.write(sizes.preferred);
+            maximum.write(sizes.maximum);
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn pread(
+    _: Handle,
+    buffer: *mut c_void,
+    count: u32,
+    offset: u64,
+    _: u32,
+) -> c_int {
+    // SAFETY: nbdkit passes a buffer of `count` bytes, which it has cleared, for this call alone.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count as usize) };
+    step(|server| server.read(buffer, offset))
+}
+
+unsafe extern "C" fn pwrite(
+    _: Handle,
+    buffer: *const c_void,
+    count: u32,
+    offset: u64,
+    flags: u32,
+) -> c_int {
+    // SAFETY: nbdkit passes `count` bytes that nobody changes during the call.
+    let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count as usize) };
+    step(|server| server.write(bytes, offset, flags & abi::FLAG_FUA != 0))
+}
+
+extern "C" fn flush(_: Handle, _: u32) -> c_int {
+    step(Server::flush)
+}
+
+extern "C" fn trim(_: Handle, count: u32, offset: u64, _: u32) -> c_int {
+    step(|server| server.trim(offset, u64::from(count)))
+}
+
+extern "C" fn zero(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {
+    step(|server| server.zero(offset, u64::from(count), flags & abi::FLAG_FUA != 0))
+}
+
+/// Calls the server; an error goes to nbdkit's log and, as a number, to the client.
+fn step(call: impl FnOnce(&Server) -> Result<(), ServeError>) -> c_int {
+    match SERVER.get().map(call) {
+        Some(Ok(())) => 0,
+        Some(Err(error)) => fail(&error.to_string(), Some(error.errno())),
+        None => fail("there is no drive yet", None),
+    }
+}
+
+fn fail(what: &str, errno: Option<c_int>) -> c_int {
+    tell(what);
+    if let Some(errno) = errno {
+        // SAFETY: it sets a number of the current thread's request.
+        unsafe { abi::nbdkit_set_error(errno) };
+    }
+    -1
+}
+
+fn tell(what: &str) {
+    let line = CString::new(what.replace('\0', " ")).expect("it has no zero byte");
+    // SAFETY: the format takes one string, which lives during the call.
+    unsafe { abi::nbdkit_error(c"%s".as_ptr(), line.as_ptr()) };
+}

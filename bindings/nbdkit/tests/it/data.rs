@@ -1,0 +1,120 @@
+//! Do programs that people use get their data back, from drives of every sector size?
+
+use std::fs;
+
+use tempfile::TempDir;
+use traxtent_core::workload::Rng;
+
+use crate::nbdkit::{Server, key, run, small};
+
+const MIB: usize = 1 << 20;
+
+/// The three kinds of drives: logical and physical sectors.
+const KINDS: [(u32, u32); 3] = [(512, 512), (512, 4096), (4096, 4096)];
+
+/// Are the sizes of sectors told to clients?
+#[test]
+fn block_sizes() {
+    let (_, nbdinfo) = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));
+    for (logical, physical) in KINDS {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&[key("drive", small(folder.path(), logical, physical))]);
+        let output = run(&nbdinfo, &["--json", &server.uri()]);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let export = &json["exports"][0];
+        assert_eq!(export["block_size_minimum"], logical);
+        assert_eq!(export["block_size_preferred"], physical);
+        assert_eq!(export["export-size"], 64 * MIB);
+        for yes in [
+            "can_flush",
+            "can_fua",
+            "can_zero",
+            "can_multi_conn",
+            "is_rotational",
+        ] {
+            assert_eq!(export[yes], true, "{yes}");
+        }
+    }
+}
+
+/// Does fio read back what it wrote, at random, several requests at a time?
+#[test]
+fn fio_verifies() {
+    let (_, fio) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    for (logical, physical) in KINDS {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&[key("drive", small(folder.path(), logical, physical))]);
+        let size = format!("--size={}m", testkit::repeats(8).min(64));
+        run(
+            &fio,
+            &[
+                "--name=verify",
+                "--ioengine=nbd",
+                &format!("--uri={}", server.uri()),
+                "--rw=randwrite",
+                &format!("--bsrange={logical}-65536"),
+                &format!("--blockalign={logical}"),
+                &size,
+                "--iodepth=16",
+                "--verify=crc32c",
+                "--verify_fatal=1",
+                "--verify_backlog=64",
+                "--fsync=100",
+            ],
+        );
+    }
+}
+
+/// Are images copied there and back by nbdcopy, on several connections, and by qemu-img?
+#[test]
+fn copies() {
+    let _ = testkit::tool!("nbdkit");
+    let (nbdcopy, qemu_img) = (testkit::tool!("nbdcopy"), testkit::tool!("qemu-img"));
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut rng = Rng::new(4);
+    let mut image: Vec<u8> = (0..16 * MIB / 8)
+        .flat_map(|_| rng.bits().to_le_bytes())
+        .collect();
+    image[4 * MIB..8 * MIB].fill(0);
+    image.resize(64 * MIB, 0);
+    fs::write(path("image"), &image).unwrap();
+    let data = path("data.img");
+    let keys = [
+        key("drive", small(folder.path(), 512, 4096)),
+        key("file", &data),
+    ];
+    let server = Server::start(&keys);
+    let uri = server.uri();
+    run(&nbdcopy, &["--flush", &path("image"), &uri]);
+    run(&nbdcopy, &[&uri, &path("back")]);
+    assert!(fs::read(path("back")).unwrap() == image);
+    run(
+        &qemu_img,
+        &["compare", "-f", "raw", "-F", "raw", &path("image"), &uri],
+    );
+    // Over what is there, by another way, in another order.
+    image.rotate_left(MIB / 2);
+    fs::write(path("image"), &image).unwrap();
+    run(
+        &qemu_img,
+        &[
+            "convert",
+            "-n",
+            "-W",
+            "-f",
+            "raw",
+            "-O",
+            "raw",
+            &path("image"),
+            &uri,
+        ],
+    );
+    run(
+        &qemu_img,
+        &["convert", "-f", "raw", "-O", "raw", &uri, &path("again")],
+    );
+    assert!(fs::read(path("again")).unwrap() == image);
+    drop(server);
+    assert!(fs::read(data).unwrap() == image, "the file holds the data");
+}

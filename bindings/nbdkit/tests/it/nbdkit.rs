@@ -1,0 +1,131 @@
+//! nbdkit with the plugin, for a test.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use traxtent_core::profile::{Profile, builtin};
+
+/// The plugin: cargo builds it beside the tests.
+pub(crate) fn plugin() -> PathBuf {
+    let test = env::current_exe().expect("a test is a file");
+    let plugin = test.with_file_name("libtraxtent_nbdkit.so");
+    assert!(plugin.is_file(), "{} is not built", plugin.display());
+    plugin
+}
+
+/// A server of a drive.
+pub(crate) struct Server {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Server {
+    /// Starts nbdkit with keys for the plugin, and waits until it is ready.
+    pub(crate) fn start(keys: &[String]) -> Server {
+        let folder = TempDir::new().expect("there is room for a folder");
+        let pidfile = folder.path().join("pid");
+        let child = command(keys)
+            .arg("--pidfile")
+            .arg(&pidfile)
+            .arg("--unix")
+            .arg(folder.path().join("socket"))
+            .spawn()
+            .expect("nbdkit runs");
+        let mut server = Server { child, folder };
+        let begun = Instant::now();
+        while !pidfile.exists() {
+            let ended = server.child.try_wait().expect("it can be asked");
+            assert!(ended.is_none(), "nbdkit ended with {ended:?}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
+            thread::sleep(Duration::from_millis(10));
+        }
+        server
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket().display())
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        run(Path::new("/bin/sh"), &["-c", &kill]);
+    }
+
+    /// Waits until nbdkit has ended in order.
+    pub(crate) fn wait(mut self) {
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+
+    /// Takes the server away without a warning.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// nbdkit with the plugin and its keys, in the foreground.
+pub(crate) fn command(keys: &[String]) -> Command {
+    let mut nbdkit = Command::new("nbdkit");
+    nbdkit.args(["--foreground", "--exit-with-parent", "--threads", "64"]);
+    nbdkit.arg(plugin()).args(keys).stdin(Stdio::null());
+    nbdkit
+}
+
+/// Runs a program that must succeed.
+pub(crate) fn run(program: &Path, arguments: &[&str]) -> Output {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it runs");
+    assert!(
+        output.status.success(),
+        "{} {}: {}{}",
+        program.display(),
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Writes the profile of a drive of 64 MiB that takes no time, with the given sizes of sectors.
+pub(crate) fn small(folder: &Path, logical_bytes: u32, physical_bytes: u32) -> String {
+    let mut profile = builtin("instant").expect("it is built in");
+    profile.sector.logical_bytes = logical_bytes;
+    profile.sector.physical_bytes = physical_bytes;
+    let cylinders = 64 * 512 / logical_bytes;
+    profile.geometry.cylinders = cylinders;
+    profile.geometry.zones[0].last_cylinder = cylinders - 1;
+    write(folder, &profile)
+}
+
+/// Writes a profile.
+pub(crate) fn write(folder: &Path, profile: &Profile) -> String {
+    let path = folder.join("drive.toml");
+    fs::write(&path, profile.to_toml()).expect("there is room");
+    path.display().to_string()
+}
+
+/// A key and its value.
+pub(crate) fn key(key: &str, value: impl std::fmt::Display) -> String {
+    format!("{key}={value}")
+}

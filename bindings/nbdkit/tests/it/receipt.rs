@@ -1,0 +1,63 @@
+//! Is there a receipt when it is asked for, and at the end?
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::nbdkit::{Server, key, run};
+
+/// What a receipt says once it is there; waits for it.
+fn read(path: &Path) -> Value {
+    let begun = Instant::now();
+    loop {
+        if let Ok(text) = fs::read(path) {
+            return serde_json::from_slice(&text).expect("it is there whole or not at all");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "there is none");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// On SIGUSR1 while the drive goes on, on SIGTERM at the end; does each say what was served so far?
+#[test]
+fn on_signals() {
+    let (_, qemu_io) = (testkit::tool!("nbdkit"), testkit::tool!("qemu-io"));
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("receipt.json");
+    let server = Server::start(&[
+        key("drive", "atlas10k2"),
+        key("seed", 9),
+        key("receipt", path.display()),
+    ]);
+    let uri = server.uri();
+    let write = ["-f", "raw", "-c", "write 0 64k", "-c", "flush", &uri];
+    run(&qemu_io, &write);
+    server.signal("USR1");
+    let first = read(&path);
+    assert_eq!(
+        (&first["drive"], &first["seed"]),
+        (&"atlas10k2".into(), &9.into())
+    );
+    assert_eq!(first["writes"], 1);
+    assert_eq!(first["profile_sha256"].as_str().map(str::len), Some(64));
+    fs::remove_file(&path).unwrap();
+    run(&qemu_io, &["-f", "raw", "-c", "read 0 64k", &uri]);
+    server.signal("TERM");
+    server.wait();
+    let last = read(&path);
+    assert_eq!((&last["writes"], &last["reads"]), (&1.into(), &1.into()));
+    // A response time is no shorter than the model's.
+    let of = |times: &str, share: &str| last[times][share].as_f64().unwrap();
+    for share in ["p50", "p99", "max"] {
+        assert!(
+            of("delivered_ms", share) >= of("modelled_ms", share),
+            "{last}"
+        );
+    }
+    // 64 KB take more than a millisecond of the media's time.
+    assert!(of("modelled_ms", "max") > 1.0, "{last}");
+}

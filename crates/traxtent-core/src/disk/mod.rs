@@ -1,0 +1,428 @@
+//! A disk: the drive's times ([`crate::drive`]), and its data, which may be lost.
+//!
+//! ```
+//! use traxtent_core::disk::Disk;
+//! use traxtent_core::profile::builtin;
+//!
+//! let mut profile = builtin("atlas10k2").unwrap();
+//! profile.cache.write_back = traxtent_core::profile::WriteBack::Full;
+//! let mut disk = Disk::new(&profile)?;
+//!
+//! disk.write(1000, &[1; 512])?;
+//! let flush = disk.flush()?;
+//! disk.write(1000, &[2; 512])?;
+//! disk.power_cut(7)?;
+//!
+//! let mut sector = [0; 512];
+//! let read = disk.read(1000, &mut sector)?;
+//! assert!(sector == [1; 512] || sector == [2; 512]); // never zeros, never a mixture
+//! assert!(read.rotation.as_ms() < 6.0 && flush.total().as_ms() < 20.0);
+//! # Ok::<(), traxtent_core::disk::DiskError>(())
+//! ```
+//!
+//! Like the drive, a disk is a state machine without I/O or clock: [`Disk::submit`],
+//! [`Disk::poll`], [`Disk::next_wakeup`]. On top of these are [`Disk::read`] and its kin, which
+//! serve one command after another on a clock of the disk's own. A server uses the former, a unit
+//! test the latter; they are one code path.
+//!
+//! What a host may rely on, and no more than that:
+//! - A write is visible, whole, at the instant at which it completes, and not before. A read that
+//!   is under way meanwhile sees it or does not, sector by sector none the worse.
+//! - A completed write is durable when a flush that came later has completed; at once, if it forces
+//!   unit access or if the drive has no write-back. Else it is volatile.
+//! - A power cut leaves of each sector (see [`Tearing`]) the last durable version, or any that was
+//!   written after it, complete or under way.
+//! - A command that fails for want of room below leaves acknowledged data as they were; the same
+//!   flush may succeed later.
+//!
+//! Left out: the time that spinning up takes (the power is off for as long as a scenario says), and
+//! a time for TRIM, for which no source gives a hard disk's.
+
+mod command;
+mod cut;
+mod embed;
+mod error;
+mod fault;
+mod media;
+mod scenario;
+mod span;
+mod store;
+mod upset;
+mod volatile;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use command::{Command, Completion, Tag};
+pub use cut::{Cut, Tearing};
+pub use error::DiskError;
+pub use fault::{Fault, FaultError};
+pub use media::{Media, MediaError, Memory};
+pub use scenario::{Scenario, ScenarioError, Scheduled};
+pub use upset::Event;
+
+use crate::drive::{self, Breakdown, Drive};
+use crate::geometry::GeometrySpec;
+use crate::profile::{Profile, Unmap};
+use crate::request::{Op, Request};
+use crate::units::{Lbn, Sectors, SimTime};
+use crate::workload::Rng;
+use store::Store;
+use volatile::{Data, Mark};
+
+/// A drive with data.
+#[derive(Clone, Debug)]
+pub struct Disk<M = Memory> {
+    drive: Drive,
+    store: Store<M>,
+    /// The latest time seen.
+    now: SimTime,
+    /// What the drive works on, by its name there.
+    under_way: BTreeMap<drive::Tag, (Job, Work)>,
+    done: VecDeque<Completion>,
+    next_tag: u64,
+    /// Faults to come.
+    upcoming: VecDeque<Scheduled>,
+    events: VecDeque<Event>,
+    /// Seeds for power cuts that bring none.
+    seeds: Rng,
+    /// The drive does not answer before this.
+    gone_until: SimTime,
+    /// It lies about flushes, and about forced unit access, before these.
+    lies_until: [SimTime; 2],
+    /// The layout with the defects that have grown.
+    layout: Arc<GeometrySpec>,
+}
+
+/// A command at the drive.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    tag: Tag,
+    command: Command,
+    submitted: SimTime,
+}
+
+/// What a command does when it completes.
+#[derive(Clone, Debug)]
+enum Work {
+    Read,
+    Write { data: Data, fua: bool },
+    Flush { before: Mark },
+}
+
+/// Index of [`Disk::lies_until`].
+const FLUSH: usize = 0;
+const FUA: usize = 1;
+
+impl Disk<Memory> {
+    /// A disk of zeros in memory, at rest.
+    ///
+    /// # Errors
+    /// If the profile is out of its bounds.
+    pub fn new(profile: &Profile) -> Result<Disk, DiskError> {
+        Ok(Disk::with_media(Drive::new(profile)?, Memory::new()))
+    }
+}
+
+impl<M: Media> Disk<M> {
+    /// A drive at rest with the data that a medium of at least its size holds.
+    pub fn with_media(drive: Drive, media: M) -> Disk<M> {
+        let profile = drive.profile();
+        let cache = &profile.cache;
+        let room = u64::from(cache.write_segments)
+            * u64::from(cache.segment_sectors)
+            * u64::from(profile.sector.logical_bytes);
+        Disk {
+            store: Store::new(media, room),
+            layout: Arc::new(profile.geometry.clone()),
+            drive,
+            now: SimTime::ZERO,
+            under_way: BTreeMap::new(),
+            done: VecDeque::new(),
+            next_tag: 0,
+            upcoming: VecDeque::new(),
+            events: VecDeque::new(),
+            seeds: Rng::new(0),
+            gone_until: SimTime::ZERO,
+            lies_until: [SimTime::ZERO; 2],
+        }
+    }
+
+    /// The drive, without its data.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// The media.
+    pub fn media(&self) -> &M {
+        self.store.media()
+    }
+
+    /// The media, as a power cut that loses everything would leave them.
+    pub fn into_media(self) -> M {
+        self.store.into_media()
+    }
+
+    /// The latest time that the disk has been told, or has come to by itself.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// How many logical sectors it has.
+    pub fn capacity(&self) -> Sectors {
+        self.drive.geometry().capacity()
+    }
+
+    /// Bytes of a logical sector.
+    pub fn sector_bytes(&self) -> u32 {
+        self.drive.profile().sector.logical_bytes
+    }
+
+    /// Bytes acknowledged and not durable; each version of a sector counts.
+    pub fn unflushed_bytes(&self) -> u64 {
+        self.store.unflushed()
+    }
+
+    /// Hands over a command at `now`, which is no earlier than any time before; a write's data go
+    /// with it, of others none. A drive that does not answer completes it at once, as failed.
+    ///
+    /// # Errors
+    /// If the command is not one that the disk can serve; it then leaves no trace.
+    pub fn submit(
+        &mut self,
+        now: SimTime,
+        command: Command,
+        data: Vec<u8>,
+    ) -> Result<Tag, DiskError> {
+        self.check(&command, data.len())?;
+        self.advance(now);
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        let submitted = self.now;
+        let range = self.bytes_of(&command);
+        let work = match command {
+            Command::Read { .. } => Work::Read,
+            Command::Write { fua, .. } => Work::Write {
+                data: Data::Bytes(data),
+                fua,
+            },
+            Command::WriteZeroes { fua, .. } => Work::Write {
+                data: Data::Zeros(range.end - range.start),
+                fua,
+            },
+            Command::Flush => Work::Flush {
+                before: self.store.mark(),
+            },
+            Command::Trim { .. } => Work::Write {
+                data: Data::Zeros(range.end - range.start),
+                fua: false,
+            },
+        };
+        let job = Job {
+            tag,
+            command,
+            submitted,
+        };
+        if self.is_gone() {
+            self.end_unserved(job, Err(DiskError::Gone));
+        } else if let Command::Trim { .. } = command {
+            let outcome = match self.drive.profile().scsi.unmap {
+                Unmap::Ignored => Ok(()),
+                Unmap::Zeroes => self.carry_out(&command, work),
+            };
+            self.end_unserved(job, outcome);
+        } else {
+            let mut request = request(&command);
+            // What cannot be read is not in the drive's buffer either.
+            request.fua |= request.op == Op::Read && self.store.first_unreadable(&range).is_some();
+            let name = self.drive.submit(submitted, request)?;
+            self.under_way.insert(name, (job, work));
+        }
+        Ok(tag)
+    }
+
+    /// The next command that has ended at `now`, in order of time.
+    pub fn poll(&mut self, now: SimTime) -> Option<Completion> {
+        self.advance(now);
+        self.done.pop_front()
+    }
+
+    /// When there is something to do or to report next; never, if nothing is under way and no
+    /// fault is to come.
+    pub fn next_wakeup(&self) -> Option<SimTime> {
+        let report = self.done.front().map(|done| done.completed);
+        let fault = self.upcoming.front().map(|fault| fault.at);
+        [report, self.drive.next_wakeup(), fault]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The commands whose end is certain and still to come, unless a fault comes first, and when that
+    /// is; see [`Drive::foreseen`].
+    pub fn foreseen(&self) -> impl Iterator<Item = (Tag, SimTime)> {
+        self.drive.foreseen().filter_map(|completion| {
+            let (job, _) = self.under_way.get(&completion.tag)?;
+            Some((job.tag, completion.completed))
+        })
+    }
+
+    /// Copies what a host sees from `lbn` on at the latest time that the disk has been told: the
+    /// data of a read that has completed without an error, which a server fetches so into the
+    /// buffer where it wants them. Takes no time.
+    ///
+    /// # Errors
+    /// If the sectors are not on the drive, the length is not that of whole sectors, or the medium fails.
+    pub fn fetch(&self, lbn: Lbn, into: &mut [u8]) -> Result<(), DiskError> {
+        let sectors = self.whole_sectors(into.len())?;
+        self.drive.check(&Request::read(lbn, sectors))?;
+        Ok(self.store.fetch(self.byte(lbn), into)?)
+    }
+
+    /// Whether the drive does not answer.
+    pub fn is_gone(&self) -> bool {
+        self.now < self.gone_until
+    }
+
+    fn check(&self, command: &Command, data: usize) -> Result<(), DiskError> {
+        self.drive.check(&request(command))?;
+        let (_, sectors) = command.sectors();
+        let expected = match command {
+            Command::Write { .. } => sectors as usize * self.sector_bytes() as usize,
+            _ => 0,
+        };
+        if data == expected {
+            return Ok(());
+        }
+        Err(DiskError::Length {
+            bytes: data,
+            expected: format!("a {command}, which brings {expected}"),
+        })
+    }
+
+    /// Lets time pass: what happens until `now` happens in order.
+    fn advance(&mut self, now: SimTime) {
+        let now = now.max(self.now);
+        while let Some(&next) = self.upcoming.front().filter(|next| next.at <= now) {
+            self.upcoming.pop_front();
+            self.settle(next.at.max(self.now));
+            self.happens(next.fault);
+        }
+        self.settle(now);
+    }
+
+    /// Carries out what the drive has completed by `until`.
+    fn settle(&mut self, until: SimTime) {
+        while let Some(wake) = self.drive.next_wakeup().filter(|wake| *wake <= until) {
+            self.now = wake.max(self.now);
+            while let Some(done) = self.drive.poll(self.now) {
+                let Some((job, work)) = self.under_way.remove(&done.tag) else {
+                    unreachable!("the drive completes what it was given");
+                };
+                let outcome = self.carry_out(&job.command, work);
+                self.done.push_back(Completion {
+                    tag: job.tag,
+                    command: job.command,
+                    submitted: job.submitted,
+                    completed: done.completed,
+                    breakdown: done.breakdown,
+                    served: Some(done.served),
+                    outcome,
+                });
+            }
+        }
+        self.now = until;
+    }
+
+    /// Does what a command does to the data.
+    fn carry_out(&mut self, command: &Command, work: Work) -> Result<(), DiskError> {
+        let range = self.bytes_of(command);
+        match work {
+            Work::Read => match self.store.first_unreadable(&range) {
+                None => Ok(()),
+                Some(byte) => Err(DiskError::Unreadable {
+                    lbn: byte / u64::from(self.sector_bytes()),
+                }),
+            },
+            Work::Write { data, fua } => {
+                let fua = fua && !self.lies(FUA);
+                if self.drive.caching().write_back && !fua {
+                    self.store.write_back(range.start, data)?;
+                } else {
+                    self.store.write_through(range.start, &data)?;
+                    if fua {
+                        self.store.sync()?;
+                    }
+                }
+                self.note_mended();
+                Ok(())
+            }
+            Work::Flush { .. } if self.lies(FLUSH) => Ok(()),
+            Work::Flush { before } => {
+                let flushed = self.store.flush(before);
+                self.note_mended();
+                Ok(flushed?)
+            }
+        }
+    }
+
+    /// Ends a command now on which the drive's media and buffer have not worked to the end.
+    fn end_unserved(&mut self, job: Job, outcome: Result<(), DiskError>) {
+        self.done.push_back(Completion {
+            tag: job.tag,
+            command: job.command,
+            submitted: job.submitted,
+            completed: self.now,
+            breakdown: Breakdown {
+                queue: self.now.since(job.submitted),
+                ..Breakdown::default()
+            },
+            served: None,
+            outcome,
+        });
+    }
+
+    fn lies(&self, about: usize) -> bool {
+        self.now < self.lies_until[about]
+    }
+
+    fn byte(&self, lbn: Lbn) -> u64 {
+        lbn.0 * u64::from(self.sector_bytes())
+    }
+
+    fn bytes_of(&self, command: &Command) -> Range<u64> {
+        let (lbn, sectors) = command.sectors();
+        self.byte(lbn)..self.byte(lbn + Sectors(sectors.into()))
+    }
+
+    /// How many sectors so many bytes are.
+    fn whole_sectors(&self, bytes: usize) -> Result<u32, DiskError> {
+        let size = self.sector_bytes() as usize;
+        match u32::try_from(bytes / size) {
+            Ok(sectors) if bytes.is_multiple_of(size) => Ok(sectors),
+            _ => Err(DiskError::Length {
+                bytes,
+                expected: format!("whole sectors of {size}"),
+            }),
+        }
+    }
+}
+
+/// The request that takes the drive the time of a command. Zeros cross the bus like other data,
+/// which a drive that writes them by itself would spare.
+pub fn request(command: &Command) -> Request {
+    let (lbn, sectors) = command.sectors();
+    let (op, fua) = match *command {
+        Command::Read { .. } => (Op::Read, false),
+        Command::Trim { .. } => (Op::Write, false),
+        Command::Write { fua, .. } | Command::WriteZeroes { fua, .. } => (Op::Write, fua),
+        Command::Flush => (Op::Flush, false),
+    };
+    Request {
+        lbn,
+        sectors,
+        op,
+        fua,
+    }
+}

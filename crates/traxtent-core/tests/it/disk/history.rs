@@ -1,0 +1,139 @@
+//! What a host may expect of a disk, kept without looking at how the disk does it.
+
+use std::collections::BTreeMap;
+
+use traxtent_core::disk::{Command, Completion, Disk, Tag};
+
+/// For every 512 bytes: the stamp that is durable, and those that may be there after a power cut.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    grains: Vec<Grain>,
+    /// 512 bytes in a logical sector.
+    per_sector: usize,
+    under_way: BTreeMap<Tag, (Command, u64, usize)>,
+    /// How many writes have been acknowledged.
+    acknowledged: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Grain {
+    durable: u64,
+    /// Acknowledged later, in order: the stamp, and the number of its acknowledgement.
+    since: Vec<(u64, usize)>,
+}
+
+impl History {
+    pub(super) fn new(sectors: usize, sector_bytes: u32) -> History {
+        let per_sector = sector_bytes as usize / 512;
+        History {
+            grains: vec![Grain::default(); sectors * per_sector],
+            per_sector,
+            under_way: BTreeMap::new(),
+            acknowledged: 0,
+        }
+    }
+
+    /// Notes a command, which stamps what it writes.
+    pub(super) fn submitted(&mut self, tag: Tag, command: Command, stamp: u64) {
+        let stamp = if matches!(command, Command::Write { .. }) {
+            stamp
+        } else {
+            0
+        };
+        self.under_way
+            .insert(tag, (command, stamp, self.acknowledged));
+    }
+
+    /// Notes that a command has ended well. Returns the first grain and how many a read read.
+    pub(super) fn completed(&mut self, done: &Completion) -> Option<(usize, usize)> {
+        let (command, stamp, before) = self.under_way.remove(&done.tag).unwrap();
+        let (lbn, sectors) = command.sectors();
+        let first = lbn.0 as usize * self.per_sector;
+        let count = sectors as usize * self.per_sector;
+        let fua = match command {
+            Command::Read { .. } => return Some((first, count)),
+            Command::Flush => {
+                self.flushed(before);
+                return None;
+            }
+            Command::Trim { .. } => false,
+            Command::Write { fua, .. } | Command::WriteZeroes { fua, .. } => fua,
+        };
+        for grain in &mut self.grains[first..first + count] {
+            if fua {
+                (grain.durable, grain.since) = (stamp, Vec::new());
+            } else {
+                grain.since.push((stamp, self.acknowledged));
+            }
+        }
+        self.acknowledged += 1;
+        None
+    }
+
+    /// What was acknowledged before is durable.
+    fn flushed(&mut self, before: usize) {
+        for grain in &mut self.grains {
+            let durable = grain.since.partition_point(|(_, number)| *number < before);
+            if let Some((stamp, _)) = grain.since.drain(..durable).next_back() {
+                grain.durable = stamp;
+            }
+        }
+    }
+
+    /// The stamp that a host must see.
+    pub(super) fn visible(&self, grain: usize) -> u64 {
+        let Grain { durable, since } = &self.grains[grain];
+        since.last().map_or(*durable, |(stamp, _)| *stamp)
+    }
+
+    /// The stamps that a power cut may leave, oldest first: what is durable, then what was
+    /// acknowledged, then what is under way.
+    pub(super) fn possible(&self, grain: usize) -> Vec<u64> {
+        let Grain { durable, since } = &self.grains[grain];
+        let acknowledged = since.iter().map(|(stamp, _)| *stamp);
+        let under_way = self.under_way.values().filter_map(|(command, stamp, _)| {
+            let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
+            let (lbn, sectors) = command.sectors();
+            let first = lbn.0 as usize * self.per_sector;
+            let holds = (first..first + sectors as usize * self.per_sector).contains(&grain);
+            (writes && holds).then_some(*stamp)
+        });
+        std::iter::once(*durable)
+            .chain(acknowledged)
+            .chain(under_way)
+            .collect()
+    }
+
+    /// What was left by a cut is what there is.
+    pub(super) fn settle(&mut self, left: &[u64]) {
+        self.under_way.clear();
+        for (grain, stamp) in self.grains.iter_mut().zip(left) {
+            *grain = Grain {
+                durable: *stamp,
+                since: Vec::new(),
+            };
+        }
+    }
+
+    pub(super) fn grains(&self) -> usize {
+        self.grains.len()
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+}
+
+/// The stamps of so many grains; asserts that each is of one piece.
+pub(super) fn stamps(disk: &Disk, first: usize, count: usize) -> Vec<u64> {
+    let mut bytes = vec![0xff; count * 512];
+    let per_sector = disk.sector_bytes() as usize / 512;
+    let lbn = traxtent_core::units::Lbn((first / per_sector) as u64);
+    disk.fetch(lbn, &mut bytes).unwrap();
+    let grains = bytes.chunks(512).map(|grain| {
+        let stamp: [u8; 8] = grain[..8].try_into().unwrap();
+        assert!(grain.chunks(8).all(|part| part == stamp), "a torn grain");
+        u64::from_le_bytes(stamp)
+    });
+    grains.collect()
+}

@@ -1,0 +1,76 @@
+//! Output that is packed on its way, by the ending of its file's name.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+/// Packs what is written if the name ends in `.gz` or `.zst`. Call [`Packed::finish`] at the end.
+#[derive(Debug)]
+pub struct Packed<W: Write>(Form<W>);
+
+#[derive(Debug)]
+enum Form<W: Write> {
+    Plain(W),
+    Gzip(GzEncoder<W>),
+    Zstd { sink: W, waiting: Vec<u8> },
+}
+
+/// A zstd file is a row of frames of so many bytes, packed one at a time.
+const FRAME: usize = 1 << 20;
+
+impl<W: Write> Packed<W> {
+    /// Writes to `sink`, which is or will be the file of that name.
+    pub fn new(sink: W, name: &Path) -> Packed<W> {
+        Packed(match name.extension().and_then(|ending| ending.to_str()) {
+            Some("gz") => Form::Gzip(GzEncoder::new(sink, Compression::default())),
+            Some("zst") => Form::Zstd {
+                sink,
+                waiting: Vec::with_capacity(FRAME),
+            },
+            _ => Form::Plain(sink),
+        })
+    }
+
+    /// Writes what is still held, and gives the sink back.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn finish(self) -> io::Result<W> {
+        match self.0 {
+            Form::Plain(sink) => Ok(sink),
+            Form::Gzip(encoder) => encoder.finish(),
+            Form::Zstd { mut sink, waiting } => {
+                sink.write_all(&compress_to_vec(&waiting[..], CompressionLevel::Fastest))?;
+                Ok(sink)
+            }
+        }
+    }
+}
+
+impl<W: Write> Write for Packed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Form::Plain(sink) => sink.write(bytes),
+            Form::Gzip(encoder) => encoder.write(bytes),
+            Form::Zstd { sink, waiting } => {
+                waiting.extend_from_slice(bytes);
+                if waiting.len() >= FRAME {
+                    sink.write_all(&compress_to_vec(&waiting[..], CompressionLevel::Fastest))?;
+                    waiting.clear();
+                }
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    /// What is being packed stays: a frame is not cut short.
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Form::Plain(sink) => sink.flush(),
+            Form::Gzip(_) | Form::Zstd { .. } => Ok(()),
+        }
+    }
+}

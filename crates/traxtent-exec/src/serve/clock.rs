@@ -1,0 +1,194 @@
+//! The real clock: simulated time that passes with CLOCK_MONOTONIC, and waits that end on time.
+//!
+//! A sleep ends late, by what the kernel and an idle processor take to wake up. So a wait sleeps until
+//! shortly before its end and spins for the rest. How shortly is measured at the start. One processor
+//! always stays free of spinning: on a machine of one, every wait sleeps to its end.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use traxtent_core::units::{SimTime, Span};
+
+/// How fast simulated time passes: 2 is twice as fast as real. Exact to a millionth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed(u64);
+
+impl Speed {
+    /// As fast as real time.
+    pub const REAL: Speed = Speed(MILLION);
+
+    /// Simulated picoseconds in so much real time.
+    fn simulated(self, real: Duration) -> u64 {
+        let ps = real.as_nanos() * u128::from(self.0) / 1000;
+        u64::try_from(ps).unwrap_or(u64::MAX)
+    }
+
+    /// Real time in so many simulated picoseconds, rounded up to whole nanoseconds.
+    pub(super) fn real(self, span: Span) -> Duration {
+        let ns = (u128::from(span.0) * 1000).div_ceil(u128::from(self.0));
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+
+impl FromStr for Speed {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Speed, &'static str> {
+        let speed: Option<f64> = text.parse().ok();
+        let speed = speed.filter(|speed| (0.001..=1000.0).contains(speed));
+        speed
+            .map(|speed| Speed((speed * MILLION as f64).round() as u64))
+            .ok_or("expected a number from 0.001 to 1000")
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0 as f64 / MILLION as f64).fmt(f)
+    }
+}
+
+/// Simulated time, running.
+#[derive(Debug)]
+pub(super) struct Clock {
+    zero: Instant,
+    speed: Speed,
+    /// How long before its end a wait stops sleeping.
+    margin: Duration,
+    /// How many threads may spin at once, and do.
+    spinners_max: usize,
+    spinners: AtomicUsize,
+}
+
+/// No sleep of this clock ends so late on a machine that is not overloaded, and no wait spins longer.
+const MARGIN_MAX: Duration = Duration::from_micros(200);
+/// How often an oversleep is measured, and how long each sleep is.
+const TRIALS: u32 = 20;
+const TRIAL: Duration = Duration::from_micros(100);
+
+impl Clock {
+    /// Begins at 0, now. Takes some milliseconds before, for measuring.
+    pub(super) fn start(speed: Speed) -> Clock {
+        let spinners_max = cpus() - 1;
+        Clock {
+            speed,
+            margin: if spinners_max == 0 {
+                Duration::ZERO
+            } else {
+                oversleep().min(MARGIN_MAX)
+            },
+            spinners_max,
+            spinners: AtomicUsize::new(0),
+            zero: Instant::now(),
+        }
+    }
+
+    pub(super) fn now(&self) -> SimTime {
+        SimTime(self.speed.simulated(self.zero.elapsed()))
+    }
+
+    pub(super) fn speed(&self) -> Speed {
+        self.speed
+    }
+
+    pub(super) fn margin(&self) -> Duration {
+        self.margin
+    }
+
+    /// Waits towards `at`. It may end early, as [`std::thread::park`] may: look at the clock and call again.
+    pub(super) fn wait_towards(&self, at: SimTime) {
+        let left = self.left(at);
+        if left > self.margin {
+            sleep(left - self.margin);
+        } else if self.spinners.fetch_add(1, Ordering::Relaxed) < self.spinners_max {
+            while self.now() < at {
+                std::hint::spin_loop();
+            }
+            self.spinners.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.spinners.fetch_sub(1, Ordering::Relaxed);
+            sleep(left);
+        }
+    }
+
+    /// Sleeps towards `at` and never spins.
+    pub(super) fn sleep_towards(&self, at: SimTime) {
+        sleep(self.left(at));
+    }
+
+    fn left(&self, at: SimTime) -> Duration {
+        self.speed.real(at.saturating_since(self.now()))
+    }
+}
+
+/// Processors that this process may use.
+pub(super) fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Parks the thread for at most so long; unparking ends it.
+fn sleep(time: Duration) {
+    thread_local! {
+        /// The kernel may end a thread's sleeps late by its timer slack, usually 50 microseconds.
+        static SHARP: () = {
+            // Where that is refused, waits end later and the receipt says so.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        };
+    }
+    SHARP.with(|()| std::thread::park_timeout(time));
+}
+
+/// The most by which one of some sleeps ends late.
+fn oversleep() -> Duration {
+    (0..TRIALS)
+        .map(|_| {
+            let before = Instant::now();
+            sleep(TRIAL);
+            before.elapsed().saturating_sub(TRIAL)
+        })
+        .max()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Do waits end no earlier than they should, at any speed, and does time never run backwards?
+    #[test]
+    fn waits_end_in_time() {
+        for speed in ["0.5", "1", "100"] {
+            let clock = Clock::start(speed.parse().unwrap());
+            let mut last = clock.now();
+            for ms in [0.0, 0.05, 0.4, 3.0] {
+                let until = last + Span::from_ms(ms);
+                while clock.now() < until {
+                    clock.wait_towards(until);
+                }
+                let now = clock.now();
+                assert!(now >= until && now >= last);
+                last = now;
+            }
+        }
+    }
+
+    /// Do real and simulated time convert exactly, and is a day at full speed within range?
+    #[test]
+    fn speeds_convert() {
+        let tenth: Speed = "0.1".parse().unwrap();
+        assert_eq!(tenth.simulated(Duration::from_nanos(70)), 7_000);
+        assert_eq!(tenth.real(Span(7_000)), Duration::from_nanos(70));
+        assert_eq!(Speed::REAL.real(Span(1)), Duration::from_nanos(1));
+        let most: Speed = "1000".parse().unwrap();
+        let day = Duration::from_secs(86_400) / 1000;
+        assert_eq!(most.simulated(day), 86_400_000_000_000_000);
+        for wrong in ["0", "-1", "1001", "nan", "inf", "", "fast"] {
+            assert!(wrong.parse::<Speed>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Why a drive cannot be served, and why a request fails.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use traxtent_core::disk::{DiskError, FaultError, MediaError, ScenarioError};
+use traxtent_core::profile::ProfileError;
+
+use super::keys::Key;
+use crate::port::Refused;
+
+/// Why a drive cannot be served, or one of its requests.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A key that there is not.
+    #[error("there is no key {key:?}; known are {}", Key::names())]
+    UnknownKey {
+        /// As given.
+        key: String,
+    },
+    /// A key that is given twice.
+    #[error("{key}= is given twice")]
+    Twice {
+        /// Which.
+        key: Key,
+    },
+    /// A key without which nothing can be served.
+    #[error("{key}= is missing: {}", key.help())]
+    Missing {
+        /// Which.
+        key: Key,
+    },
+    /// A value that a key does not take.
+    #[error("{key}={value}: {problem}")]
+    Value {
+        /// Which.
+        key: Key,
+        /// As given.
+        value: String,
+        /// What would be right.
+        problem: String,
+    },
+    /// A profile that is none.
+    #[error("drive={}: {error}", path.display())]
+    Profile {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ProfileError,
+    },
+    /// A data file that is too small for the drive.
+    #[error("file={}: it has {bytes} bytes, the drive {needed}", path.display())]
+    TooSmall {
+        /// Which.
+        path: PathBuf,
+        /// What it has.
+        bytes: u64,
+        /// What the drive has.
+        needed: u64,
+    },
+    /// A data file that another server has open.
+    #[error("file={}: another server holds it", path.display())]
+    Locked {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file that cannot be used.
+    #[error("{key}={}: cannot {what} it: {error}", path.display())]
+    File {
+        /// The key that names it.
+        key: Key,
+        /// Which.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A thread that the system does not give.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// A request that is not made of whole sectors.
+    #[error("{count} bytes at byte {offset}: the drive has sectors of {sector} bytes")]
+    Misaligned {
+        /// The first byte.
+        offset: u64,
+        /// How many.
+        count: u64,
+        /// Bytes of a sector.
+        sector: u32,
+    },
+    /// A request beyond the end of the drive.
+    #[error("{count} bytes at byte {offset}: the drive has {bytes} bytes")]
+    BeyondEnd {
+        /// The first byte.
+        offset: u64,
+        /// How many.
+        count: u64,
+        /// Bytes of the drive.
+        bytes: u64,
+    },
+    /// What the drive answers where it does not do what it is told.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The data cannot be brought to the disk below.
+    #[error("cannot {what} the drive's data: {error}")]
+    Data {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A scenario that is none.
+    #[error("scenario={}: {error}", path.display())]
+    Scenario {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ScenarioError,
+    },
+    /// A scenario that does not fit the drive.
+    #[error("scenario={}: {error}", path.display())]
+    Misfit {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: DiskError,
+    },
+    /// An order that is no fault.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    /// Simulated time has come to its end, after some 106 days.
+    #[error("simulated time has come to its end, after 106 days")]
+    ClockEnded,
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Stopped,
+}
+
+impl ServeError {
+    pub(super) fn file(key: Key, path: &Path, what: &'static str, error: io::Error) -> ServeError {
+        let path = path.to_owned();
+        ServeError::File {
+            key,
+            path,
+            what,
+            error,
+        }
+    }
+
+    /// What a client is told: the number that the system has for it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            ServeError::Misaligned { .. } => Errno::INVAL.raw_os_error(),
+            ServeError::BeyondEnd { .. } => Errno::NOSPC.raw_os_error(),
+            ServeError::Disk(DiskError::Media(MediaError::NoSpace)) => Errno::NOSPC.raw_os_error(),
+            ServeError::Data { error, .. } => error
+                .raw_os_error()
+                .unwrap_or_else(|| Errno::IO.raw_os_error()),
+            ServeError::Stopped => Errno::SHUTDOWN.raw_os_error(),
+            _ => Errno::IO.raw_os_error(),
+        }
+    }
+}
+
+impl From<Refused<DiskError>> for ServeError {
+    fn from(refused: Refused<DiskError>) -> ServeError {
+        ServeError::Disk(refused.error)
+    }
+}

@@ -1,0 +1,69 @@
+//! What the machine does besides serving, from `/proc`. A figure that is not to be had is 0.
+
+use super::receipt::Machine;
+
+/// The counters at the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    all: Counters,
+    own: u64,
+}
+
+/// Ticks of all processors since boot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    total: u64,
+    busy: u64,
+    stolen: u64,
+}
+
+impl Load {
+    pub(super) fn now() -> Load {
+        Load {
+            all: Counters::read().unwrap_or_default(),
+            own: own_ticks().unwrap_or_default(),
+        }
+    }
+
+    /// The shares since then.
+    pub(super) fn since_start(&self) -> Machine {
+        let now = Load::now();
+        let since = |now: u64, start: u64| now.saturating_sub(start) as f64;
+        let total = since(now.all.total, self.all.total).max(1.0);
+        let others = since(now.all.busy, self.all.busy) - since(now.own, self.own);
+        Machine {
+            others_share: (others / total).max(0.0),
+            stolen_share: since(now.all.stolen, self.all.stolen) / total,
+            ..Machine::default()
+        }
+    }
+}
+
+impl Counters {
+    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+    fn read() -> Option<Counters> {
+        let stat = std::fs::read_to_string("/proc/stat").ok()?;
+        let line = stat.lines().next()?.strip_prefix("cpu ")?;
+        let ticks = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let ticks: Vec<u64> = ticks.collect::<Result<_, _>>().ok()?;
+        let [user, nice, system, idle, iowait, irq, softirq, stolen, ..] = ticks[..] else {
+            return None;
+        };
+        let busy = user + nice + system + irq + softirq;
+        Some(Counters {
+            total: busy + idle + iowait + stolen,
+            busy,
+            stolen,
+        })
+    }
+}
+
+/// This process's time in user and system mode: fields 14 and 15 of `/proc/self/stat`, the second of
+/// which, the program's name, stands in brackets and may hold blanks.
+fn own_ticks() -> Option<u64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let mut fields = behind_name.split_ascii_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(next()? + next()?)
+}

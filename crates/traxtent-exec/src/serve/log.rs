@@ -1,0 +1,102 @@
+//! The request log of a served drive, written by a thread of its own.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::error::ServeError;
+use super::keys::Key;
+use crate::packed::Packed;
+use crate::request_log;
+use crate::simulate::Outcome;
+
+/// So many rows may wait to be written. Then requests wait for the log: a log without gaps is worth more
+/// than a run that is in time, and the receipt shows the delay.
+const ROWS_WAITING: usize = 1 << 16;
+
+/// How long a row stays in the buffer at most while nothing more comes.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// A log that is being written.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: PathBuf,
+    rows: Mutex<Option<SyncSender<Outcome>>>,
+    begun: Mutex<Stage>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Open, and nobody writes yet.
+    Open(Box<Packed<BufWriter<File>>>, Receiver<Outcome>),
+    Writing(JoinHandle<io::Result<()>>),
+    Done,
+}
+
+impl Log {
+    /// Makes the file and writes the names of the columns.
+    pub(super) fn create(path: &Path) -> Result<Log, ServeError> {
+        let failed = |error| ServeError::file(Key::Log, path, "write", error);
+        let file = File::create(path).map_err(failed)?;
+        let mut out = Packed::new(BufWriter::new(file), path);
+        request_log::write_head(&mut out).map_err(failed)?;
+        let (sender, rows) = sync_channel(ROWS_WAITING);
+        Ok(Log {
+            path: path.to_owned(),
+            rows: Mutex::new(Some(sender)),
+            begun: Mutex::new(Stage::Open(Box::new(out), rows)),
+        })
+    }
+
+    /// Starts the thread.
+    pub(super) fn start(&self) -> io::Result<()> {
+        let mut stage = self.begun.lock().expect("nobody panics with it");
+        if let Stage::Open(out, rows) = std::mem::replace(&mut *stage, Stage::Done) {
+            let writer = thread::Builder::new().name("log".to_owned());
+            *stage = Stage::Writing(writer.spawn(move || write(*out, &rows))?);
+        }
+        Ok(())
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&self, outcome: Outcome) {
+        let rows = self.rows.lock().expect("nobody panics with it");
+        if let Some(rows) = &*rows {
+            // The writer is gone after an error, which `finish` reports.
+            let _ = rows.send(outcome);
+        }
+    }
+
+    /// Writes what is still held.
+    pub(super) fn finish(&self) -> Result<(), ServeError> {
+        self.rows.lock().expect("nobody panics with it").take();
+        let mut stage = self.begun.lock().expect("nobody panics with it");
+        let written = match std::mem::replace(&mut *stage, Stage::Done) {
+            Stage::Open(out, rows) => write(*out, &rows),
+            Stage::Writing(writer) => writer.join().expect("the writer does not panic"),
+            Stage::Done => Ok(()),
+        };
+        written.map_err(|error| ServeError::file(Key::Log, &self.path, "write", error))
+    }
+}
+
+/// Writes rows until the last sender is gone.
+fn write(mut out: Packed<BufWriter<File>>, rows: &Receiver<Outcome>) -> io::Result<()> {
+    let mut line = Vec::with_capacity(512);
+    loop {
+        match rows.recv_timeout(IDLE) {
+            Ok(outcome) => {
+                line.clear();
+                request_log::write_row(&mut line, &outcome)?;
+                out.write_all(&line)?;
+            }
+            Err(RecvTimeoutError::Timeout) => out.flush()?,
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    out.finish()?.flush()
+}

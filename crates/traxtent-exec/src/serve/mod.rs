@@ -1,0 +1,397 @@
+//! A drive served in real time: what an NBD server, or any program with threads, calls.
+//!
+//! [`Server`] holds a model disk on the real clock, its data, a request log, a receipt, and a socket on which
+//! faults are ordered. Every call of [`Server::read`] and its kin blocks until the model ends the command.
+//!
+//! Left out: the protocol. That is nbdkit's (`bindings/nbdkit`).
+
+mod clock;
+mod control;
+mod error;
+mod keys;
+mod load;
+mod log;
+mod paced;
+mod receipt;
+mod store;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+
+use traxtent_core::disk::{Command, Completion, Disk, Memory, Scenario};
+use traxtent_core::drive::{self, Drive};
+use traxtent_core::units::{Lbn, Sectors};
+
+pub use clock::Speed;
+pub use control::order;
+pub use error::ServeError;
+pub use keys::{Key, Settings};
+pub use receipt::{Machine, Percentiles, Receipt, Verdict};
+
+use crate::simulate::Outcome;
+use control::Control;
+use load::Load;
+use log::Log;
+use paced::{Delivered, Paced};
+use receipt::Tally;
+use store::{Platters, Store};
+
+/// A drive that is served. See the module.
+#[derive(Debug)]
+pub struct Server {
+    settings: Settings,
+    sha256: String,
+    drive: Drive,
+    scenario: Scenario,
+    store: Arc<Store>,
+    log: Option<Log>,
+    control: Mutex<Option<Control>>,
+    tally: Mutex<Tally>,
+    running: OnceLock<Running>,
+}
+
+/// What there is once time passes.
+#[derive(Debug)]
+struct Running {
+    paced: Arc<Paced>,
+    load: Load,
+    pacer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The sizes that a client should know, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSizes {
+    /// Requests are multiples of this: the logical sector.
+    pub minimum: u32,
+    /// Best are multiples of this: the physical sector.
+    pub preferred: u32,
+    /// The most that one request may have.
+    pub maximum: u32,
+}
+
+/// The most that one request may read or write, in bytes: what NBD clients may send unasked.
+const REQUEST_MAX: u32 = 32 << 20;
+
+impl Server {
+    /// Opens everything that may fail. No time passes yet, and no thread is started.
+    ///
+    /// # Errors
+    /// A profile out of its bounds, a file that cannot be used.
+    pub fn open(settings: Settings) -> Result<Server, ServeError> {
+        let drive = Drive::new(&settings.profile).map_err(|error| ServeError::Profile {
+            path: settings.drive.clone().into(),
+            error,
+        })?;
+        let scenario = scenario_of(&settings, &drive)?;
+        Ok(Server {
+            store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
+            log: settings.log.as_deref().map(Log::create).transpose()?,
+            control: Mutex::new(settings.control.as_deref().map(Control::open).transpose()?),
+            sha256: receipt::sha256(&settings.profile),
+            tally: Mutex::default(),
+            running: OnceLock::new(),
+            scenario,
+            drive,
+            settings,
+        })
+    }
+
+    /// Starts the drive's clock and the threads that the server needs. Later calls do nothing.
+    ///
+    /// # Errors
+    /// If the system has no thread to give.
+    pub fn start(&self) -> Result<(), ServeError> {
+        if self.running.get().is_some() {
+            return Ok(());
+        }
+        if let Some(log) = &self.log {
+            log.start().map_err(ServeError::Thread)?;
+        }
+        let mut disk = Disk::with_media(self.drive.clone(), Platters(Arc::clone(&self.store)));
+        disk.play(&self.scenario)?;
+        let paced = Paced::start(disk, self.scenario.faults.len(), self.settings.speed);
+        let pacer = paced.pace().map_err(ServeError::Thread)?;
+        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+            control.start(&paced).map_err(ServeError::Thread)?;
+        }
+        // Nobody else starts it at the same time.
+        let _ = self.running.set(Running {
+            paced,
+            load: Load::now(),
+            pacer: Mutex::new(Some(pacer)),
+        });
+        Ok(())
+    }
+
+    /// The drive's size in bytes.
+    pub fn bytes(&self) -> u64 {
+        bytes_of(&self.drive)
+    }
+
+    /// What it is told.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The sizes that a client should know.
+    pub fn block_sizes(&self) -> BlockSizes {
+        let sector = &self.settings.profile.sector;
+        BlockSizes {
+            minimum: sector.logical_bytes,
+            preferred: sector.physical_bytes,
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    /// Reads from byte `offset` on, in the drive's time.
+    ///
+    /// # Errors
+    /// A request that is misaligned or beyond the end, and what the drive or its data report.
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
+            let command = Command::Read { lbn, sectors };
+            let (delivered, fetched) = running.paced.serve(command, Vec::new(), |disk| {
+                // Where nothing is volatile, the media have it all, and nobody need wait for them.
+                (disk.unflushed_bytes() > 0).then(|| disk.fetch(lbn, buffer))
+            })?;
+            if delivered.completion.outcome.is_ok() {
+                fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
+            }
+            Ok(delivered)
+        })
+    }
+
+    /// Writes from byte `offset` on; with `fua` it is on the media when this returns.
+    ///
+    /// # Errors
+    /// As of [`Server::read`].
+    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
+            let command = Command::Write { lbn, sectors, fua };
+            self.tell(running, command, bytes.to_vec(), fua)
+        })
+    }
+
+    /// Makes `count` bytes from `offset` on zero, in the time of a write.
+    ///
+    /// # Errors
+    /// As of [`Server::read`].
+    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            let command = Command::WriteZeroes { lbn, sectors, fua };
+            self.tell(running, command, Vec::new(), fua)
+        })
+    }
+
+    /// Tells that nobody needs `count` bytes from `offset` on any more.
+    ///
+    /// # Errors
+    /// As of [`Server::read`].
+    pub fn trim(&self, offset: u64, count: u64) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            self.tell(running, Command::Trim { lbn, sectors }, Vec::new(), false)
+        })
+    }
+
+    /// Brings every write that is complete to the media.
+    ///
+    /// # Errors
+    /// What the drive or its data report.
+    pub fn flush(&self) -> Result<(), ServeError> {
+        self.noted(|running| self.tell(running, Command::Flush, Vec::new(), true))
+    }
+
+    /// The receipt so far; none before [`Server::start`].
+    pub fn receipt(&self) -> Option<Receipt> {
+        let running = self.running.get()?;
+        let mut tally = self.tally.lock().expect("nobody panics with it");
+        for event in running.paced.take_events() {
+            tally.add_event(&event);
+        }
+        let clock = running.paced.clock();
+        let subject = receipt::Subject {
+            drive: &self.settings.drive,
+            sha256: &self.sha256,
+            seed: self.scenario.seed,
+        };
+        Some(tally.receipt(&subject, clock, &running.load))
+    }
+
+    /// Writes the receipt so far to its file, if it has one.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_receipt(&self) -> Result<(), ServeError> {
+        let (Some(receipt), Some(path)) = (self.receipt(), &self.settings.receipt) else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_string_pretty(&receipt).expect("a receipt is plain data");
+        text.push('\n');
+        write_whole(path, text.as_bytes())
+            .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))
+    }
+
+    /// Ends the threads, and writes log and receipt. What is outstanding fails.
+    ///
+    /// # Errors
+    /// If the log or the receipt cannot be written.
+    pub fn stop(&self) -> Result<(), ServeError> {
+        if let Some(running) = self.running.get() {
+            running.paced.stop();
+            let pacer = running.pacer.lock().expect("nobody panics with it").take();
+            if let Some(pacer) = pacer {
+                pacer.join().expect("the pacer does not panic");
+            }
+        }
+        drop(self.control.lock().expect("nobody panics with it").take());
+        let log = self.log.as_ref().map_or(Ok(()), Log::finish);
+        self.write_receipt()?;
+        log
+    }
+
+    /// Sends a command to the drive and waits for it; what it puts on the media is brought to the disk
+    /// below if it must be `durable`.
+    fn tell(
+        &self,
+        running: &Running,
+        command: Command,
+        data: Vec<u8>,
+        durable: bool,
+    ) -> Result<Delivered, ServeError> {
+        let (delivered, ()) = running.paced.serve(command, data, |_| ())?;
+        if durable && delivered.completion.outcome.is_ok() {
+            self.store.sync()?;
+        }
+        Ok(delivered)
+    }
+
+    /// Carries a command out, and counts how it ended and when.
+    fn noted(
+        &self,
+        command: impl FnOnce(&Running) -> Result<Delivered, ServeError>,
+    ) -> Result<(), ServeError> {
+        let running = self.running.get().ok_or(ServeError::Stopped)?;
+        let ended = command(running).and_then(|mut delivered| {
+            delivered.at = running.paced.clock().now();
+            match delivered.completion.outcome.clone() {
+                Ok(()) => Ok(delivered),
+                Err(error) => {
+                    self.log_row(&delivered);
+                    Err(error.into())
+                }
+            }
+        });
+        let mut tally = self.tally.lock().expect("nobody panics with it");
+        match ended {
+            Ok(delivered) => {
+                tally.add(&delivered);
+                drop(tally);
+                self.log_row(&delivered);
+                Ok(())
+            }
+            Err(error) => {
+                tally.add_error();
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds a row to the log, if the drive has worked on the command.
+    fn log_row(&self, delivered: &Delivered) {
+        let Completion {
+            submitted,
+            completed,
+            breakdown,
+            ..
+        } = delivered.completion;
+        if let (Some(log), Some(served)) = (&self.log, delivered.completion.served) {
+            let mut arrival = delivered.arrival;
+            // What the log calls measured: the time as it was delivered.
+            arrival.measured = Some(delivered.at.since(arrival.at));
+            log.push(Outcome {
+                arrival,
+                completion: drive::Completion {
+                    tag: drive::Tag(arrival.tag),
+                    request: arrival.request,
+                    submitted,
+                    completed,
+                    breakdown,
+                    served,
+                },
+            });
+        }
+    }
+
+    /// The sectors that bytes are in.
+    fn sectors(&self, offset: u64, count: u64) -> Result<(Lbn, u32), ServeError> {
+        let sector = self.settings.profile.sector.logical_bytes;
+        let bytes = u64::from(sector);
+        if !offset.is_multiple_of(bytes) || !count.is_multiple_of(bytes) || count == 0 {
+            return Err(ServeError::Misaligned {
+                offset,
+                count,
+                sector,
+            });
+        }
+        let end = offset.checked_add(count);
+        let sectors = u32::try_from(count / bytes).ok();
+        match (end, sectors) {
+            (Some(end), Some(sectors)) if end <= self.bytes() => Ok((Lbn(offset / bytes), sectors)),
+            _ => Err(ServeError::BeyondEnd {
+                offset,
+                count,
+                bytes: self.bytes(),
+            }),
+        }
+    }
+}
+
+/// The faults to come, and the seed of those that bring none.
+fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeError> {
+    let mut scenario = Scenario {
+        seed: 1,
+        ..Scenario::default()
+    };
+    if let Some(path) = &settings.scenario {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ServeError::file(Key::Scenario, path, "read", error))?;
+        scenario = text.parse().map_err(|error| ServeError::Scenario {
+            path: path.clone(),
+            error,
+        })?;
+        // Of faults, only a disk knows whether they fit.
+        Disk::with_media(drive.clone(), Memory::new())
+            .play(&scenario)
+            .map_err(|error| ServeError::Misfit {
+                path: path.clone(),
+                error,
+            })?;
+    }
+    scenario.seed = settings.seed.unwrap_or(scenario.seed);
+    Ok(scenario)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Who wants to know of errors calls it before.
+        let _ = self.stop();
+    }
+}
+
+fn bytes_of(drive: &Drive) -> u64 {
+    let Sectors(sectors) = drive.geometry().capacity();
+    sectors * u64::from(drive.profile().sector.logical_bytes)
+}
+
+/// Writes a file that is there whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    std::fs::write(&beside, bytes)?;
+    std::fs::rename(&beside, path)
+}

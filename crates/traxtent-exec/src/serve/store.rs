@@ -1,0 +1,218 @@
+//! Where a served drive's data are: in a sparse file, or in memory.
+//!
+//! The file is locked: one server writes it at a time. It holds what the model's media hold, so a server
+//! that is killed loses what was in the drive's volatile cache, and no more.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
+use rustix::io::Errno;
+use traxtent_core::disk::{Media, MediaError, Memory};
+
+use super::error::ServeError;
+use super::keys::Key;
+
+/// The data of a drive.
+#[derive(Debug)]
+pub(super) enum Store {
+    File(File),
+    /// Stripes of the drive in turn, so that threads seldom wait for each other.
+    Memory(Vec<RwLock<Memory>>),
+}
+
+/// Bytes of a stripe, and how many memories take turns.
+const STRIPE: u64 = 1 << 20;
+const MEMORIES: u64 = 64;
+
+impl Store {
+    /// Opens the drive's file, or makes it if there is none; or takes memory.
+    ///
+    /// # Errors
+    /// A file that is too small, that another server holds, or that cannot be used.
+    pub(super) fn open(path: Option<&Path>, bytes: u64) -> Result<Store, ServeError> {
+        match path {
+            Some(path) => Store::in_file(path, bytes),
+            None => Ok(Store::Memory(
+                (0..MEMORIES).map(|_| RwLock::default()).collect(),
+            )),
+        }
+    }
+
+    fn in_file(path: &Path, needed: u64) -> Result<Store, ServeError> {
+        let failed = |what| move |error| ServeError::file(Key::File, path, what, error);
+        let mut open = OpenOptions::new();
+        open.read(true).write(true);
+        let (file, new) = match open.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let file = open.create_new(true).open(path);
+                (file.map_err(failed("make"))?, true)
+            }
+            opened => (opened.map_err(failed("open"))?, false),
+        };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {
+                let path = path.to_owned();
+                return Err(ServeError::Locked { path });
+            }
+            locked => locked.map_err(|errno| failed("lock")(errno.into()))?,
+        }
+        if new {
+            file.set_len(needed).map_err(failed("lengthen"))?;
+        }
+        // Also tells the size of a block device.
+        let bytes = rustix::fs::seek(&file, SeekFrom::End(0))
+            .map_err(|errno| failed("measure")(errno.into()))?;
+        if bytes < needed {
+            let path = path.to_owned();
+            return Err(ServeError::TooSmall {
+                path,
+                bytes,
+                needed,
+            });
+        }
+        Ok(Store::File(file))
+    }
+
+    pub(super) fn read(&self, into: &mut [u8], at: u64) -> Result<(), MediaError> {
+        match self {
+            Store::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
+            Store::Memory(memories) => stripes(at, into.len() as u64).try_for_each(|stripe| {
+                let place = (stripe.start - at) as usize..(stripe.end - at) as usize;
+                let memory = memory(memories, &stripe).read();
+                memory.expect(SOUND).read(stripe.start, &mut into[place])
+            }),
+        }
+    }
+
+    fn write(&self, data: &[u8], at: u64) -> Result<(), MediaError> {
+        match self {
+            Store::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
+            Store::Memory(memories) => stripes(at, data.len() as u64).try_for_each(|stripe| {
+                let place = (stripe.start - at) as usize..(stripe.end - at) as usize;
+                let memory = memory(memories, &stripe).write();
+                memory.expect(SOUND).write(stripe.start, &data[place])
+            }),
+        }
+    }
+
+    /// Makes bytes zero, and gives up their space where that can be.
+    fn zero(&self, at: u64, count: u64) -> Result<(), MediaError> {
+        match self {
+            Store::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
+            Store::Memory(memories) => stripes(at, count).try_for_each(|stripe| {
+                let memory = memory(memories, &stripe).write();
+                memory
+                    .expect(SOUND)
+                    .zero(stripe.start, stripe.end - stripe.start)
+            }),
+        }
+    }
+
+    /// Brings what was written to the disk below.
+    pub(super) fn sync(&self) -> Result<(), ServeError> {
+        match self {
+            Store::File(file) => file.sync_data().map_err(|error| ServeError::Data {
+                what: "flush",
+                error,
+            }),
+            Store::Memory(_) => Ok(()),
+        }
+    }
+}
+
+const SOUND: &str = "nobody panics with the data";
+
+/// The stripes that bytes are in, cut to them.
+fn stripes(at: u64, count: u64) -> impl Iterator<Item = Range<u64>> {
+    let (mut from, end) = (at, at + count);
+    std::iter::from_fn(move || {
+        let stripe = from..((from / STRIPE + 1) * STRIPE).min(end);
+        from = stripe.end;
+        (!stripe.is_empty()).then_some(stripe)
+    })
+}
+
+fn memory<'a>(memories: &'a [RwLock<Memory>], stripe: &Range<u64>) -> &'a RwLock<Memory> {
+    &memories[(stripe.start / STRIPE % MEMORIES) as usize]
+}
+
+/// Punches a hole, or writes zeros where the file system has none.
+fn zero(file: &File, at: u64, count: u64) -> io::Result<()> {
+    static BLOCK: [u8; 1 << 16] = [0; 1 << 16];
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, punch, at, count) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let (mut from, end) = (at, at + count);
+            while from < end {
+                let block = &BLOCK[..BLOCK.len().min((end - from) as usize)];
+                file.write_all_at(block, from)?;
+                from += block.len() as u64;
+            }
+            Ok(())
+        }
+        punched => Ok(punched?),
+    }
+}
+
+/// The store as the media of a drive.
+#[derive(Clone, Debug)]
+pub(super) struct Platters(pub(super) Arc<Store>);
+
+impl Media for Platters {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
+        self.0.read(into, at)
+    }
+
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<(), MediaError> {
+        self.0.write(data, at)
+    }
+
+    fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError> {
+        self.0.zero(at, length)
+    }
+
+    /// Nothing: this is called with the model locked. Who flushes calls [`Store::sync`] afterwards, before
+    /// the client hears of it.
+    fn sync(&mut self) -> Result<(), MediaError> {
+        Ok(())
+    }
+}
+
+fn failed(error: &io::Error) -> MediaError {
+    if error.kind() == io::ErrorKind::StorageFull {
+        MediaError::NoSpace
+    } else {
+        MediaError::Failed {
+            what: error.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Do stripes cover bytes without gaps, and does memory hold what is written across them?
+    #[test]
+    fn memory_is_striped() {
+        let store = Store::open(None, 8 * STRIPE).unwrap();
+        let data: Vec<u8> = (0..3 * STRIPE + 17).map(|at| (at % 251) as u8).collect();
+        let at = STRIPE - 100;
+        store.write(&data, at).unwrap();
+        store.zero(2 * STRIPE - 7, 14).unwrap();
+        let mut back = vec![1; data.len() + 2];
+        store.read(&mut back, at - 1).unwrap();
+        let hole = (2 * STRIPE - 7 - at) as usize;
+        let mut expected = [&[0], &data[..], &[0]].concat();
+        expected[1 + hole..1 + hole + 14].fill(0);
+        assert!(back == expected);
+        assert_eq!(stripes(0, 0).count(), 0);
+        let ends: Vec<_> = stripes(at, 3 * STRIPE).map(|stripe| stripe.end).collect();
+        assert_eq!(ends, [STRIPE, 2 * STRIPE, 3 * STRIPE, at + 3 * STRIPE]);
+    }
+}

@@ -1,0 +1,65 @@
+//! `traxtent fault`: power cuts, bad sectors, stalls on a served drive.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use traxtent_core::disk::Fault;
+use traxtent_exec::serve::order;
+
+use crate::failure::{Failure, Result};
+use crate::output;
+
+/// Let a fault happen to a served drive
+///
+/// SOCKET is the control socket that `traxtent serve` names; a command that it runs finds it in $control.
+/// docs/faults.md lists the faults and their figures.
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The served drive's control socket
+    socket: PathBuf,
+    /// The fault's name
+    fault: String,
+    /// Its figures: --lbn 1000, or lbn=1000
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    figures: Vec<String>,
+}
+
+const EXAMPLES: &str = "Examples:
+  traxtent fault $control power-cut --seed 7
+  traxtent fault $control latent-error --lbn 1000 --sectors 8
+  traxtent fault $control stall --for 2s";
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let line = line(args)?;
+    let fault: Fault = line.parse().map_err(Failure::input)?;
+    let answer =
+        order(&args.socket, &fault).map_err(|error| Failure::file(&args.socket, &error))?;
+    let done = answer.map_err(Failure::input)?;
+    let mut out = output::stdout();
+    writeln!(out, "{done}")?;
+    output::finish(out)
+}
+
+/// The fault in a line.
+fn line(args: &Args) -> Result<String> {
+    let mut line = args.fault.clone();
+    let mut figures = args.figures.iter();
+    while let Some(figure) = figures.next() {
+        let (dashed, figure) = match figure.strip_prefix("--") {
+            Some(figure) => (true, figure),
+            None => (false, figure.as_str()),
+        };
+        line.push(',');
+        line.push_str(figure);
+        if dashed && !figure.contains('=') {
+            let value = figures
+                .next()
+                .ok_or_else(|| Failure::input(format!("--{figure}: its value is missing")))?;
+            line.push('=');
+            line.push_str(value);
+        }
+    }
+    Ok(line)
+}

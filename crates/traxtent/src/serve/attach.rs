@@ -1,0 +1,166 @@
+//! Where a drive is served, and how to use it there.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use traxtent_core::geometry::Geometry;
+use traxtent_core::profile::Profile;
+
+use super::Args;
+use crate::failure::{Failure, Result, note};
+use crate::output;
+
+/// Where a drive is served.
+#[derive(Clone, Debug)]
+pub(super) enum Address {
+    Socket(PathBuf),
+    Port(IpAddr, u16),
+}
+
+impl Address {
+    pub(super) fn of(args: &Args, folder: &Path) -> Address {
+        match (args.port, &args.socket) {
+            (Some(port), _) => {
+                Address::Port(args.listen.unwrap_or(IpAddr::from([127, 0, 0, 1])), port)
+            }
+            (None, Some(path)) => {
+                Address::Socket(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+            }
+            (None, None) => Address::Socket(folder.join("socket")),
+        }
+    }
+
+    /// As clients of NBD take it.
+    fn uri(&self) -> String {
+        match self {
+            Address::Socket(path) => {
+                format!(
+                    "nbd+unix:///?socket={}",
+                    escaped(&path.display().to_string())
+                )
+            }
+            Address::Port(IpAddr::V6(ip), port) => format!("nbd://[{ip}]:{port}/"),
+            Address::Port(ip, port) => format!("nbd://{ip}:{port}/"),
+        }
+    }
+
+    /// What a command finds.
+    pub(super) fn environment(&self) -> Vec<(&'static str, String)> {
+        let mut variables = vec![("uri", self.uri())];
+        match self {
+            Address::Socket(path) => variables.push(("socket", path.display().to_string())),
+            Address::Port(_, port) => variables.push(("port", port.to_string())),
+        }
+        variables
+    }
+}
+
+/// Percent-encoding of what may not stand in a query.
+fn escaped(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
+    let escape = |byte: u8| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    path.bytes().map(escape).collect()
+}
+
+/// Says what is served, where, and how to attach it.
+pub(super) fn introduce(
+    args: &Args,
+    profile: &Profile,
+    address: &Address,
+    keys: &[(&'static str, String)],
+) -> Result<()> {
+    let data = match &args.file {
+        Some(path) => format!("its data are in {}", path.display()),
+        None => "its data are in memory, and gone at the end".to_owned(),
+    };
+    let exposed = match (args.listen, args.socket_mode) {
+        (Some(ip), _) if !ip.is_loopback() => {
+            Some(format!("whoever reaches {ip} can read and write the drive"))
+        }
+        (_, Some(mode)) if mode & 0o077 != 0 => Some(format!(
+            "the socket's mode is {mode:o}: others can read and write the drive"
+        )),
+        _ => None,
+    };
+    let first = format!("{}: {data}", args.drive);
+    if !args.command.is_empty() {
+        note(first);
+        exposed.into_iter().for_each(note);
+        return Ok(());
+    }
+    let capacity = Geometry::build(&profile.geometry)
+        .map_err(|error| Failure::at(&args.drive, error))?
+        .capacity();
+    let sector = profile.sector;
+    let mut out = output::stdout();
+    writeln!(out, "{first}")?;
+    writeln!(
+        out,
+        "drive       {}, {} sectors of {} bytes ({} physical)",
+        profile.model, capacity.0, sector.logical_bytes, sector.physical_bytes
+    )?;
+    writeln!(out, "uri         {}", address.uri())?;
+    if let Some((_, control)) = keys.iter().find(|(key, _)| *key == "control") {
+        writeln!(out, "control     {control}")?;
+    }
+    if let Some(exposed) = exposed {
+        writeln!(out, "warning     {exposed}")?;
+    }
+    for (name, line) in ways(address, profile) {
+        writeln!(out, "{name:<11} {line}")?;
+    }
+    writeln!(out, "stop        Ctrl-C")?;
+    output::finish(out)
+}
+
+/// Lines to type. docs/serve.md says what each way shows of the drive's sectors.
+fn ways(address: &Address, profile: &Profile) -> Vec<(&'static str, String)> {
+    let uri = address.uri();
+    let sector = profile.sector;
+    let node = match address {
+        Address::Socket(path) => format!("server.type=unix,server.path={}", path.display()),
+        Address::Port(ip, port) => {
+            format!("server.type=inet,server.host={ip},server.port={port}")
+        }
+    };
+    let client = match address {
+        Address::Socket(path) => format!("-unix {}", path.display()),
+        Address::Port(ip, port) => format!("{ip} {port}"),
+    };
+    vec![
+        (
+            "fio",
+            format!(
+                "fio --name=t --ioengine=nbd --uri='{uri}' --rw=randread --bs=4k --iodepth=4 --time_based --runtime=10"
+            ),
+        ),
+        (
+            "qemu",
+            format!(
+                "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,{node} -device virtio-scsi-pci \
+                 -device scsi-hd,drive=d,logical_block_size={},physical_block_size={},rotation_rate={:.0}",
+                sector.logical_bytes,
+                sector.physical_bytes,
+                profile
+                    .mechanics
+                    .as_ref()
+                    .map_or(0.0, |mechanics| mechanics.rpm),
+            ),
+        ),
+        (
+            "loop",
+            format!(
+                "touch d && nbdfuse d '{uri}' & losetup --find --show --direct-io=on --sector-size {} d",
+                sector.logical_bytes
+            ),
+        ),
+        (
+            "kernel",
+            format!("nbd-client -b {} {client} /dev/nbd0", sector.logical_bytes),
+        ),
+    ]
+}

@@ -1,0 +1,225 @@
+//! nbdkit as a child process.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal};
+
+use super::attach::Address;
+use super::{LOOK, tools};
+use crate::failure::{Failure, Result, warn};
+
+/// What is to be served.
+pub(super) struct Order<'a> {
+    pub(super) address: &'a Address,
+    /// nbdkit writes it when it is ready.
+    pub(super) pidfile: PathBuf,
+    /// Requests of one connection that it works on at once.
+    pub(super) threads: u32,
+    /// What the plugin is told.
+    pub(super) keys: Vec<(&'static str, String)>,
+}
+
+impl Order<'_> {
+    pub(super) fn key(&self, name: &str) -> &str {
+        let found = self.keys.iter().find(|(key, _)| *key == name);
+        found.map_or("", |(_, value)| value)
+    }
+}
+
+/// A running nbdkit; it ends with us, whatever becomes of us.
+pub(super) struct Nbdkit {
+    child: RefCell<Child>,
+    /// Passes on what it says.
+    voice: RefCell<Option<JoinHandle<()>>>,
+    said: Arc<Said>,
+    /// What it has made and leaves behind.
+    socket: Option<PathBuf>,
+}
+
+/// What it has said before it was ready; later it is passed on.
+#[derive(Default)]
+struct Said {
+    ready: AtomicBool,
+    lines: Mutex<Vec<String>>,
+}
+
+impl Nbdkit {
+    /// Starts it, and waits until clients may come.
+    pub(super) fn start(order: &Order<'_>) -> Result<Nbdkit> {
+        let program = tools::nbdkit()?;
+        let plugin = tools::plugin(&program)?;
+        let mut command = Command::new(&program);
+        command.args(["--foreground", "--exit-with-parent"]);
+        command.args(["--threads", &order.threads.to_string()]);
+        command.arg("--pidfile").arg(&order.pidfile);
+        match order.address {
+            Address::Socket(path) => command.arg("--unix").arg(path),
+            Address::Port(ip, port) => {
+                command.args(["--ipaddr", &ip.to_string(), "--port", &port.to_string()])
+            }
+        };
+        command.arg(&plugin);
+        command.args(
+            order
+                .keys
+                .iter()
+                .map(|(key, value)| format!("{key}={value}")),
+        );
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| Failure::file(&program, &error))?;
+        let said = Arc::new(Said::default());
+        let voice = child.stderr.take().map(|stderr| {
+            let said = Arc::clone(&said);
+            thread::spawn(move || said.listen(BufReader::new(stderr)))
+        });
+        let mut server = Nbdkit {
+            child: RefCell::new(child),
+            voice: RefCell::new(voice),
+            said,
+            socket: None,
+        };
+        while !order.pidfile.exists() {
+            if server.ended()?.is_some() {
+                return Err(server.last_words());
+            }
+            thread::sleep(LOOK);
+        }
+        server.said.ready();
+        // Not before: where it could not make one, it is somebody else's.
+        if let Address::Socket(path) = order.address {
+            server.socket = Some(path.clone());
+        }
+        Ok(server)
+    }
+
+    /// Serves while a command runs; gives its status.
+    pub(super) fn serve_while(&self, command: &mut Command) -> Result<ExitStatus> {
+        let program = PathBuf::from(command.get_program());
+        let mut running = command
+            .spawn()
+            .map_err(|error| Failure::file(&program, &error))?;
+        loop {
+            let status = running
+                .try_wait()
+                .map_err(|error| Failure::file(&program, &error))?;
+            if let Some(status) = status {
+                return Ok(status);
+            }
+            // A command without its drive may hang for good.
+            if self.ended()?.is_some() {
+                let _ = running.kill();
+                let _ = running.wait();
+                return Err(self.last_words());
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Serves until told to stop.
+    pub(super) fn serve_until(&self, stopped: &AtomicBool) -> Result<()> {
+        while !stopped.load(Ordering::Relaxed) {
+            // It got the signal too, if that came from the terminal.
+            match self.ended()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(_) => return Err(self.last_words()),
+                None => thread::sleep(LOOK),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it and waits for its last word.
+    pub(super) fn stop(&self) -> Result<()> {
+        if self.ended()?.is_none() {
+            self.terminate();
+        }
+        let status = self.child.borrow_mut().wait().map_err(unwaited)?;
+        if let Some(voice) = self.voice.take() {
+            voice.join().expect("it does not panic");
+        }
+        match status.success() {
+            true => Ok(()),
+            false => Err(Failure::Io(format!("nbdkit ended with {status}"))),
+        }
+    }
+
+    fn terminate(&self) {
+        let id = i32::try_from(self.child.borrow().id()).ok();
+        if let Some(pid) = id.and_then(Pid::from_raw) {
+            // It may have ended meanwhile.
+            let _ = rustix::process::kill_process(pid, Signal::TERM);
+        }
+    }
+
+    fn ended(&self) -> Result<Option<ExitStatus>> {
+        self.child.borrow_mut().try_wait().map_err(unwaited)
+    }
+
+    /// What it said when it ended.
+    fn last_words(&self) -> Failure {
+        if let Some(voice) = self.voice.take() {
+            voice.join().expect("it does not panic");
+        }
+        let lines = self.said.lines.lock().expect("nobody panics with it");
+        Failure::Io(match lines.first() {
+            Some(line) => line.clone(),
+            None => "nbdkit has ended".to_owned(),
+        })
+    }
+}
+
+impl Drop for Nbdkit {
+    fn drop(&mut self) {
+        if matches!(self.ended(), Ok(None)) {
+            self.terminate();
+            let _ = self.child.borrow_mut().wait();
+        }
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
+    }
+}
+
+impl Said {
+    /// Passes lines on until it ends; those of the start are kept.
+    fn listen(&self, stderr: impl BufRead) {
+        for line in stderr.lines().map_while(std::io::Result::ok) {
+            let line = line.strip_prefix("nbdkit: ").unwrap_or(&line);
+            let line = line.strip_prefix("error: ").unwrap_or(line);
+            if self.ready.load(Ordering::Relaxed) {
+                warn(line);
+            } else {
+                let mut lines = self.lines.lock().expect("nobody panics with it");
+                lines.push(line.to_owned());
+            }
+        }
+    }
+
+    fn ready(&self) {
+        self.ready.store(true, Ordering::Relaxed);
+        let mut lines = self.lines.lock().expect("nobody panics with it");
+        lines.drain(..).for_each(warn);
+    }
+}
+
+/// Notes signals instead of ending by them.
+pub(super) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
+    let caught = Arc::new(AtomicBool::new(false));
+    for &signal in signals {
+        signal_hook::flag::register(signal, Arc::clone(&caught))
+            .map_err(|error| Failure::Io(format!("signal {signal}: {error}")))?;
+    }
+    Ok(caught)
+}
+
+fn unwaited(error: std::io::Error) -> Failure {
+    Failure::Io(format!("nbdkit: {error}"))
+}

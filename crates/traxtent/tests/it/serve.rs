@@ -1,0 +1,208 @@
+//! `traxtent serve` and `traxtent fault`, as a user calls them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command::{prints, traxtent, traxtent_in};
+
+/// Does a command find its drive, does its status become ours, is the receipt printed, and is nothing left?
+#[test]
+fn a_command_with_its_drive() {
+    let (_, _) = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));
+    let folder = TempDir::new().unwrap();
+    let script = "nbdinfo --size \"$uri\"; echo $socket $control > names; \
+                  stat --format=%a \"$socket\" \"$control\" >> names; exit 7";
+    let answer = traxtent_in(
+        folder.path(),
+        &[
+            "serve",
+            "atlas10k2",
+            "--receipt",
+            "r.json",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ],
+    );
+    assert_eq!(answer.status, 7, "{}", answer.err);
+    assert_eq!(
+        answer.out, "11820444672\n",
+        "standard output is the command's"
+    );
+    let first = answer.err.lines().next().unwrap();
+    assert!(first.contains("data are in memory"), "{first}");
+    assert!(answer.err.contains("verdict"), "{}", answer.err);
+    let receipt: Value =
+        serde_json::from_slice(&fs::read(folder.path().join("r.json")).unwrap()).unwrap();
+    assert_eq!(receipt["drive"], "atlas10k2");
+    let names = fs::read_to_string(folder.path().join("names")).unwrap();
+    let mut lines = names.lines();
+    for name in lines.next().unwrap().split(' ') {
+        assert!(!std::path::Path::new(name).exists(), "{name} is left");
+    }
+    assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
+}
+
+/// Does a workload of fio leave a log that is replayed, and a receipt as JSON, with a profile of one's own?
+#[test]
+fn a_workload_with_log() {
+    let (_, _) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    let folder = TempDir::new().unwrap();
+    fs::write(
+        folder.path().join("own.toml"),
+        prints(&["drives", "show", "atlas10k2"]),
+    )
+    .unwrap();
+    let drive = "own.toml";
+    let fio = "fio --name=t --ioengine=nbd --uri=\"$uri\" --rw=randrw --bs=4k --iodepth=4 --size=1m \
+               --io_size=256k --output=fio.txt";
+    let answer = traxtent_in(
+        folder.path(),
+        &[
+            "serve",
+            drive,
+            "--speed",
+            "20",
+            "--log",
+            "log.csv.zst",
+            "--json",
+            "--",
+            "sh",
+            "-c",
+            fio,
+        ],
+    );
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let receipt: Value = serde_json::from_str(&answer.out).unwrap();
+    let requests = receipt["requests"].as_u64().unwrap();
+    assert!(requests >= 64, "{requests}");
+    let replayed = traxtent_in(folder.path(), &["sim", drive, "log.csv.zst", "--json"]);
+    let replayed: Value = serde_json::from_str(&replayed.out).unwrap();
+    assert_eq!(replayed["requests"], requests);
+    let (ours, served) = (&replayed["response_ms"], &receipt["modelled_ms"]);
+    for (ours, served) in [
+        (&ours["p50"], &served["p50"]),
+        (&ours["max"], &served["max"]),
+    ] {
+        let (ours, served) = (ours.as_f64().unwrap(), served.as_f64().unwrap());
+        assert!((ours - served).abs() < 1e-9, "{ours} {served}");
+    }
+}
+
+/// Is a fault carried out, and one that is none refused before anything is asked?
+#[test]
+fn faults() {
+    let _ = testkit::tool!("nbdkit");
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    let script = format!(
+        "{program} fault $control power-cut --seed 7 && \
+         {program} fault $control latent-error --lbn=8 sectors=2 && \
+         ! {program} fault $control grown-defect --lbn 99999999999 2> /dev/null"
+    );
+    let answer = traxtent(&["serve", "atlas10k2", "--", "sh", "-c", &script]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let lines: Vec<&str> = answer.out.lines().collect();
+    assert!(lines[0].starts_with("power-cut, seed 7"), "{lines:?}");
+    assert_eq!(lines[1], "latent-error,lbn=8,sectors=2,revolutions=0");
+    for (arguments, what) in [
+        (&["no-socket", "melt"][..], "melt"),
+        (&["no-socket", "stall"], "for"),
+        (&["no-socket", "stall", "--for"], "--for"),
+    ] {
+        let answer = traxtent(&[&["fault"], arguments].concat());
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        assert!(answer.err.contains(what), "{}", answer.err);
+    }
+    let nobody = traxtent(&["fault", "no-socket", "stall", "--for", "1s"]);
+    assert_eq!(nobody.status, 3, "{}", nobody.err);
+}
+
+/// Is what cannot be served refused with one line and the right status?
+#[test]
+fn refused() {
+    let _ = testkit::tool!("nbdkit");
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("short.img"), [0; 512]).unwrap();
+    fs::write(
+        folder.path().join("melt.toml"),
+        "faults = [{ at = \"1 s\", fault = \"melt\" }]",
+    )
+    .unwrap();
+    for (arguments, status, what) in [
+        (&["atlas"][..], 2, "did you mean"),
+        (&["atlas10k2", "--speed", "0"], 2, "--speed"),
+        (&["atlas10k2", "--listen", "0.0.0.0"], 2, "--port"),
+        (&["atlas10k2", "--scenario", "melt.toml"], 2, "melt"),
+        (
+            &["atlas10k2", "--file", "short.img"],
+            3,
+            "512 bytes, the drive 11820444672",
+        ),
+        (&["atlas10k2", "--log", "no/log.csv"], 3, "log="),
+        (
+            &["atlas10k2", "--", "no-such-program"],
+            3,
+            "no-such-program",
+        ),
+    ] {
+        let arguments = [&["serve"], arguments].concat();
+        let answer = traxtent_in(folder.path(), &arguments);
+        assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
+        assert!(answer.err.contains(what), "{arguments:?}: {}", answer.err);
+    }
+    let elsewhere = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(["serve", "atlas10k2"])
+        .env("PATH", folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(elsewhere.status.code(), Some(3));
+    let said = String::from_utf8(elsewhere.stderr).unwrap();
+    assert!(said.contains("package nbdkit"), "{said}");
+}
+
+/// Does a server without a command say how to attach it, widen nothing unasked, and end with a receipt
+/// when it is told to?
+#[test]
+fn until_stopped() {
+    let _ = testkit::tool!("nbdkit");
+    let folder = TempDir::new().unwrap();
+    let socket = folder.path().join("socket");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(["serve", "atlas10k2", "--socket"])
+        .arg(&socket)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let mode = || fs::metadata(&socket).map(|meta| meta.permissions().mode() & 0o777);
+    while !matches!(mode(), Ok(0o600)) {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let stop = Command::new("sh")
+        .args(["-c", &format!("kill -INT {}", child.id())])
+        .status();
+    assert!(stop.unwrap().success());
+    assert!(child.wait().unwrap().success());
+    let mut out = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
+    for what in [
+        "data are in memory",
+        "nbd+unix",
+        "fio ",
+        "qemu ",
+        "loop ",
+        "kernel ",
+        "verdict",
+    ] {
+        assert!(out.contains(what), "{what}: {out}");
+    }
+    assert!(!socket.exists());
+}
