@@ -30,6 +30,15 @@ use track::Line;
 /// Where there is no other clue, this many tracks count as a cylinder: as many surfaces as few drives fall short of.
 const CYLINDER: usize = 4;
 
+/// No drive has more surfaces.
+const SURFACES_MAX: usize = 24;
+
+/// No more tracks are predicted at once behind a surprise.
+const REACH_AFTER: usize = 4;
+
+/// Alternatives to a prediction are worth their reads if so many are right.
+const LUCK_MIN: f64 = 0.3;
+
 /// Found tracks are held back until this many more are known, so that they can still be put right.
 const HELD: usize = 3;
 
@@ -60,6 +69,9 @@ struct Search<'a, 'b> {
     /// The last tracks, for measuring that.
     recent: VecDeque<(Line, u32)>,
     held: VecDeque<Found>,
+    /// How many predictions have failed, and how often of late an alternative was right.
+    surprises: u64,
+    luck: f64,
     sink: &'b mut Sink<'b>,
     result: Extraction,
 }
@@ -84,6 +96,8 @@ pub(super) fn search<'b>(
         switch: None,
         recent: VecDeque::new(),
         held: VecDeque::new(),
+        surprises: 0,
+        luck: 1.0,
         sink,
         result: Extraction::default(),
     };
@@ -124,6 +138,7 @@ impl Search<'_, '_> {
     fn advance(&mut self) -> Result<(), ProbeError> {
         let predicted = self.wanted(self.pattern.predict(self.reach));
         let (known, whole) = self.test(&predicted)?;
+        let count = known.len();
         for (kind, confirm) in known {
             self.keep(kind, confirm)?;
         }
@@ -131,7 +146,17 @@ impl Search<'_, '_> {
             self.reach = (2 * self.reach).min(self.reach_max());
             return Ok(());
         }
-        self.reach = (self.reach / 2).max(2);
+        // Where one surprise is, others are near.
+        self.reach = (self.reach / 2).clamp(2, REACH_AFTER);
+        let surprising = predicted.get(count).copied();
+        if let Some(predicted) = surprising
+            && self.first < self.end
+            // Tests see the ends of a track only; a search sees all of it.
+            && self.verify != Verify::Full
+            && self.is_alternative(predicted)?
+        {
+            return Ok(());
+        }
         if self.first < self.end {
             let guess = self.pattern.predict(1).first().copied();
             let (kind, angle) = self.find_or_retry(guess)?;
@@ -154,6 +179,25 @@ impl Search<'_, '_> {
         let wanted = predicted.iter().take_while(begins_before).count();
         predicted.truncate(wanted.max(1));
         predicted
+    }
+
+    /// Whether the next track, which is not as predicted, is one of the alternatives; if so, takes it as found.
+    fn is_alternative(&mut self, predicted: Kind) -> Result<bool, ProbeError> {
+        // Each costs a few reads, so where they are seldom right they are seldom tried.
+        self.surprises += 1;
+        if self.luck < LUCK_MIN && !self.surprises.is_multiple_of(8) {
+            return Ok(false);
+        }
+        for kind in self.pattern.alternatives(predicted) {
+            let (known, whole) = self.test(&[kind])?;
+            if let (true, [(kind, confirm)]) = (whole, &known[..]) {
+                self.luck += 0.1 * (1.0 - self.luck);
+                self.keep(*kind, *confirm)?;
+                return Ok(true);
+            }
+        }
+        self.luck -= 0.1 * self.luck;
+        Ok(false)
     }
 
     /// Finds a track; what baffles once may have been noise.

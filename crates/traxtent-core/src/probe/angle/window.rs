@@ -2,9 +2,15 @@
 
 use super::super::algorithm::{Confirm, ProbeError, Verify};
 use super::super::clock::{Reach, fraction, wrap};
-use super::pattern::Kind;
+use super::pattern::{Kind, SAME_SKEW, SLIPS};
 use super::track::Line;
-use super::{CYLINDER, Search};
+use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
+
+/// What a read may lose more or less than a revolution where tracks have no skew, in revolutions.
+const LOST: f64 = 0.1;
+
+/// So few sectors may be bad ones, which look like a small jump.
+const FEW: f64 = 10.0;
 
 /// A test that a prediction must pass.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +32,15 @@ enum Question {
     Across,
 }
 
+/// Boundaries to test.
+#[derive(Debug, Default)]
+struct Chosen {
+    /// On both sides.
+    both: Vec<usize>,
+    /// By the LBN before them.
+    before: Vec<usize>,
+}
+
 /// Predicted tracks, where they begin.
 struct Window<'w> {
     kinds: &'w [Kind],
@@ -33,6 +48,37 @@ struct Window<'w> {
     bounds: Vec<u64>,
     /// Angles of the first sectors.
     angles: Vec<f64>,
+}
+
+/// How far angles are from those predicted: by something at once, and by something more with each track.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drift {
+    at_once: f64,
+    /// Sums for the line through the origin that comes nearest to what was seen.
+    products: f64,
+    squares: f64,
+}
+
+impl Drift {
+    fn a_track(&self) -> f64 {
+        match self.squares > 0.0 {
+            true => self.products / self.squares,
+            false => 0.0,
+        }
+    }
+
+    /// Of the first sector of a predicted track.
+    fn at(&self, track: usize) -> f64 {
+        self.at_once + self.a_track() * track as f64
+    }
+
+    /// Learns from a sector that was off by this.
+    fn learn(&mut self, track: usize, off: f64) {
+        let (all, track) = (self.at(track) + off, track as f64);
+        self.products += all * track;
+        self.squares += track * track;
+        self.at_once += (all - self.at_once - self.a_track() * track) / 2.0;
+    }
 }
 
 impl Search<'_, '_> {
@@ -47,29 +93,33 @@ impl Search<'_, '_> {
         }
         let window = self.window(&kinds);
         let chosen = self.choose(&kinds);
-        let mut drift = 0.0;
-        let mut wrong = self.run(&window, &chosen, kinds.len(), &mut drift)?;
-        let mut right = chosen.iter().copied().filter(|t| *t < wrong).max();
-        // Between the last boundary that holds and the first that does not, bisect.
-        let mut tested = chosen;
-        while wrong < kinds.len() {
-            let low = right.map_or(0, |t| t + 1);
-            if low >= wrong {
-                break;
+        let mut drift = Drift::default();
+        let mut tests = self.tests(&window, &chosen.both);
+        let one_sided = self.tests(&window, &chosen.before).into_iter();
+        tests.extend(one_sided.filter(|test| !matches!(test.question, Question::First)));
+        let mut tested = chosen.both;
+        let mut wrong = kinds.len();
+        while let Some(surprise) = self.run(&window, &mut tests, &mut drift)? {
+            // Before the last boundary that holds and the first that does not, bisect.
+            wrong = surprise;
+            loop {
+                let low = self.low(&tests, &tested, wrong);
+                if low >= wrong {
+                    break;
+                }
+                let middle = low + (wrong - low) / 2;
+                tests.retain(|test| test.track != middle);
+                tested.push(middle);
+                let mut one = self.tests(&window, &[middle]);
+                if self.run(&window, &mut one, &mut drift)?.is_some() {
+                    wrong = middle;
+                }
             }
-            let middle = low + (wrong - low) / 2;
-            tested.push(middle);
-            if self.run(&window, &[middle], kinds.len(), &mut drift)? <= middle {
-                wrong = middle;
-            } else {
-                right = Some(middle);
-            }
+            tests.retain(|test| test.track < wrong);
         }
         let holds = wrong.min(kinds.len());
-        // What the angles have drifted by, each track has contributed to.
-        let share = drift / holds.max(1) as f64;
-        let known = (0..holds).map(|i| {
-            let skew = kinds[i].skew + share;
+        let skews = self.skews(&kinds[..holds], &drift);
+        let known = skews.into_iter().enumerate().map(|(i, skew)| {
             let confirm = match self.verify {
                 _ if tested.contains(&i) => Confirm::Tested,
                 Verify::None => Confirm::Predicted,
@@ -79,6 +129,28 @@ impl Search<'_, '_> {
         });
         let known = known.collect();
         Ok((known, holds == predicted.len()))
+    }
+
+    /// The skews of tracks that hold, put right by what angles have drifted: each by the fraction of a sector, and by
+    /// the rest that where skews change.
+    fn skews(&self, kinds: &[Kind], drift: &Drift) -> Vec<f64> {
+        let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
+        let all = drift.at(kinds.len());
+        let mut rest = all;
+        for (skew, kind) in skews.iter_mut().zip(kinds) {
+            let most = kind.pitch / 4.0;
+            let share = (all / kinds.len() as f64).clamp(-most, most);
+            *skew += share;
+            rest -= share;
+        }
+        let level = self.pattern.last().map_or(0.0, |last| last.skew);
+        let changed = kinds
+            .iter()
+            .position(|kind| wrap(kind.skew - level).abs() > SAME_SKEW);
+        if let Some(skew) = skews.get_mut(changed.unwrap_or(0)) {
+            *skew += rest;
+        }
+        skews
     }
 
     /// The predicted tracks that fit before the end; the last one shortened.
@@ -115,23 +187,16 @@ impl Search<'_, '_> {
     }
 
     /// Which boundaries to test.
-    fn choose(&self, kinds: &[Kind]) -> Vec<usize> {
+    fn choose(&self, kinds: &[Kind]) -> Chosen {
         let last = kinds.len() - 1;
-        let mut chosen: Vec<usize> = match self.verify {
-            Verify::None => Vec::new(),
-            Verify::Full => (0..last).collect(),
-            Verify::Sample => {
-                // What is lost inside a cylinder may be made up for at its end: so the last boundary before that.
-                let cylinder = self.cylinder();
-                let every = cylinder.unwrap_or(CYLINDER);
-                let largest = self.pattern.largest_skew(2 * every);
-                let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - 0.01;
-                let mut chosen: Vec<usize> = (0..last).filter(inner).collect();
-                if cylinder.is_none() || chosen.len() > 2 * (last / every) + 2 {
-                    chosen = (0..last).skip(every - 1).step_by(every).collect();
-                }
-                chosen
-            }
+        let mut chosen = match self.verify {
+            Verify::None => Chosen::default(),
+            Verify::Sample if kinds.len() > REACH_AFTER => self.sample(kinds),
+            // Where one surprise was, there are others that make up for one another.
+            Verify::Sample | Verify::Full => Chosen {
+                both: (0..last).collect(),
+                before: Vec::new(),
+            },
         };
         let bound = self.first
             + kinds
@@ -140,29 +205,57 @@ impl Search<'_, '_> {
                 .sum::<u64>();
         if bound == self.end && last > 0 {
             // Nothing comes behind that would show what is wrong here.
-            chosen.push(last - 1);
+            chosen.both.push(last - 1);
         }
-        chosen.push(last);
-        chosen.dedup();
+        chosen.both.push(last);
+        chosen.both.sort_unstable();
+        chosen.both.dedup();
+        chosen.before.retain(|track| !chosen.both.contains(track));
         chosen
     }
 
-    /// Runs the tests of some boundaries. Returns the first that fails, or `count`.
-    ///
-    /// `drift` is how far angles are from the prediction.
-    fn run(
-        &mut self,
-        window: &Window<'_>,
-        tracks: &[usize],
-        count: usize,
-        drift: &mut f64,
-    ) -> Result<usize, ProbeError> {
-        let mut pending: Vec<Test> = Vec::with_capacity(2 * tracks.len());
+    /// A boundary in each run of the size of a cylinder, and those where the pattern is not what it was.
+    fn sample(&self, kinds: &[Kind]) -> Chosen {
+        let last = kinds.len() - 1;
+        // What is lost inside a cylinder may be made up for at its end: so the last boundary before that.
+        let cylinder = self.cylinder();
+        let surfaces = self.pattern.surfaces().filter(|n| *n <= SURFACES_MAX);
+        let every = cylinder.unwrap_or(surfaces.unwrap_or(0).max(CYLINDER));
+        let largest = self.pattern.largest_skew(2 * every);
+        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - 0.01;
+        let mut regular: Vec<usize> = (0..last).filter(inner).collect();
+        if cylinder.is_none() || regular.len() > 2 * (last / every) + 2 {
+            regular = (0..last).skip(every - 1).step_by(every).collect();
+        }
+        // What is not as a cylinder before, or nearly as the track before, may be a copy of what was bad elsewhere.
+        let back = |i: usize, by: usize| match i.checked_sub(by) {
+            Some(then) => Some(kinds[then].sectors),
+            None => self.pattern.sectors_back(by - i),
+        };
+        let differs = |i: usize| {
+            let from = |by: usize| back(i, by).map_or(0, |then| then.abs_diff(kinds[i].sectors));
+            from(cylinder.unwrap_or(1)) > 0 || (1..=SLIPS).contains(&from(1))
+        };
+        let odd = (0..last).filter(|&i| differs(i + 1) || cylinder.is_some() && differs(i));
+        // Tracks that grow show behind boundaries, those that shrink before them; the latter may do so for one cylinder.
+        let (both, before): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
+        let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);
+        Chosen {
+            both: of(both).chain(odd).collect(),
+            before: of(before).collect(),
+        }
+    }
+
+    /// The tests of some boundaries.
+    fn tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
+        let mut tests: Vec<Test> = Vec::with_capacity(2 * tracks.len());
         for &track in tracks {
             let at_end = window.bounds[track + 1] == self.end;
             let jump = window.kinds[track].jump();
             let pitch = window.kinds[track].pitch;
-            let questions: &[Question] = match jump.abs() < self.jump_min(pitch) {
+            // An angle that has drifted by a sector would hide a jump of one.
+            let hidden = jump.abs() < self.jump_min(pitch).max(1.5 * pitch);
+            let questions: &[Question] = match hidden {
                 _ if at_end => &[Question::Last],
                 false if self.hides_boundaries(window.kinds[track]) => {
                     &[Question::Whole, Question::Last, Question::First]
@@ -170,21 +263,40 @@ impl Search<'_, '_> {
                 false => &[Question::Last, Question::First],
                 true => &[Question::Whole, Question::Across],
             };
-            pending.extend(questions.iter().map(|&question| Test { track, question }));
+            tests.extend(questions.iter().map(|&question| Test { track, question }));
         }
-        let mut wrong = count;
+        tests
+    }
+
+    /// Runs tests up to the first that fails, and returns its boundary.
+    ///
+    /// `drift` is how far angles are from the prediction.
+    fn run(
+        &mut self,
+        window: &Window<'_>,
+        tests: &mut Vec<Test>,
+        drift: &mut Drift,
+    ) -> Result<Option<usize>, ProbeError> {
         let mut here = 0;
-        while let Some(next) = self.nearest(window, &pending, here, *drift) {
-            let test = pending.swap_remove(next);
-            match self.ask(window, test, here, drift)? {
-                true => here = test.leaves_at(),
-                false => {
-                    wrong = wrong.min(test.track);
-                    pending.retain(|test| test.track < wrong);
-                }
+        while let Some(next) = self.nearest(window, tests, here, drift) {
+            let test = tests.swap_remove(next);
+            if !self.ask(window, test, here, drift)? {
+                return Ok(Some(test.track));
             }
+            here = test.leaves_at();
         }
-        Ok(wrong)
+        Ok(None)
+    }
+
+    /// The boundary behind the last that has been tested and holds, of those before `wrong`.
+    fn low(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
+        let holds =
+            |track: &&usize| **track < wrong && !pending.iter().any(|test| test.track == **track);
+        tested
+            .iter()
+            .filter(holds)
+            .max()
+            .map_or(0, |track| track + 1)
     }
 
     /// The test whose sector can be read first.
@@ -193,11 +305,11 @@ impl Search<'_, '_> {
         window: &Window<'_>,
         pending: &[Test],
         here: usize,
-        drift: f64,
+        drift: &Drift,
     ) -> Option<usize> {
         let now = self.clock.now();
         let due = |test: &Test| {
-            let angle = window.angle(*test) + drift;
+            let angle = window.angle(*test) + drift.at(test.begins_at());
             self.clock.due(now, angle, window.reach(here, *test))
         };
         let timed = pending.iter().map(due).enumerate();
@@ -212,23 +324,19 @@ impl Search<'_, '_> {
         window: &Window<'_>,
         test: Test,
         here: usize,
-        drift: &mut f64,
+        drift: &mut Drift,
     ) -> Result<bool, ProbeError> {
         let kind = &window.kinds[test.track];
         let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
         match test.question {
             Question::Whole => {
-                let line = window.line(test.track, *drift);
+                let line = window.line(test.track, drift);
                 let (least, most) = self.excess(&line, first, bound)?;
                 Ok(most <= 0.5 && least >= -2.0 * self.jump_min(kind.pitch))
             }
             Question::Across => {
-                let angle = window.angle(test) + *drift;
-                let excess = self.clock.excess(bound - 1, 2, angle, kind.pitch)?;
-                // The next track goes on where this one would, a revolution later.
-                let tolerance = (1.5 * kind.pitch).max(4.0 * self.jump_min(kind.pitch));
-                let lost = |excess: f64| excess > 0.5 && wrap(excess).abs() < tolerance;
-                Ok(excess.is_none_or(lost))
+                let angle = window.angle(test) + drift.at(test.begins_at());
+                Ok(self.is_across(kind, bound, angle)?.unwrap_or(true))
             }
             Question::Last | Question::First => {
                 let lbn = bound - u64::from(matches!(test.question, Question::Last));
@@ -241,7 +349,7 @@ impl Search<'_, '_> {
                 };
                 // Where a few slipped sectors look like a skew, only the very place will do.
                 let seen = self.jump_min(kind.pitch);
-                let tolerance = match jump < 10.0 * kind.pitch {
+                let tolerance = match jump < FEW * kind.pitch {
                     true => seen.min(jump / 2.0),
                     false => (jump / 3.0).min(surprise).max(seen / 2.0),
                 };
@@ -249,7 +357,7 @@ impl Search<'_, '_> {
                 let mut late = 0;
                 let mut away = window.reach(here, test);
                 for _ in 0..8 {
-                    let angle = window.angle(test) + *drift;
+                    let angle = window.angle(test) + drift.at(test.begins_at());
                     let due = self.clock.due(self.clock.now(), angle, away);
                     let Some(pass) = self.clock.pass(lbn)? else {
                         return Ok(true);
@@ -265,14 +373,14 @@ impl Search<'_, '_> {
                                 && deviation.abs() > seen
                                 && (deviation < 0.0
                                     || self.is_interrupted(
-                                        &window.line(test.track, *drift),
+                                        &window.line(test.track, drift),
                                         first,
                                         bound,
                                     )?)
                             {
                                 return Ok(false);
                             }
-                            *drift += deviation / 2.0;
+                            drift.learn(test.begins_at(), deviation);
                             return Ok(true);
                         }
                     }
@@ -280,7 +388,23 @@ impl Search<'_, '_> {
                         |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
                     if deviation.abs() > tolerance {
                         if surprises.iter().any(again) {
-                            return Ok(false);
+                            // So small a jump tells nothing where the prediction has drifted by as much.
+                            let last = Test {
+                                question: Question::Last,
+                                ..test
+                            };
+                            let end = window.angle(last) + drift.at(test.track) + deviation;
+                            let doubtful = self.verify != Verify::Full
+                                && bound < self.end
+                                && deviation.abs().max(jump) < FEW * kind.pitch;
+                            let across = match doubtful {
+                                true => self.is_across(kind, bound, end)?,
+                                false => None,
+                            };
+                            if across == Some(true) {
+                                drift.learn(test.begins_at(), deviation);
+                            }
+                            return Ok(across.unwrap_or(false));
                         }
                         surprises.push(deviation);
                     }
@@ -289,6 +413,22 @@ impl Search<'_, '_> {
                 Ok(false)
             }
         }
+    }
+}
+
+impl Search<'_, '_> {
+    /// Whether a read of the LBNs on both sides of a boundary, the first of them at `angle`, loses a revolution and the
+    /// jump between them; `None` where nothing can be read that way.
+    fn is_across(
+        &mut self,
+        kind: &Kind,
+        bound: u64,
+        angle: f64,
+    ) -> Result<Option<bool>, ProbeError> {
+        let excess = self.clock.excess(bound - 1, 2, angle, kind.pitch)?;
+        // What loses less than a revolution has a skew that can be seen.
+        let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST;
+        Ok(excess.map(|excess| excess > 0.5 && as_predicted(excess)))
     }
 }
 
@@ -316,10 +456,10 @@ impl Window<'_> {
     }
 
     /// The line of a predicted track's sectors.
-    fn line(&self, track: usize, drift: f64) -> Line {
+    fn line(&self, track: usize, drift: &Drift) -> Line {
         Line {
             lbn: self.bounds[track],
-            angle: self.angles[track] + drift,
+            angle: self.angles[track] + drift.at(track),
             pitch: self.kinds[track].pitch,
         }
     }
