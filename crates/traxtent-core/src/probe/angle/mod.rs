@@ -234,28 +234,37 @@ impl Search<'_, '_> {
     /// Whether the track at `self.first` is like those before it.
     fn is_plausible(&mut self, kind: Kind) -> Result<bool, ProbeError> {
         let tolerance = (6.0 * self.clock.sigma).max(0.4 * kind.pitch);
+        let span = f64::from(kind.sectors) * kind.pitch;
+        let seen = self.jump_min(kind.pitch);
+        let known = self.pattern.had_sectors(kind.sectors)
+            && (self.pattern).had_pitch(kind.pitch, tolerance / f64::from(kind.sectors));
+        // What fills a revolution has no more to come.
+        let fills = (span - 1.0).abs() < seen && !self.clock.is_noisy();
         let usual = kind.sectors > MOVED_MAX
-            && f64::from(kind.sectors) * kind.pitch < 1.0 + self.jump_min(kind.pitch)
-            && self.pattern.had_sectors(kind.sectors)
-            && self.pattern.had_skew(kind.skew, tolerance)
-            && self
-                .pattern
-                .had_pitch(kind.pitch, tolerance / f64::from(kind.sectors));
-        Ok(usual
-            && (!self.hides_boundaries(kind) || {
-                let line = Line {
-                    lbn: self.first,
-                    angle: self.angle,
-                    pitch: kind.pitch,
-                };
-                !self.is_interrupted(&line, self.first, self.first + u64::from(kind.sectors))?
-            }))
+            && span < 1.0 + seen
+            && (known || fills)
+            && self.pattern.had_skew(kind.skew, tolerance);
+        if !usual || !self.hides_boundaries(kind) {
+            return Ok(usual);
+        }
+        let line = Line {
+            lbn: self.first,
+            angle: self.angle,
+            pitch: kind.pitch,
+        };
+        self.is_whole(&line, self.first + u64::from(kind.sectors))
+    }
+
+    /// Whether reads of a line of sectors take as long as these.
+    fn is_whole(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
+        let (least, most) = self.excess(line, line.lbn, end)?;
+        Ok(most <= 0.5 && least >= -2.0 * self.jump_min(line.pitch))
     }
 
     /// Whether a track like this could be two that fit like halves: where tracks begin at one angle.
     fn hides_boundaries(&self, kind: Kind) -> bool {
         let least = self.pattern.least_skew();
-        least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
+        self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
     }
 
     /// Adds the few sectors of a found track to the one before, if they are its last ones, kept elsewhere: then that

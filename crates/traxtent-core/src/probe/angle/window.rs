@@ -329,11 +329,7 @@ impl Search<'_, '_> {
         let kind = &window.kinds[test.track];
         let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
         match test.question {
-            Question::Whole => {
-                let line = window.line(test.track, drift);
-                let (least, most) = self.excess(&line, first, bound)?;
-                Ok(most <= 0.5 && least >= -2.0 * self.jump_min(kind.pitch))
-            }
+            Question::Whole => self.is_whole(&window.line(test.track, drift), bound),
             Question::Across => {
                 let angle = window.angle(test) + drift.at(test.begins_at());
                 Ok(self.is_across(kind, bound, angle)?.unwrap_or(true))
