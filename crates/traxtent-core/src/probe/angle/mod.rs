@@ -242,8 +242,7 @@ impl Search<'_, '_> {
         let fills = (span - 1.0).abs() < seen && !self.clock.is_noisy();
         let usual = kind.sectors > MOVED_MAX
             && span < 1.0 + seen
-            && (known || fills)
-            && self.pattern.had_skew(kind.skew, tolerance);
+            && (fills || known && self.pattern.had_skew(kind.skew, tolerance));
         if !usual || !self.hides_boundaries(kind) {
             return Ok(usual);
         }
