@@ -366,6 +366,7 @@ impl Search<'_, '_> {
                         if pass.took <= due + 0.5 || late > 1 {
                             // Where it is not quite as predicted, two tracks may fit like one.
                             if matches!(test.question, Question::Last)
+                                && self.verify == Verify::Full
                                 && deviation.abs() > seen
                                 && (deviation < 0.0
                                     || self.is_interrupted(
