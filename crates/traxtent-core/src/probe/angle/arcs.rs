@@ -116,7 +116,7 @@ impl Search<'_, '_> {
         let last = self.recent.back().map(|(line, _)| line.angle);
         let moved = self.is_moved(last, parts.start, &own, &behind);
         if has_room && moved && !self.joins(&Parts::of(own, 0), &behind, AHEAD)? {
-            self.moved(&own);
+            self.note_moved(&own);
             return Ok(parts);
         }
         Ok(Parts::of(own, 0))
@@ -145,14 +145,14 @@ impl Search<'_, '_> {
             return Ok(true);
         }
         if skip || in_order && self.joins(track, &behind, ahead)? {
-            self.moved(&next);
+            self.note_moved(&next);
             self.add(track, behind);
             return Ok(true);
         }
         let room = track.span + next.span() <= 1.0 + self.jump_min(pitch);
         let moved = self.is_moved(Some(track.start), behind.line.angle, &next, &behind);
         if room && moved && !self.joins(&Parts::of(next, 0), &behind, ahead)? {
-            self.moved(&next);
+            self.note_moved(&next);
             track.end = next.end;
         }
         Ok(false)
@@ -165,7 +165,8 @@ impl Search<'_, '_> {
         track.arcs.push(arc);
     }
 
-    fn moved(&mut self, arc: &Arc) {
+    /// Notes that LBNs are kept elsewhere.
+    fn note_moved(&mut self, arc: &Arc) {
         self.result.moved.extend((arc.line.lbn..arc.end).map(Lbn));
     }
 
@@ -236,8 +237,10 @@ impl Search<'_, '_> {
         if told.is_some() || ahead == 0 {
             return Ok(told);
         }
-        // What belongs to the arc may tell.
+        // What belongs to the arc may tell; what else is seen there is seen again in its turn.
+        let moved = self.result.moved.len();
         while other.end < self.end && self.goes_on(&mut other, ahead - 1)? {}
+        self.result.moved.truncate(moved);
         self.by_hops(track, &other, switch)
     }
 

@@ -3,15 +3,16 @@
 //! A sector's angle follows from when its read completes. Along a track angles advance evenly; at a
 //! boundary they jump by the skew. The search predicts the coming tracks from the pattern of those
 //! before them ([`pattern`]), tests as many of the boundaries as [`Verify`] asks for, in the order in
-//! which they come under the heads ([`window`]), and searches by bisection only where a prediction
-//! fails ([`track`]).
+//! which they come under the heads ([`window`]), and searches by leaps only where a prediction fails
+//! ([`track`]). What a search finds and is unlike the tracks before is taken apart ([`arcs`]).
 //!
 //! A test of a boundary reads the LBN before it, which must be where the track before goes on, and
 //! the LBN behind it, which must be where the next track begins. Where a boundary has no skew, angles
 //! say nothing, and reads across it are timed instead: they lose a revolution.
 //!
-//! What it cannot see: a boundary at which the next track goes on at the very angle where the last
-//! one ends, in a place where skews are seen (that takes two incomplete tracks that fit like halves).
+//! Two incomplete tracks may fit like halves of one, so that the next goes on at the very angle where
+//! the last one ends. Where all is verified and tracks without skew are near, tracks are read whole,
+//! which shows it. It cannot be seen elsewhere.
 
 mod arcs;
 mod pattern;
@@ -266,8 +267,8 @@ impl Search<'_, '_> {
         self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
     }
 
-    /// Adds the few sectors of a found track to the one before, if they are its last ones, kept elsewhere: then that
-    /// track has room for them, and a skew of late leads from its start to the next track, at `behind`.
+    /// Adds a found track that is but a physical sector to the one before, if that has room for it: it is kept
+    /// elsewhere. The next track begins at the angle `behind`.
     fn join_the_last(&mut self, kind: Kind, behind: f64) -> bool {
         let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
         else {
