@@ -29,6 +29,8 @@ pub(super) struct Ask<'t> {
     target: &'t mut dyn Target,
     /// The LBN behind the drive's last.
     pub(super) end: u64,
+    /// LBNs in a physical sector, as the drive says: no fewer go bad or move together.
+    pub(super) ratio: u64,
     answers: BTreeMap<u64, Option<Place>>,
     /// The bad places, ascending; nothing where the drive has no lists.
     bad: Option<Option<Vec<Place>>>,
@@ -38,10 +40,13 @@ pub(super) struct Ask<'t> {
 
 impl<'t> Ask<'t> {
     pub(super) fn new(target: &'t mut dyn Target) -> Ask<'t> {
-        let Sectors(end) = target.identity().capacity;
+        let identity = target.identity();
+        let Sectors(end) = identity.capacity;
+        let ratio = u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1);
         Ask {
             target,
             end,
+            ratio,
             answers: BTreeMap::new(),
             bad: None,
             left: Extraction::default(),

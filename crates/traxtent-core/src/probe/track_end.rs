@@ -213,8 +213,8 @@ fn begins_elsewhere(
         if ask.bad_before(next)? < run {
             return Ok(false);
         }
-        // A track of one LBN is rarer than a single LBN kept elsewhere.
-        if run == 1 {
+        // A track of one physical sector is rarer than one kept elsewhere.
+        if run <= ask.ratio {
             return Ok(true);
         }
         let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
@@ -292,11 +292,11 @@ fn at_the_edge(
         };
         let breaks = home(after) != home(before) || after.slot < before.slot;
         // Bad slots right behind say that this track goes on elsewhere.
-        if breaks && ask.bad_after(before)? > 0 {
+        if breaks && run > ask.ratio && ask.bad_after(before)? > 0 {
             break;
         }
         if breaks
-            && run > 1
+            && run > ask.ratio
             && expected != Some(outside + run - start)
             && let Some(last) = last
             && looks_like_a_track(ask, next, outside..outside + run, last)?

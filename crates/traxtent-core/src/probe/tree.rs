@@ -60,6 +60,8 @@ struct Plan {
     slot: u32,
     /// Whether a slot of it is listed as bad.
     hurt: bool,
+    /// How many of its last slots are.
+    bad_at_end: u64,
 }
 
 impl Plan {
@@ -232,15 +234,22 @@ impl Tree<'_, '_, '_> {
             return Ok(true);
         };
         let follows = plan[at..].iter().find(|track| track.sectors > 0);
-        let needs_last = match follows {
-            _ if start == self.ask.end => true,
+        let neighbours = match follows {
+            _ if start == self.ask.end => false,
             Some(track) if self.is_at(track)? => {
-                let neighbours = are_neighbours(before.track.home, track.track.home);
-                strict || track.track.slots.first > 0 || !neighbours
+                // LBNs of bad slots may be kept just where a track is expected.
+                let behind = start + before.bad_at_end;
+                if before.bad_at_end > 0 && behind < track.end().min(self.ask.end) {
+                    let there = self.ask.place(behind)?;
+                    if there.map(home) != Some(track.track.home) {
+                        return Ok(false);
+                    }
+                }
+                track.slot == 0 && are_neighbours(before.track.home, track.track.home)
             }
             _ => return Ok(false),
         };
-        if !needs_last {
+        if neighbours && !strict {
             return Ok(true);
         }
         let last = self.ask.place(start - 1)?;
@@ -251,7 +260,7 @@ impl Tree<'_, '_, '_> {
     /// that held.
     fn first_surprise(&mut self, plan: &[Plan], good: usize) -> Result<Option<usize>, ProbeError> {
         let mut held = 0;
-        for at in self.tests(&plan[..good]) {
+        for at in self.tests(plan, good) {
             if !self.begins(plan, at, at == good)? {
                 return Ok(Some(held));
             }
@@ -261,10 +270,19 @@ impl Tree<'_, '_, '_> {
     }
 
     /// The boundaries to test inside a jump, ascending.
-    fn tests(&self, jump: &[Plan]) -> Vec<usize> {
-        let last = jump.len() - 1;
+    fn tests(&self, plan: &[Plan], good: usize) -> Vec<usize> {
+        let jump = &plan[..good];
+        let last = good - 1;
+        let step = |at: usize| {
+            let (from, to) = (plan[at].track.home, plan[at + 1].track.home);
+            (
+                i64::from(to.0.0) - i64::from(from.0.0),
+                i32::from(to.1.0) - i32::from(from.1.0),
+            )
+        };
         let mut tests = vec![last, last + 1];
         if self.has_list {
+            let steps = |at: usize| (at.checked_sub(1).map(|at| step(at)), step(at));
             let mut kinds = BTreeSet::new();
             let mut most = BTreeMap::new();
             for track in jump {
@@ -272,7 +290,7 @@ impl Tree<'_, '_, '_> {
                 *most = track.track.slots.count.max(*most);
             }
             for (at, track) in jump.iter().enumerate().rev() {
-                let kind = (track.track.home.1, track.track.slots);
+                let kind = (track.track.home.1, track.track.slots, steps(at));
                 let is_new = track.sectors > 0 && kinds.insert(kind);
                 let is_short = track.track.slots.count < most[&track.track.home.1];
                 if is_new || is_short || track.hurt {
@@ -443,11 +461,15 @@ fn planned(track: Expected, start: u64, list: &[Place], slips_cost: bool) -> Pla
     let all_bad = bad.len() as u64 == u64::from(count);
     let lost = if slips_cost || all_bad { bad.len() } else { 0 };
     let leading = bad.iter().zip(first..).take_while(|(b, k)| b.slot == *k);
+    let end = first.saturating_add(count);
+    let ending = bad.iter().rev().zip((0..end).rev());
+    let ending = ending.take_while(|(b, k)| b.slot == *k);
     Plan {
         start,
         sectors: u64::from(count) - lost as u64,
         track,
         slot: first + leading.count() as u32,
         hurt: !bad.is_empty(),
+        bad_at_end: ending.count() as u64,
     }
 }
