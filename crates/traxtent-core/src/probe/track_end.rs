@@ -1,9 +1,14 @@
 //! Where a track ends, by translations alone: the base method of the algorithms by translation.
 //!
-//! A track is a run of LBNs on one surface of one cylinder in which slots ascend with LBNs. An LBN
-//! that is kept elsewhere does not end it: its track goes on behind it. Where such an LBN stands
-//! at the very boundary, a bad slot beside the boundary tells which track it belongs to, or, on a
-//! drive without defect lists, the size that the track was expected to have.
+//! A track is a run of LBNs on one surface of one cylinder in which slots ascend with LBNs, and
+//! pass over bad ones only. An LBN that is kept elsewhere does not end it: its track goes on
+//! behind it. Such a stray has left a bad slot at home. Where that is amid a track, translations
+//! show it. Where it is at the track's beginning or end, the stray might also be of the track
+//! before or behind, or a short track of its own. There the defect lists tell ([`Bad`]), or else,
+//! in this order: a single physical sector is a stray, since tracks of one are rarer; a run with
+//! nothing else on its track, next to another, is a track; and the size expected decides.
+//!
+//! [`Bad`]: super::bad::Bad
 
 use std::ops::Range;
 
@@ -31,11 +36,11 @@ const EDGE_MAX: u64 = 8;
 /// How far from a run of LBNs it is looked for others on the same track.
 const NEARBY: [u64; 11] = [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023];
 
-/// An LBN known to lie on its track, and where.
+/// An LBN and its place.
 #[derive(Clone, Copy, Debug)]
-struct Anchor {
-    lbn: u64,
-    place: Place,
+pub(super) struct Anchor {
+    pub(super) lbn: u64,
+    pub(super) place: Place,
 }
 
 /// The LBN behind the last of the track that begins at `start`. `expected` is the size it should
@@ -63,29 +68,52 @@ pub(super) fn track_end(
             ask.moved(outside..inside);
             let place = ask.place(inside)?.expect("it is on the track");
             anchor = Anchor { lbn: inside, place };
-            continue;
+        } else if anchor.lbn == first
+            && let Some(rest) = begins_elsewhere(ask, start, anchor, outside, expected)?
+        {
+            ask.moved(start..rest.lbn);
+            anchor = rest;
+        } else if let Some(place) = behind_a_gap(ask, outside)? {
+            let lbn = outside;
+            anchor = Anchor { lbn, place };
+        } else {
+            return at_the_edge(ask, start, outside, expected);
         }
-        if anchor.lbn == first && begins_elsewhere(ask, start, anchor, outside, expected)? {
-            ask.moved(start..outside);
-            let place = ask.place(outside)?.expect("it begins the track's rest");
-            anchor = Anchor {
-                lbn: outside,
-                place,
-            };
-            continue;
-        }
-        return at_the_edge(ask, start, outside, expected);
     }
 }
 
 /// Whether an LBN lies on the track of another before it.
 fn is_on(ask: &mut Ask<'_>, anchor: Anchor, lbn: u64) -> Result<bool, ProbeError> {
-    let Some(place) = ask.place(lbn)? else {
-        return Ok(false);
+    Ok(ask
+        .place(lbn)?
+        .is_some_and(|place| are_on_one_track(ask, anchor, Anchor { lbn, place })))
+}
+
+/// Whether two LBNs lie on one track, as far as their places tell.
+pub(super) fn are_on_one_track(ask: &Ask<'_>, one: Anchor, other: Anchor) -> bool {
+    let ahead = u64::from(one.place.slot) + (other.lbn - one.lbn);
+    let Some(over) = u64::from(other.place.slot).checked_sub(ahead) else {
+        return false;
     };
-    let ahead = lbn - anchor.lbn;
-    Ok(home(place) == home(anchor.place)
-        && u64::from(place.slot) >= u64::from(anchor.place.slot) + ahead)
+    let track = home(one.place);
+    let passed = one.place.slot..other.place.slot;
+    // On a drive without lists any slots may be bad.
+    track == home(other.place)
+        && (!ask.has_list || over <= ask.bad().within(track, passed).len() as u64)
+}
+
+/// Where an LBN is that is on the track of the one before it, behind slots that no list names.
+fn behind_a_gap(ask: &mut Ask<'_>, lbn: u64) -> Result<Option<Place>, ProbeError> {
+    let (Some(last), Some(next)) = (ask.place(lbn - 1)?, ask.place(lbn)?) else {
+        return Ok(None);
+    };
+    let is_gap = follows(last, next) && ask.bad().after(last).is_empty();
+    Ok(is_gap.then_some(next))
+}
+
+/// Whether a place is on the track of another, and behind it.
+fn follows(place: Place, next: Place) -> bool {
+    home(place) == home(next) && place.slot < next.slot
 }
 
 /// An LBN that is not on the track although the one before it is.
@@ -160,85 +188,89 @@ fn resumes(
     outside: u64,
     expected: Option<u64>,
 ) -> Result<Option<u64>, ProbeError> {
-    let bad = match ask.place(outside - 1)? {
-        Some(last) => ask.bad_after(last)?,
-        None => 1,
+    let bad = ask.bad();
+    let run = match ask.place(outside - 1)? {
+        Some(last) => bad.after(last),
+        None => &[],
     };
-    let has_list = ask.defects()?.is_some();
-    let unknown = ask.place(outside)?.is_none();
+    let count = run.len() as u64;
     let mut steps = vec![];
-    if !has_list || unknown {
+    if !ask.has_list || ask.place(outside)?.is_none() {
         steps.extend([1, 2]);
         let left = expected.map_or(0, |size| (start + size).saturating_sub(outside + 1));
         steps.extend((left > 2).then_some(left));
-    } else if bad > 0 {
-        steps.extend([1, 2, 3, bad].into_iter().filter(|step| *step <= bad));
+    } else {
+        let likely = [bad.moved_of(run), 1, 2, 3, count];
+        steps.extend(likely.into_iter().filter(|step| (1..=count).contains(step)));
     }
     for step in steps {
-        if outside + step < ask.end && is_on(ask, anchor, outside + step)? {
-            // The first LBN back on the track.
-            let (mut off, mut on) = (outside, outside + step);
-            while on - off > 1 {
-                let middle = off + (on - off) / 2;
-                if is_on(ask, anchor, middle)? {
-                    on = middle;
-                } else {
-                    off = middle;
-                }
-            }
-            return Ok(Some(on));
+        if outside + step >= ask.end || !is_on(ask, anchor, outside + step)? {
+            continue;
         }
+        // The first LBN back on the track.
+        let (mut off, mut on) = (outside, outside + step);
+        while on - off > 1 {
+            let middle = off + (on - off) / 2;
+            if is_on(ask, anchor, middle)? {
+                on = middle;
+            } else {
+                off = middle;
+            }
+        }
+        if on - outside > bad.moved_of(run) {
+            ask.found_moved(run.iter().copied());
+        }
+        return Ok(Some(on));
     }
     Ok(None)
 }
 
-/// Whether the few LBNs from `start` are kept elsewhere and their track is that of `outside`.
+/// Where the track's first LBN is that is on it, if those from `start` on are kept elsewhere.
 fn begins_elsewhere(
     ask: &mut Ask<'_>,
     start: u64,
     anchor: Anchor,
     outside: u64,
     expected: Option<u64>,
-) -> Result<bool, ProbeError> {
-    let (run, Some(next)) = (outside - start, ask.place(outside)?) else {
-        return Ok(false);
-    };
-    if run > MOVED_RUN_MAX {
-        return Ok(false);
-    }
-    if run == 1 && home(next) == home(anchor.place) {
-        return Ok(true);
-    }
-    if ask.defects()?.is_some() {
-        if ask.bad_before(next)? < run {
-            return Ok(false);
-        }
-        // A track of one physical sector is rarer than one kept elsewhere.
-        if run <= ask.ratio {
-            return Ok(true);
-        }
-        let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
-        for beside in [Some(next), before].into_iter().flatten() {
-            if looks_like_a_track(ask, anchor.place, start..outside, beside)? {
-                return Ok(false);
+) -> Result<Option<Anchor>, ProbeError> {
+    let bad = ask.bad();
+    let run = outside - start;
+    if bad.tells_moved() && ask.has_list {
+        // Those kept elsewhere may be kept apart.
+        for lbn in outside..=start + bad.row_max() {
+            if lbn < ask.end
+                && let Some(place) = ask.place(lbn)?
+                && bad.moved_of(bad.before(place)) >= lbn - start
+            {
+                return Ok(Some(Anchor { lbn, place }));
             }
         }
-        return Ok(true);
+        return Ok(None);
     }
-    if anchor.place.slot == 0 {
-        return Ok(false);
-    }
+    let Some(next) = ask.place(outside)?.filter(|_| run <= MOVED_RUN_MAX) else {
+        return Ok(None);
+    };
     let rest = Anchor {
         lbn: outside,
         place: next,
     };
-    match expected {
-        _ if run > 1 => Ok(false),
-        Some(size) if start + size < ask.end && size > 1 => {
-            Ok(is_on(ask, rest, start + size - 1)? && !is_on(ask, rest, start + size)?)
+    let is_rest = if run == 1 && home(next) == home(anchor.place) {
+        true
+    } else if ask.has_list {
+        let before = start.checked_sub(1).and_then(|lbn| ask.known(lbn));
+        bad.before(next).len() as u64 >= run
+            && !looks_like_a_track(ask, anchor.place, start..outside, [Some(next), before])?
+    } else if anchor.place.slot == 0 || run > 1 {
+        false
+    } else {
+        match expected {
+            Some(size) if start + size < ask.end && size > 1 => {
+                is_on(ask, rest, start + size - 1)? && !is_on(ask, rest, start + size)?
+            }
+            _ => outside + 1 < ask.end && is_on(ask, rest, outside + 1)?,
         }
-        _ => Ok(outside + 1 < ask.end && is_on(ask, rest, outside + 1)?),
-    }
+    };
+    Ok(is_rest.then_some(rest))
 }
 
 /// The boundary, if the LBNs from `outside` on may be kept elsewhere and belong to the track.
@@ -252,59 +284,70 @@ fn at_the_edge(
         // Unreadable: the expected size decides.
         return Ok(expected.map_or(outside, |size| (start + size).max(outside).min(ask.end)));
     };
-    let has_list = ask.defects()?.is_some();
-    if next.slot == 0 && !has_list {
-        return Ok(outside);
-    }
-    // The next track's first LBN may be kept behind the end of this one, but not right behind it.
-    if has_list && outside - start > 1 && ask.bad_before(next)? > 0 {
-        let ends = (ask.place(outside - 2)?, last);
-        if let (Some(one), Some(two)) = ends
-            && home(one) == home(two)
-            && u64::from(two.slot - one.slot.min(two.slot)) > 1 + ask.bad_after(one)?
-        {
-            ask.moved(outside - 1..outside);
-            return Ok(outside - 1);
+    let bad = ask.bad();
+    let behind = last.map_or(&[][..], |last| bad.after(last));
+    let end = if ask.has_list && bad.tells_moved() {
+        let end = (outside + bad.moved_of(behind)).min(ask.end);
+        // They might still be where the next track begins.
+        let places = match outside < end && end < ask.end {
+            true => ask.place(end - 1)?.zip(ask.place(end)?),
+            false => None,
+        };
+        match places {
+            Some((last, next)) if follows(last, next) => outside,
+            _ => end,
         }
-    }
-    let room = match last {
-        Some(last) if has_list => ask.bad_after(last)?.min(EDGE_MAX),
-        _ => u64::from(expected.is_some_and(|size| outside - start < size)),
+    } else if ask.has_list {
+        let room = (behind.len() as u64).min(EDGE_MAX);
+        guessed_end(ask, start, outside, expected, next, room)?
+    } else if next.slot == 0 {
+        outside
+    } else {
+        let room = u64::from(expected.is_some_and(|size| outside - start < size));
+        guessed_end(ask, start, outside, expected, next, room)?
+    };
+    ask.moved(outside..end);
+    Ok(end)
+}
+
+/// The same where no list tells: up to `room` LBNs from `outside`, at `next`, may be the track's.
+fn guessed_end(
+    ask: &mut Ask<'_>,
+    start: u64,
+    outside: u64,
+    expected: Option<u64>,
+    next: Place,
+    room: u64,
+) -> Result<u64, ProbeError> {
+    let bad = ask.bad();
+    let last = ask.known(outside - 1);
+    // Some of the next track's first LBNs may be kept right behind them.
+    let theirs_max = if room > 0 && ask.has_list {
+        EDGE_MAX
+    } else {
+        0
     };
     let mut before = next;
-    // Some of the next track's first LBNs may be kept right behind them.
-    let runs_max = if has_list && room > 0 {
-        room + EDGE_MAX
-    } else {
-        room
-    };
-    for run in 1..=runs_max {
-        if outside + run >= ask.end {
-            let theirs = match last {
-                Some(last) => looks_like_a_track(ask, next, outside..outside + run, last)?,
-                None => false,
-            };
-            let ours = run <= room && !theirs;
+    for run in 1..=room + theirs_max {
+        let strays = outside..outside + run;
+        if strays.end >= ask.end {
+            let ours = run <= room && !looks_like_a_track(ask, next, strays, [last])?;
             return Ok(if ours { ask.end } else { outside });
         }
-        let Some(after) = ask.place(outside + run)? else {
+        let Some(after) = ask.place(strays.end)? else {
             break;
         };
         let breaks = home(after) != home(before) || after.slot < before.slot;
-        // Bad slots right behind say that this track goes on elsewhere.
-        if breaks && run > ask.ratio && ask.bad_after(before)? > 0 {
-            break;
+        if breaks && run > ask.ratio {
+            // Bad slots right behind say that this is a track with no more room.
+            let is_full = !bad.after(before).is_empty();
+            let is_expected = expected == Some(strays.end - start);
+            if is_full || (!is_expected && looks_like_a_track(ask, next, strays.clone(), [last])?) {
+                break;
+            }
         }
-        if breaks
-            && run > ask.ratio
-            && expected != Some(outside + run - start)
-            && let Some(last) = last
-            && looks_like_a_track(ask, next, outside..outside + run, last)?
-        {
-            break;
-        }
-        if breaks && goes_on(ask, after, outside + run)? {
-            let theirs = ask.bad_before(after)?.min(run);
+        if breaks && goes_on(ask, after, strays.end)? {
+            let theirs = (bad.before(after).len() as u64).min(run);
             if run > room + theirs {
                 break;
             }
@@ -313,7 +356,6 @@ fn at_the_edge(
                 .and_then(|size| (start + size).checked_sub(outside))
                 .filter(|ours| possible.contains(ours))
                 .unwrap_or(run - theirs);
-            ask.moved(outside..outside + run);
             return Ok(outside + ours);
         }
         before = after;
@@ -321,15 +363,17 @@ fn at_the_edge(
     Ok(outside)
 }
 
-/// Whether a run of LBNs, of which the first is at a place next to a track, is itself a track,
-/// however short: nothing else is on it, as would be where they are only kept.
+/// Whether a run of LBNs, of which the first is at a place next to one of others, is itself a
+/// track, however short: nothing else is on it, as would be where they are only kept.
 fn looks_like_a_track(
     ask: &mut Ask<'_>,
     first: Place,
     run: Range<u64>,
-    beside: Place,
+    beside: impl IntoIterator<Item = Option<Place>>,
 ) -> Result<bool, ProbeError> {
-    if !are_neighbours(home(first), home(beside)) {
+    let mut beside = beside.into_iter().flatten();
+    let is_beside = beside.any(|place| are_neighbours(home(first), home(place)));
+    if run.end - run.start <= ask.ratio || !is_beside {
         return Ok(false);
     }
     let end = u64::from(first.slot) + (run.end - run.start);
@@ -351,7 +395,8 @@ fn goes_on(ask: &mut Ask<'_>, place: Place, lbn: u64) -> Result<bool, ProbeError
         return Ok(true);
     }
     let after = ask.place(lbn + 1)?;
-    Ok(after.is_some_and(|after| home(after) == home(place)) || ask.bad_after(place)? > 0)
+    let is_full = !ask.bad().after(place).is_empty();
+    Ok(is_full || after.is_some_and(|after| home(after) == home(place)))
 }
 
 /// Where the first track of a region begins.
