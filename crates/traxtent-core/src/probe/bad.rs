@@ -5,8 +5,9 @@
 //! slot of one track and the first of the next are bad, and one LBN is kept elsewhere, both
 //! answers to whose it is give the same places for all LBNs and the same LBNs for all places. But
 //! formatting slips the defects known by then, while an LBN whose slot goes bad later cannot make
-//! all behind it move. So a slot of the grown list has its LBN elsewhere, and one of the primary
-//! list has not, until translations show of a drive that it is otherwise.
+//! all behind it move. So on a drive with grown defects, these have their LBNs elsewhere and the
+//! primary ones have not, until translations show otherwise. On a drive that lists none as grown,
+//! each of its defects may be either.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,22 +23,22 @@ pub(super) struct Bad {
     places: Vec<Place>,
     /// Those of which the LBN is elsewhere.
     moved: BTreeSet<Place>,
-    /// Whether LBNs of primary defects have been found elsewhere.
-    contradicted: bool,
+    /// Whether there are grown defects, and no LBN of a primary one has been found elsewhere.
+    tells_moved: bool,
     /// The longest row of slots whose LBNs are elsewhere.
     row_max: u64,
 }
 
 impl Bad {
     pub(super) fn new(defects: Defects) -> Bad {
-        let moved = defects.grown.iter().copied().collect();
+        let moved: BTreeSet<Place> = defects.grown.iter().copied().collect();
         let mut places = [defects.primary, defects.grown].concat();
         places.sort_unstable();
         places.dedup();
         let mut bad = Bad {
             places,
+            tells_moved: !moved.is_empty(),
             moved,
-            contradicted: false,
             row_max: 0,
         };
         bad.measure_rows();
@@ -51,7 +52,7 @@ impl Bad {
 
     /// Whether the lists tell of which bad slots the LBNs are kept elsewhere.
     pub(super) fn tells_moved(&self) -> bool {
-        !self.contradicted
+        self.tells_moved
     }
 
     /// So many LBNs in a row are kept elsewhere at most.
@@ -62,7 +63,7 @@ impl Bad {
     /// Takes note that the LBNs of some bad slots have been found elsewhere.
     pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
         for place in places {
-            self.contradicted |= self.moved.insert(place);
+            self.tells_moved &= !self.moved.insert(place);
         }
         self.measure_rows();
     }
@@ -115,14 +116,11 @@ impl Bad {
     }
 
     fn measure_rows(&mut self) {
-        let (mut row, mut last) = (0, None);
-        for &place in &self.places {
-            let follows = last.is_some_and(|last: Place| {
-                home(last) == home(place) && last.slot.checked_add(1) == Some(place.slot)
-            });
-            row = if follows { row } else { 0 } + u64::from(self.moved.contains(&place));
-            self.row_max = row.max(self.row_max);
-            last = Some(place);
-        }
+        let rows = self.places.chunk_by(are_in_a_row);
+        self.row_max = rows.map(|row| self.moved_of(row)).max().unwrap_or(0);
     }
+}
+
+fn are_in_a_row(one: &Place, other: &Place) -> bool {
+    home(*one) == home(*other) && one.slot.checked_add(1) == Some(other.slot)
 }

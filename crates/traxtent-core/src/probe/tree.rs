@@ -9,7 +9,10 @@
 //! **What can cancel, and what is asked for that reason.**
 //! - Another size of tracks on some surface, made up for by another, or a short track somewhere
 //!   else than expected: of every surface and every size on it that a jump touches, the last track
-//!   is tested at both ends, since what changes in a layout stays so for a while.
+//!   is tested at both ends, since what changes in a layout stays so for a while. Spares may be
+//!   expected at one end of a serpentine's cylinders and be at the other, for ever, with no net
+//!   effect: until the pattern has held once for tracks within cylinders and at their ends, each
+//!   of these counts as a kind of its own ([`tests`]).
 //! - A slipped sector costs its track an LBN, and a spare behind it gives one back. The defect
 //!   list tells which tracks have bad slots. What these cost is part of the prediction, and each
 //!   such track is tested at both ends. So all that remains between two tests is of one sign: LBNs
@@ -19,8 +22,10 @@
 //!   boundary is between tracks that are not neighbours.
 //! - Spares at the front of a region take a slip from before the bad sector. A boundary at a track
 //!   whose first slots are not in use is tested by the LBN before it, too.
-//! - An LBN that is kept elsewhere moves no boundary. Where one stands at a tested boundary, the
-//!   local search tells it by its neighbours.
+//! - An LBN that is kept elsewhere moves no boundary, but may be mistaken for one: it may be kept
+//!   just where a track is expected, and a track that begins with bad slots begins with the LBN
+//!   behind them only if none of theirs is elsewhere. Where bad slots are at a boundary, LBNs on
+//!   either side of them are asked for ([`Planned::begins_behind`]).
 //!
 //! **Without defect lists** a slipped sector whose spare is in the same cylinder leaves no trace
 //! outside that cylinder: any algorithm that is always exact must ask in each region of spares,
