@@ -6,6 +6,11 @@ use crate::shell;
 
 /// The machine, the compiler, the commit and the seed, a line each.
 pub(crate) fn header(seed: u64) -> String {
+    format!("{}\n{:<7} {seed}", unseeded_header(), "seed")
+}
+
+/// The machine, the compiler and the commit, a line each.
+pub(crate) fn unseeded_header() -> String {
     let rustc = shell::output("rustc", ["--version"]).unwrap_or_else(|_| "unknown".to_owned());
     [
         ("cpu", cpu()),
@@ -20,7 +25,6 @@ pub(crate) fn header(seed: u64) -> String {
         ),
         ("rustc", rustc),
         ("commit", commit()),
-        ("seed", seed.to_string()),
     ]
     .map(|(key, value)| format!("{key:<7} {value}"))
     .join("\n")

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use traxtent_core::drive::{Caching, Drive};
 use traxtent_core::geometry::{Geometry, Occupant, Place, Remedy};
-use traxtent_core::probe::{Identity, Target, TargetError, Timing};
+use traxtent_core::probe::{Defects, Identity, Target, TargetError, Timing};
 use traxtent_core::profile::Profile;
 use traxtent_core::request::{Op, Request};
 use traxtent_core::scsi::{AdditionalSense, DeviceServer, Failed, Faults, SenseKey};
@@ -146,20 +146,23 @@ impl Target for SimTarget {
         })
     }
 
-    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
-        let mut all = Vec::new();
-        for primary in [true, false] {
+    fn defects(&mut self) -> Result<Defects, TargetError> {
+        let mut list = |primary: bool| {
             self.translating(self.defect_lists, "defect lists")?;
             let defects = self.geometry().defects();
             let list = defects.filter(|defect| (defect.remedy == Remedy::Slipped) == primary);
-            all.extend(list.flat_map(|defect| {
+            let places = list.flat_map(|defect| {
                 (0..defect.slots).map(move |k| Place {
                     slot: defect.place.slot + k,
                     ..defect.place
                 })
-            }));
-        }
-        Ok(all)
+            });
+            Ok(places.collect())
+        };
+        Ok(Defects {
+            primary: list(true)?,
+            grown: list(false)?,
+        })
     }
 
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {

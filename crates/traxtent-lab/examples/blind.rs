@@ -13,6 +13,7 @@ use traxtent_lab::blind::{Outcome, Trap, Trial, random_drive, run};
 
 /// Probe random drives, and compare what is found with what they are.
 #[derive(Parser)]
+#[command(bin_name = "cargo xtask blind")]
 struct Options {
     /// How many drives
     #[arg(long, default_value_t = 200)]
@@ -92,13 +93,14 @@ fn probe_all(options: &Options, trial: &Trial) -> bool {
     bar.finish_and_clear();
     let wrong: Vec<&Outcome> = outcomes.iter().filter(|o| !o.is_exact()).collect();
     println!(
-        "{}{}: {} of {} drives exact; {}",
+        "{}{}, seed {} and on: {} of {} drives exact; {}",
         name(trial),
         if trial.noise.is_some() {
             ", with noise"
         } else {
             ""
         },
+        options.seed,
         outcomes.len() - wrong.len(),
         outcomes.len(),
         Costs::of(&outcomes)

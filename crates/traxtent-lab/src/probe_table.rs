@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use traxtent_core::disksim;
 use traxtent_core::geometry::{Geometry, Place};
-use traxtent_core::probe::{Algorithm, Identity, Target, TargetError, Timing, Verify};
+use traxtent_core::probe::{Algorithm, Defects, Identity, Target, TargetError, Timing, Verify};
 use traxtent_core::profile::{self, Profile};
 use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, SimTime};
@@ -215,7 +215,7 @@ impl<T: Target> Target for Bounded<T> {
         self.count()?;
         self.target.translate_back(place)
     }
-    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+    fn defects(&mut self) -> Result<Defects, TargetError> {
         self.target.defects()
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use super::algorithm::{Confirm, Extraction, Found, ProbeError, Region, Sink};
+use super::bad::Bad;
 use super::target::{Target, TargetError};
 use crate::geometry::Place;
 use crate::units::{Cylinder, Lbn, Sectors, Surface};
@@ -29,23 +31,46 @@ pub(super) struct Ask<'t> {
     target: &'t mut dyn Target,
     /// The LBN behind the drive's last.
     pub(super) end: u64,
+    /// LBNs in a physical sector, as the drive says: no fewer go bad or move together.
+    pub(super) ratio: u64,
     answers: BTreeMap<u64, Option<Place>>,
-    /// The bad places, ascending; nothing where the drive has no lists.
-    bad: Option<Option<Vec<Place>>>,
+    /// Whether the drive lists its bad slots.
+    pub(super) has_list: bool,
+    /// Those slots; none where the drive has no lists.
+    bad: Rc<Bad>,
     /// What is to be told besides the tracks.
     left: Extraction,
 }
 
 impl<'t> Ask<'t> {
-    pub(super) fn new(target: &'t mut dyn Target) -> Ask<'t> {
-        let Sectors(end) = target.identity().capacity;
-        Ask {
+    pub(super) fn new(target: &'t mut dyn Target) -> Result<Ask<'t>, ProbeError> {
+        let identity = target.identity();
+        let Sectors(end) = identity.capacity;
+        let ratio = u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1);
+        let (has_list, bad) = match target.defects() {
+            Ok(defects) => (true, Bad::new(defects)),
+            Err(TargetError::Unsupported(_) | TargetError::Refused(_)) => (false, Bad::default()),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Ask {
             target,
             end,
+            ratio,
             answers: BTreeMap::new(),
-            bad: None,
+            has_list,
+            bad: Rc::new(bad),
             left: Extraction::default(),
-        }
+        })
+    }
+
+    /// The slots listed as bad.
+    pub(super) fn bad(&self) -> Rc<Bad> {
+        Rc::clone(&self.bad)
+    }
+
+    /// Takes note that the LBNs of some bad slots have been found elsewhere.
+    pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
+        Rc::make_mut(&mut self.bad).found_moved(places);
     }
 
     /// Where an LBN is; nothing where the drive does not say, which is noted.
@@ -103,49 +128,6 @@ impl<'t> Ask<'t> {
         self.left.unreadable.sort_unstable();
         self.left.unreadable.dedup();
         self.left
-    }
-
-    /// The bad places, ascending, or nothing where the drive has no lists.
-    pub(super) fn defects(&mut self) -> Result<Option<&[Place]>, ProbeError> {
-        if self.bad.is_none() {
-            self.bad = Some(match self.target.defects() {
-                Ok(mut places) => {
-                    places.sort_unstable();
-                    places.dedup();
-                    Some(places)
-                }
-                Err(TargetError::Unsupported(_) | TargetError::Refused(_)) => None,
-                Err(error) => return Err(error.into()),
-            });
-        }
-        Ok(self.bad.as_ref().and_then(|list| list.as_deref()))
-    }
-
-    /// How many consecutive slots right behind a place are listed as bad.
-    pub(super) fn bad_after(&mut self, place: Place) -> Result<u64, ProbeError> {
-        let Some(bad) = self.defects()? else {
-            return Ok(0);
-        };
-        let from = bad.partition_point(|b| *b <= place);
-        let next = |k: usize| Place {
-            slot: place.slot + 1 + k as u32,
-            ..place
-        };
-        let row = bad[from..].iter().enumerate();
-        Ok(row.take_while(|(k, b)| **b == next(*k)).count() as u64)
-    }
-
-    /// How many consecutive slots right before a place are listed as bad.
-    pub(super) fn bad_before(&mut self, place: Place) -> Result<u64, ProbeError> {
-        let Some(bad) = self.defects()? else {
-            return Ok(0);
-        };
-        let end = bad.partition_point(|b| *b < place);
-        let row = bad[..end].iter().rev().zip(1..);
-        let is_next = |(b, k): &(&Place, u32)| {
-            home(**b) == home(place) && b.slot.checked_add(*k) == Some(place.slot)
-        };
-        Ok(row.take_while(is_next).count() as u64)
     }
 }
 

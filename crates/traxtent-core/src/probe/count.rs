@@ -1,6 +1,6 @@
 //! Counting what a probe costs.
 
-use super::target::{Identity, Target, TargetError, Timing};
+use super::target::{Defects, Identity, Target, TargetError, Timing};
 use crate::geometry::Place;
 use crate::request::Request;
 use crate::units::{Lbn, SimTime};
@@ -63,7 +63,7 @@ impl<T: Target> Target for Counted<T> {
         self.counts.translations += 1;
         self.target.translate_back(place)
     }
-    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+    fn defects(&mut self) -> Result<Defects, TargetError> {
         self.target.defects()
     }
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {

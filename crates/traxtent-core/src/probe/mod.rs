@@ -11,6 +11,7 @@
 mod algorithm;
 mod angle;
 mod ask;
+mod bad;
 pub mod character;
 mod clock;
 mod count;
@@ -18,6 +19,7 @@ mod dixtrac;
 mod jump;
 mod method;
 mod pattern;
+mod planned;
 mod scan;
 mod target;
 mod track_end;
@@ -30,4 +32,4 @@ pub use algorithm::{
 };
 pub use count::{Counted, Counts};
 pub use method::{Evidence, Method, Qualified, Rejected, qualify};
-pub use target::{Identity, Target, TargetError, Timing};
+pub use target::{Defects, Identity, Target, TargetError, Timing};

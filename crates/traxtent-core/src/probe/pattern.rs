@@ -6,6 +6,7 @@
 //! width and spares at every so many cylinders, for each is a repetition of runs.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use super::ask::Home;
 use crate::units::{Cylinder, Surface};
@@ -17,11 +18,25 @@ pub(super) struct Slots {
     pub(super) count: u32,
 }
 
+impl Slots {
+    pub(super) fn range(self) -> Range<u32> {
+        self.first..self.first.saturating_add(self.count)
+    }
+}
+
 /// From a track to the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Step {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Step {
     cylinders: i64,
     surfaces: i64,
+}
+
+/// The step from a track to another.
+pub(super) fn step(from: Home, to: Home) -> Step {
+    Step {
+        cylinders: i64::from(to.0.0) - i64::from(from.0.0),
+        surfaces: i64::from(to.1.0) - i64::from(from.1.0),
+    }
 }
 
 /// So many runs are remembered; a repetition may be half as long.
@@ -118,13 +133,9 @@ impl Pattern {
 
     /// Adds the next track.
     pub(super) fn push(&mut self, track: Expected) {
-        let (cylinder, surface) = track.home;
-        if let Some((from, before)) = self.last {
-            let step = Step {
-                cylinders: i64::from(cylinder.0) - i64::from(from.0),
-                surfaces: i64::from(surface.0) - i64::from(before.0),
-            };
-            self.steps.push(step, 1);
+        let (_, surface) = track.home;
+        if let Some(last) = self.last {
+            self.steps.push(step(last, track.home), 1);
         }
         self.last = Some(track.home);
         if self

@@ -43,11 +43,11 @@ pub trait Target {
         Err(TargetError::Unsupported("address translation"))
     }
 
-    /// The bad sectors that the drive reports: the primary list, then the grown one.
+    /// The bad sectors that the drive reports (SCSI: READ DEFECT DATA).
     ///
     /// # Errors
     /// [`TargetError::Unsupported`] on drives that have no lists, as by default.
-    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+    fn defects(&mut self) -> Result<Defects, TargetError> {
         Err(TargetError::Unsupported("defect lists"))
     }
 
@@ -78,6 +78,15 @@ pub struct Identity {
     pub logical_bytes: u32,
     /// Bytes in a physical sector, as the drive claims.
     pub physical_bytes: u32,
+}
+
+/// The bad sectors that a drive reports, in its own order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defects {
+    /// Those known when the drive was made.
+    pub primary: Vec<Place>,
+    /// Those found since.
+    pub grown: Vec<Place>,
 }
 
 /// When a request was sent and when it was complete.
@@ -138,7 +147,7 @@ impl<T: Target + ?Sized> Target for &mut T {
     fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
         (**self).translate_back(place)
     }
-    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+    fn defects(&mut self) -> Result<Defects, TargetError> {
         (**self).defects()
     }
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {

@@ -9,7 +9,10 @@
 //! **What can cancel, and what is asked for that reason.**
 //! - Another size of tracks on some surface, made up for by another, or a short track somewhere
 //!   else than expected: of every surface and every size on it that a jump touches, the last track
-//!   is tested at both ends, since what changes in a layout stays so for a while.
+//!   is tested at both ends, since what changes in a layout stays so for a while. Spares may be
+//!   expected at one end of a serpentine's cylinders and be at the other, for ever, with no net
+//!   effect: until the pattern has held once for tracks within cylinders and at their ends, each
+//!   of these counts as a kind of its own ([`tests`]).
 //! - A slipped sector costs its track an LBN, and a spare behind it gives one back. The defect
 //!   list tells which tracks have bad slots. What these cost is part of the prediction, and each
 //!   such track is tested at both ends. So all that remains between two tests is of one sign: LBNs
@@ -19,8 +22,10 @@
 //!   boundary is between tracks that are not neighbours.
 //! - Spares at the front of a region take a slip from before the bad sector. A boundary at a track
 //!   whose first slots are not in use is tested by the LBN before it, too.
-//! - An LBN that is kept elsewhere moves no boundary. Where one stands at a tested boundary, the
-//!   local search tells it by its neighbours.
+//! - An LBN that is kept elsewhere moves no boundary, but may be mistaken for one: it may be kept
+//!   just where a track is expected, and a track that begins with bad slots begins with the LBN
+//!   behind them only if none of theirs is elsewhere. Where bad slots are at a boundary, LBNs on
+//!   either side of them are asked for ([`Planned::begins_behind`]).
 //!
 //! **Without defect lists** a slipped sector whose spare is in the same cylinder leaves no trace
 //! outside that cylinder: any algorithm that is always exact must ask in each region of spares,
@@ -32,11 +37,11 @@
 //! Trusted without a test: that a defect list is complete, and that tracks do not change their
 //! size and back between two tests without a net effect.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
-use super::ask::{Ask, Home, Out, are_neighbours, home};
+use super::ask::{Ask, Home, Out, home};
+use super::bad::Bad;
 use super::pattern::{Expected, Pattern, Slots};
+use super::planned::{Known, Planned, tests};
 use super::target::Target;
 use super::track_end::{Search, first_track, track_end};
 use crate::geometry::Place;
@@ -47,32 +52,17 @@ const REACH_MAX: usize = 1 << 18;
 const BAD_TRACKS_MAX: usize = 1 << 16;
 /// How many tracks ahead a pattern is looked for that goes on behind an exception.
 const RESUME_MAX: usize = 8;
+/// So many LBNs at either end of a track may be kept elsewhere for it to be learnt from.
+const STRAYS_MAX: u64 = 32;
 /// Without defect lists, no jump within one pass is longer.
 const BLIND_MAX: usize = 256;
-
-/// A track as it is planned to be.
-#[derive(Clone, Copy, Debug)]
-struct Plan {
-    start: u64,
-    sectors: u64,
-    track: Expected,
-    /// The slot of its first LBN.
-    slot: u32,
-    /// Whether a slot of it is listed as bad.
-    hurt: bool,
-}
-
-impl Plan {
-    fn end(&self) -> u64 {
-        self.start + self.sectors
-    }
-}
 
 struct Tree<'t, 'a, 's> {
     ask: Ask<'t>,
     out: Out<'a, 's>,
     pattern: Pattern,
-    has_list: bool,
+    /// What has been tested since the pattern last failed.
+    known: Known,
     /// How many tracks to try next.
     reach: usize,
     /// Whether a bad slot costs its track an LBN.
@@ -89,27 +79,26 @@ pub(super) fn tree(
     region: Region,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Ask::new(target);
-    let has_list = ask.defects()?.is_some();
+    let mut ask = Ask::new(target)?;
     let first = first_track(&mut ask, region)?;
     let out = Out::new(sink, first, region, ask.end);
     let mut tree = Tree {
         ask,
         out,
         pattern: Pattern::new(),
-        has_list,
+        known: Known::new(),
         reach: 1,
         slips_cost: true,
         doubts: 0,
         odd: None,
     };
-    if !has_list {
+    if !tree.ask.has_list {
         tree.ask
             .note("no defect lists: every cylinder or pass is asked about");
     }
     while tree.out.goes_on() {
         if !tree.leap()? {
-            tree.reach = 1;
+            tree.start_small();
             tree.search()?;
         }
         tree.ask.forget_below(tree.out.at);
@@ -120,11 +109,11 @@ pub(super) fn tree(
 impl Tree<'_, '_, '_> {
     /// Goes on by as many predicted tracks as the reach, or by fewer if not all of them are so.
     fn leap(&mut self) -> Result<bool, ProbeError> {
-        let plan = self.plan(self.reach)?;
+        let plan = self.plan(self.reach);
         let Some(first) = plan.first() else {
             return Ok(false);
         };
-        if !self.is_at(first)? {
+        if !first.is_at_home(&mut self.ask)? {
             return Ok(false);
         }
         let whole = plan.len() - 1;
@@ -153,30 +142,36 @@ impl Tree<'_, '_, '_> {
             if track.sectors == 0 {
                 continue;
             }
-            let confirm = match self.ask.known(next.start) {
+            let confirm = match self.ask.known(next.start + next.lead) {
                 Some(_) => Confirm::Tested,
-                None if self.has_list => Confirm::Predicted,
+                None if self.ask.has_list => Confirm::Predicted,
                 None => Confirm::Sampled,
             };
             self.out.track(track.end(), confirm)?;
         }
-        self.reach = match good == whole {
-            true => (2 * self.reach).min(REACH_MAX),
-            false => 1,
-        };
+        if good == whole {
+            self.reach = (2 * self.reach).min(REACH_MAX);
+        } else {
+            self.start_small();
+        }
         Ok(true)
     }
 
+    /// The pattern has failed: the next jump is short, and nothing is known of what it meets.
+    fn start_small(&mut self) {
+        self.reach = 1;
+        self.known.clear();
+    }
+
     /// The next tracks, and one more, as they should be.
-    fn plan(&mut self, reach: usize) -> Result<Vec<Plan>, ProbeError> {
-        let mut plan: Vec<Plan> = Vec::new();
+    fn plan(&self, reach: usize) -> Vec<Planned> {
+        let mut plan: Vec<Planned> = Vec::new();
         let mut start = self.out.at;
-        let slips_cost = self.slips_cost;
-        let (end, list) = (self.ask.end, self.ask.defects()?.unwrap_or(&[]));
+        let (end, bad) = (self.ask.end, self.ask.bad());
         let mut step_before = None;
         for track in self.pattern.ahead() {
-            let next = planned(track, start, list, slips_cost);
-            if let (Some(last), false) = (plan.last(), self.has_list) {
+            let next = planned(track, start, &bad, self.slips_cost);
+            if let (Some(last), false) = (plan.last(), self.ask.has_list) {
                 // A jump ends with the cylinder or with the pass.
                 let step = moves_arm(last.track.home, track.home);
                 let is_new = step_before.is_some_and(|before| before != step);
@@ -186,117 +181,79 @@ impl Tree<'_, '_, '_> {
                     break;
                 }
             }
-            plan.push(next);
             start = next.end();
-            let enough = plan.len() > reach && next.sectors > 0;
+            let is_empty = next.sectors == 0;
+            plan.push(next);
+            let enough = plan.len() > reach && !is_empty;
             if enough || start > end || plan.len() > reach + BAD_TRACKS_MAX {
                 break;
             }
         }
         // A plan may end at the drive's end, where no track follows.
-        if let Some(last) = plan.last().copied()
+        if let Some(last) = plan.last()
             && last.end() == end
         {
-            plan.push(Plan {
-                start: end,
-                sectors: 0,
-                ..last
-            });
+            let mut nothing = last.track;
+            nothing.slots.count = 0;
+            plan.push(Planned::new(nothing, end, &bad));
         }
-        Ok(plan)
-    }
-
-    /// Whether a track begins where it should.
-    fn is_at(&mut self, track: &Plan) -> Result<bool, ProbeError> {
-        let (cylinder, surface) = track.track.home;
-        let should = Place {
-            cylinder,
-            surface,
-            slot: track.slot,
-        };
-        Ok(track.start < self.ask.end && self.ask.place(track.start)? == Some(should))
+        plan
     }
 
     /// Whether track `at` of a plan, or the next that has LBNs, begins where it should.
-    /// Where more than its first LBN is needed to tell, or if `strict`, the LBN before it is asked for.
-    fn begins(&mut self, plan: &[Plan], at: usize, strict: bool) -> Result<bool, ProbeError> {
-        if at == 0 {
-            return Ok(true);
-        }
+    fn begins(&mut self, plan: &[Planned], at: usize, strict: bool) -> Result<bool, ProbeError> {
+        let has_lbns = |plan: &&Planned| plan.sectors > 0;
         let start = plan[at].start;
-        if start > self.ask.end {
-            return Ok(false);
-        }
-        let before = plan[..at].iter().rev().find(|track| track.sectors > 0);
-        let Some(before) = before else {
-            return Ok(true);
+        let follows = match plan[at..].iter().find(has_lbns) {
+            None if start == self.ask.end => &plan[at],
+            None => return Ok(at == 0),
+            Some(track) => track,
         };
-        let follows = plan[at..].iter().find(|track| track.sectors > 0);
-        let needs_last = match follows {
-            _ if start == self.ask.end => true,
-            Some(track) if self.is_at(track)? => {
-                let neighbours = are_neighbours(before.track.home, track.track.home);
-                strict || track.track.slots.first > 0 || !neighbours
-            }
-            _ => return Ok(false),
+        let Some(before) = plan[..at].iter().rev().find(has_lbns) else {
+            return Ok(start <= self.ask.end);
         };
-        if !needs_last {
-            return Ok(true);
-        }
-        let last = self.ask.place(start - 1)?;
-        Ok(last.is_some_and(|place| home(place) == before.track.home))
+        follows.begins_behind(Some(before), &mut self.ask, strict)
     }
 
     /// Of the tests inside a jump over `good` tracks, the first that fails: the boundary before it
     /// that held.
-    fn first_surprise(&mut self, plan: &[Plan], good: usize) -> Result<Option<usize>, ProbeError> {
+    fn first_surprise(
+        &mut self,
+        plan: &[Planned],
+        good: usize,
+    ) -> Result<Option<usize>, ProbeError> {
+        let mut known = self.known.clone();
         let mut held = 0;
-        for at in self.tests(&plan[..good]) {
+        for at in self.tests(plan, good, &mut known) {
             if !self.begins(plan, at, at == good)? {
                 return Ok(Some(held));
             }
             held = at;
         }
+        self.known = known;
         Ok(None)
     }
 
-    /// The boundaries to test inside a jump, ascending.
-    fn tests(&self, jump: &[Plan]) -> Vec<usize> {
-        let last = jump.len() - 1;
-        let mut tests = vec![last, last + 1];
-        if self.has_list {
-            let mut kinds = BTreeSet::new();
-            let mut most = BTreeMap::new();
-            for track in jump {
-                let most = most.entry(track.track.home.1).or_insert(0);
-                *most = track.track.slots.count.max(*most);
-            }
-            for (at, track) in jump.iter().enumerate().rev() {
-                let kind = (track.track.home.1, track.track.slots);
-                let is_new = track.sectors > 0 && kinds.insert(kind);
-                let is_short = track.track.slots.count < most[&track.track.home.1];
-                if is_new || is_short || track.hurt {
-                    tests.extend([at, at + 1]);
-                }
-            }
-        } else if jump[..last]
-            .iter()
-            .any(|track| track.track.slots != jump[0].track.slots)
-        {
-            tests.extend(0..last);
+    /// The boundaries to test inside a jump over `good` tracks, ascending.
+    fn tests(&self, plan: &[Planned], good: usize, known: &mut Known) -> Vec<usize> {
+        let slots = |planned: &Planned| planned.track.slots;
+        if self.ask.has_list {
+            tests(plan, good, known)
+        } else if plan[1..good].iter().any(|p| slots(p) != slots(&plan[0])) {
+            (0..=good).collect()
+        } else {
+            vec![good - 1, good]
         }
-        tests.sort_unstable();
-        tests.dedup();
-        tests
     }
 
     /// Finds the end of a track that is not as predicted, and learns from it.
     fn search(&mut self) -> Result<(), ProbeError> {
         let start = self.out.at;
-        let plan = self.plan(1)?;
+        let plan = self.plan(1);
         let at = self.ask.place(start)?;
-        let planned = plan.first().copied();
-        let as_planned = planned.filter(|plan| at.is_some_and(|at| home(at) == plan.track.home));
+        let as_planned = plan
+            .first()
+            .filter(|plan| at.is_some_and(|at| home(at) == plan.track.home));
         let expected = match (as_planned, at) {
             (Some(plan), _) => Some(plan.sectors),
             (None, Some(at)) => {
@@ -318,35 +275,19 @@ impl Tree<'_, '_, '_> {
 
     /// Where a track is and which slots it uses.
     fn observed(&mut self, start: u64, end: u64) -> Result<Option<Expected>, ProbeError> {
-        let (Some(mut first), Some(mut last)) = (self.ask.place(start)?, self.ask.place(end - 1)?)
-        else {
+        let Some((first, last)) = self.ends(start, end)? else {
             return Ok(None);
         };
-        if home(first) != home(last) {
-            let Some(middle) = self.ask.place(start + (end - start) / 2)? else {
-                return Ok(None);
-            };
-            if home(first) == home(middle) {
-                last = Place {
-                    slot: first.slot + (end - start - 1) as u32,
-                    ..first
-                };
-            } else {
-                first = Place {
-                    slot: last.slot.saturating_sub((end - start - 1) as u32),
-                    ..last
-                };
-            }
-        }
         let usual = self.pattern.slots_of(first.surface);
-        let earliest = first.slot - self.ask.bad_before(first)? as u32;
+        let bad = self.ask.bad();
+        let earliest = first.slot - bad.before(first).len() as u32;
         let begin = match usual {
             Some(usual) if (earliest..first.slot).contains(&usual.first) => usual.first,
             None => earliest,
             Some(_) => first.slot,
         };
         let count = (last.slot + 1).saturating_sub(begin).max(1);
-        let most = count + self.ask.bad_after(last)? as u32;
+        let most = count + bad.after(last).len() as u32;
         let count = match usual {
             Some(usual) if (count..=most).contains(&usual.count) => usual.count,
             _ => count,
@@ -358,6 +299,30 @@ impl Tree<'_, '_, '_> {
                 count,
             },
         }))
+    }
+
+    /// The places of the first and the last LBN that are on their track, not kept elsewhere.
+    fn ends(&mut self, start: u64, end: u64) -> Result<Option<(Place, Place)>, ProbeError> {
+        let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
+        if let (Some(first), Some(last)) = ends
+            && home(first) == home(last)
+        {
+            return Ok(Some((first, last)));
+        }
+        let middle = self.ask.place(start + (end - start) / 2)?.map(home);
+        let mut on_track = |lbn| {
+            let place = self.ask.place(lbn)?;
+            Ok::<_, ProbeError>(place.filter(|place| Some(home(*place)) == middle))
+        };
+        let (mut first, mut last) = (None, None);
+        for k in 0..STRAYS_MAX.min(end - start) {
+            first = first.or(on_track(start + k)?);
+            last = last.or(on_track(end - 1 - k)?);
+            if let (Some(first), Some(last)) = (first, last) {
+                return Ok(Some((first, last)));
+            }
+        }
+        Ok(None)
     }
 
     /// Adds a track that has been searched for to the pattern. Where the pattern goes on behind it
@@ -396,8 +361,7 @@ impl Tree<'_, '_, '_> {
 
     /// Whether a bad slot costs its track an LBN: decided anew where two tracks contradict.
     fn learn_of_slips(&mut self, track: Expected, sectors: u64) {
-        let list = self.ask.defects().ok().flatten().unwrap_or(&[]);
-        let bad = bad_slots(track, list).len() as u64;
+        let bad = slipped(track, &self.ask.bad());
         let count = u64::from(track.slots.count);
         let cost = match count - sectors.min(count) {
             _ if bad == 0 => return,
@@ -421,33 +385,18 @@ fn moves_arm(from: Home, to: Home) -> bool {
     from.0 != to.0
 }
 
-/// The bad slots among those that a track uses.
-fn bad_slots(track: Expected, list: &[Place]) -> &[Place] {
-    let (cylinder, surface) = track.home;
-    let Slots { first, count } = track.slots;
-    let before = |slot: u32| {
-        let place = Place {
-            cylinder,
-            surface,
-            slot,
-        };
-        list.partition_point(|bad| *bad < place)
-    };
-    &list[before(first)..before(first.saturating_add(count))]
+/// How many of a track's slots are bad and have displaced LBNs.
+fn slipped(track: Expected, bad: &Bad) -> u64 {
+    let places = bad.within(track.home, track.slots.range());
+    places.len() as u64 - bad.moved_of(places)
 }
 
 /// A track as it should be from an LBN on.
-fn planned(track: Expected, start: u64, list: &[Place], slips_cost: bool) -> Plan {
-    let Slots { first, count } = track.slots;
-    let bad = bad_slots(track, list);
-    let all_bad = bad.len() as u64 == u64::from(count);
-    let lost = if slips_cost || all_bad { bad.len() } else { 0 };
-    let leading = bad.iter().zip(first..).take_while(|(b, k)| b.slot == *k);
-    Plan {
-        start,
-        sectors: u64::from(count) - lost as u64,
-        track,
-        slot: first + leading.count() as u32,
-        hurt: !bad.is_empty(),
+fn planned(track: Expected, start: u64, bad: &Bad, slips_cost: bool) -> Planned {
+    let mut planned = Planned::new(track, start, bad);
+    if !slips_cost && planned.sectors > 0 {
+        // Spares of its own hold them.
+        planned.sectors += slipped(track, bad);
     }
+    planned
 }

@@ -9,7 +9,7 @@
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
 use super::ask::{Ask, Out, home};
 use super::target::Target;
-use super::track_end::{Search, first_track, track_end};
+use super::track_end::{Anchor, Search, are_on_one_track, first_track, track_end};
 
 /// Finds the tracks of a region. `search` is what is done where a track differs.
 pub(super) fn walk(
@@ -18,7 +18,7 @@ pub(super) fn walk(
     search: Search,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Ask::new(target);
+    let mut ask = Ask::new(target)?;
     let first = first_track(&mut ask, region)?;
     let mut out = Out::new(sink, first, region, ask.end);
     let mut expected = None;
@@ -54,8 +54,17 @@ pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<boo
     let (Some(first), Some(last)) = (ask.place(start)?, ask.place(end - 1)?) else {
         return Ok(false);
     };
-    let grows = u64::from(last.slot) >= u64::from(first.slot) + size - 1;
-    if home(first) != home(last) || !grows {
+    let (first, last) = (
+        Anchor {
+            lbn: start,
+            place: first,
+        },
+        Anchor {
+            lbn: end - 1,
+            place: last,
+        },
+    );
+    if !are_on_one_track(ask, first, last) {
         return Ok(false);
     }
     if end == ask.end {
@@ -64,15 +73,15 @@ pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<boo
     let Some(next) = ask.place(end)? else {
         return Ok(false);
     };
-    if home(next) == home(last) {
+    if home(next) == home(last.place) {
         return Ok(false);
     }
     // Bad slots right behind may have their LBNs elsewhere, even where a track might begin.
-    if ask.bad_after(last)? > 0 {
-        return Ok(false);
+    if ask.has_list {
+        return Ok(ask.bad().after(last.place).is_empty());
     }
     // A track begins as others do; an LBN that is kept elsewhere may be anywhere.
-    if next.slot == first.slot || end + 1 == ask.end {
+    if next.slot == first.place.slot || end + 1 == ask.end {
         return Ok(true);
     }
     let after = ask.place(end + 1)?;

@@ -13,7 +13,7 @@ use super::sense::{AdditionalSense, Sense, SenseKey};
 use super::transport::{Data, Reply, Status, Transport, TransportError};
 use super::wire::ScsiError;
 use crate::geometry::Place;
-use crate::probe::{Identity, Target, TargetError, Timing};
+use crate::probe::{Defects, Identity, Target, TargetError, Timing};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 
@@ -332,10 +332,10 @@ impl<T: Transport> Target for ScsiTarget<T> {
     }
 
     /// A track that is bad as a whole has the slot [`super::WHOLE_TRACK`].
-    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+    fn defects(&mut self) -> Result<Defects, TargetError> {
         let primary = super::read_defects::read_list(&mut self.transport, true)?;
         let grown = super::read_defects::read_list(&mut self.transport, false)?;
-        Ok([primary, grown].concat())
+        Ok(Defects { primary, grown })
     }
 
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {

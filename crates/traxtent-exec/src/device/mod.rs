@@ -21,7 +21,7 @@ pub use interrupt::Interrupt;
 pub use sg::SgTransport;
 
 use traxtent_core::geometry::Place;
-use traxtent_core::probe::{Identity, Target, TargetError, Timing};
+use traxtent_core::probe::{Defects, Identity, Target, TargetError, Timing};
 use traxtent_core::request::Request;
 use traxtent_core::scsi::ScsiTarget;
 use traxtent_core::units::{Lbn, SimTime};
@@ -104,7 +104,7 @@ impl Target for Device {
     fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
         self.target_mut().translate_back(place)
     }
-    fn defects(&mut self) -> Result<Vec<Place>, TargetError> {
+    fn defects(&mut self) -> Result<Defects, TargetError> {
         self.target_mut().defects()
     }
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {

@@ -2,9 +2,12 @@
 
 use std::thread;
 
-use traxtent_core::probe::{Algorithm, Verify};
+use traxtent_core::geometry::Place;
+use traxtent_core::probe::{Algorithm, Defects, Identity, Target, TargetError, Timing, Verify};
+use traxtent_core::request::Request;
+use traxtent_core::units::{Lbn, SimTime};
 use traxtent_exec::Noise;
-use traxtent_lab::blind::{Outcome, Trial, probe, random_drive, run};
+use traxtent_lab::blind::{Outcome, Trial, attempt, judge, probe, random_drive, run};
 
 /// Fails with the seed and the first mistakes of each drive that was not recovered exactly.
 fn all_exact(drives: u64, trial: &Trial) {
@@ -31,8 +34,105 @@ fn tree_is_exact() {
 /// Do the papers' ways to translate?
 #[test]
 fn the_papers_translations_are_exact() {
-    for algorithm in [Algorithm::Walk, Algorithm::Jump, Algorithm::Dixtrac] {
-        all_exact(200, &Trial::new(algorithm, Verify::None));
+    for (algorithm, drives) in [
+        (Algorithm::Walk, 600),
+        (Algorithm::Dixtrac, 600),
+        (Algorithm::Jump, 200),
+    ] {
+        all_exact(drives, &Trial::new(algorithm, Verify::None));
+    }
+}
+
+/// Drives that one of the ways to translate once missed, by what surprised it.
+const SURPRISES: [(&str, &[u64]); 6] = [
+    (
+        "an LBN kept elsewhere, at the edge of its track, taken for a short track",
+        &[235, 1392, 1446, 1830, 1867, 2063, 2720],
+    ),
+    (
+        "an LBN kept elsewhere, just where a track could begin, or behind its own track",
+        &[1889, 10098, 11532, 12127, 12398, 12557, 12949, 14746, 18592],
+    ),
+    (
+        "bad slots on both sides of a boundary, and one LBN elsewhere",
+        &[13337, 14187, 16132, 17284],
+    ),
+    (
+        "a short track between bad slots, taken for LBNs kept elsewhere",
+        &[
+            10868, 10932, 11940, 13073, 15584, 16026, 16102, 17351, 17523, 18080, 18333, 19868,
+        ],
+    ),
+    (
+        "spares expected at the other end of a cylinder, with no net effect",
+        &[1320, 1735, 2259, 10835],
+    ),
+    (
+        "a change of zones with no net effect, or slips mispredicted with none",
+        &[10278, 10463, 10858, 13125, 15637, 18628, 19422, 19581],
+    ),
+];
+
+/// Do all ways to translate now find every track of the drives that once surprised one?
+#[test]
+fn drives_that_once_surprised() {
+    for (surprise, seeds) in SURPRISES {
+        for &seed in seeds {
+            let drive = random_drive(seed);
+            for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
+                let outcome = attempt(&drive, &Trial::new(algorithm, Verify::None));
+                let name = algorithm.name();
+                assert!(outcome.is_exact(), "{name}, {surprise}: {outcome}");
+            }
+        }
+    }
+}
+
+/// A drive that tells all its defects as those of manufacture, though it keeps LBNs elsewhere.
+struct OneList<T>(T);
+
+impl<T: Target> Target for OneList<T> {
+    fn identity(&self) -> &Identity {
+        self.0.identity()
+    }
+    fn now(&self) -> SimTime {
+        self.0.now()
+    }
+    fn wait_until(&mut self, at: SimTime) {
+        self.0.wait_until(at);
+    }
+    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+        self.0.request(request)
+    }
+    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
+        self.0.translate(lbn)
+    }
+    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
+        self.0.translate_back(place)
+    }
+    fn defects(&mut self) -> Result<Defects, TargetError> {
+        let Defects { primary, grown } = self.0.defects()?;
+        let primary = [primary, grown].concat();
+        let grown = Vec::new();
+        Ok(Defects { primary, grown })
+    }
+}
+
+/// Do the ways to translate find every track where the lists do not tell which LBNs are kept elsewhere?
+#[test]
+fn lists_that_do_not_tell() {
+    for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
+        for seed in 0..200 {
+            let drive = random_drive(seed);
+            let findings = probe(OneList(drive.target()), algorithm, Verify::None, |_| ());
+            assert_eq!(findings.failure, None, "{}, seed {seed}", algorithm.name());
+            let differences = judge(&findings, &drive.geometry, algorithm);
+            assert!(
+                differences.is_exact(),
+                "{}, seed {seed}: {differences:?}",
+                algorithm.name()
+            );
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rustix::time::{ClockId, clock_gettime};
 use traxtent_core::geometry::Place;
-use traxtent_core::probe::{Counts, Identity, Target, TargetError, Timing};
+use traxtent_core::probe::{Counts, Defects, Identity, Target, TargetError, Timing};
 use traxtent_core::request::Request;
 use traxtent_core::trackmap::Cost;
 use traxtent_core::units::{Lbn, SimTime};
@@ -118,7 +118,7 @@ impl Target for Watched<'_> {
         self.ask(0, |target| target.translate_back(place))
     }
 
-    fn defects(&mut self) -> std::result::Result<Vec<Place>, TargetError> {
+    fn defects(&mut self) -> std::result::Result<Defects, TargetError> {
         self.target.defects()
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::algorithm::ProbeError;
 use super::super::ask::Ask;
-use super::zone::{From, Rule, Zone, bad_in};
+use super::zone::{From, Rule, Zone};
 use crate::geometry::{Place, Sparing};
 use crate::units::Cylinder;
 
@@ -109,7 +109,9 @@ fn look(
             // What is at a zone's front may be reserved.
             continue;
         }
-        if hurt(ask, cylinder..cylinder + 1)? == 0 && !holds(ask, plain, from, cylinder, side, 0)? {
+        if ask.bad().in_cylinders(cylinder..cylinder + 1) == 0
+            && !holds(ask, plain, from, cylinder, side, 0)?
+        {
             hits.push(ahead);
         }
         // Spares in each cylinder are seen soon.
@@ -132,7 +134,7 @@ fn look(
     };
     let mut best = (usize::MAX, first);
     for &hit in &hits {
-        best = best.min((hurt(ask, region(hit))?, hit));
+        best = best.min((ask.bad().in_cylinders(region(hit)), hit));
     }
     let last = plain.first_cylinder + best.1;
     let most = u64::from(plain.slots) * u64::from(plain.surfaces);
@@ -161,11 +163,6 @@ fn look(
         count: full,
     });
     Ok(spares.filter(|spares| spares.count < most))
-}
-
-/// How many slots of some cylinders are listed as bad.
-fn hurt(ask: &mut Ask<'_>, cylinders: std::ops::Range<u32>) -> Result<usize, ProbeError> {
-    Ok(bad_in(cylinders, ask.defects()?.unwrap_or(&[])))
 }
 
 /// Whether the slot so many from one side of a cylinder holds an LBN that belongs there.

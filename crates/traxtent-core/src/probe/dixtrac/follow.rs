@@ -1,19 +1,19 @@
 //! Steps 4 and 5: a zone predicted whole, up to where it ends, with the defects in it.
 
 use super::super::algorithm::{Confirm, ProbeError};
-use super::zone::{From, Planned, Zone};
-use super::{Dixtrac, REACH_MAX, SAMPLE};
+use super::super::planned::{Known, Planned, tests};
+use super::zone::{From, Zone};
+use super::{Dixtrac, REACH_MAX};
 use crate::geometry::{Place, Sparing};
 
 impl Dixtrac<'_, '_, '_> {
     /// Hands over the tracks of a zone as far as they are as predicted; returns how many.
     pub(super) fn follow(&mut self, mut zone: Zone) -> Result<u64, ProbeError> {
-        let list: Vec<Place> = self.ask.defects()?.unwrap_or(&[]).to_vec();
         let mut followed = 0;
         let (mut from, mut reach) = (self.here(&zone)?, 1);
         let mut is_new = false;
         while let Some(begin) = from.filter(|_| self.out.goes_on()) {
-            let plan = self.ahead(&zone, begin, reach, &list);
+            let plan = self.ahead(&zone, begin, reach);
             let Some(last) = plan.len().checked_sub(1) else {
                 break;
             };
@@ -27,7 +27,7 @@ impl Dixtrac<'_, '_, '_> {
             }
             is_new = false;
             let behind = begin.region + reach;
-            if last > 0 && good == last && zone.region_of(plan[last].home.0) == Some(behind) {
+            if last > 0 && good == last && zone.region_of(plan[last].track.home.0) == Some(behind) {
                 from = Some(From {
                     lbn: plan[last].start,
                     region: behind,
@@ -41,7 +41,7 @@ impl Dixtrac<'_, '_, '_> {
             reach = 1;
             from = self.here(&zone)?;
             match from {
-                Some(from) if self.out.goes_on() => match self.reconsidered(&zone, from, &list)? {
+                Some(from) if self.out.goes_on() => match self.reconsidered(&zone, from)? {
                     Some(other) => (zone, is_new) = (other, true),
                     None => break,
                 },
@@ -69,10 +69,11 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// The tracks with LBNs of so many regions, and what should follow them.
-    fn ahead(&self, zone: &Zone, mut from: From, reach: u64, list: &[Place]) -> Vec<Planned> {
+    fn ahead(&self, zone: &Zone, mut from: From, reach: u64) -> Vec<Planned> {
+        let bad = self.ask.bad();
         let mut plan: Vec<Planned> = Vec::new();
         for region in 0..=reach {
-            let tracks = zone.plan(from, list, &self.kept);
+            let tracks = zone.plan(from, &bad);
             let Some(end) = tracks.last().map(Planned::end) else {
                 break;
             };
@@ -115,36 +116,28 @@ impl Dixtrac<'_, '_, '_> {
     /// anew because LBNs of bad slots turn out to be elsewhere.
     fn good(&mut self, plan: &[Planned], most: usize) -> Result<Option<usize>, ProbeError> {
         let mut good = self.right_until(plan, most)?;
-        loop {
-            let mut wrong = None;
+        'anew: loop {
             for (at, track) in plan.iter().enumerate().take((good + 1).min(most)) {
                 if !self.check_defects(track)? {
                     return Ok(None);
                 }
-                // What the bad slots at its end did shows behind it.
-                let open = track
-                    .runs
-                    .last()
-                    .is_some_and(|(_, behind)| behind.is_none());
-                if open && at < good && !self.right(plan, at + 1)? {
-                    wrong = Some(at + 1);
-                    break;
-                }
-                if open && at == good && self.keeps_last(plan, at)? {
+                let is_open = track.bad_at_end().is_some();
+                if is_open && at == good && self.keeps_last(plan, at)? {
                     return Ok(None);
                 }
             }
-            for k in 1..=SAMPLE {
-                // Multiples of the golden section spread evenly.
-                let at = ((good as u64 * ((k * 0x9e37_79b9) & 0xffff_ffff)) >> 32) as usize;
-                if wrong.is_none() && good > 8 && at > 0 && !self.right(plan, at)? {
-                    wrong = Some(at);
+            let tests = if good > 0 {
+                tests(plan, good, &mut Known::new())
+            } else {
+                vec![]
+            };
+            for at in tests {
+                if !self.right(plan, at)? {
+                    good = self.right_until(plan, at)?;
+                    continue 'anew;
                 }
             }
-            match wrong {
-                None => return Ok(Some(good)),
-                Some(at) => good = self.right_until(plan, at)?,
-            }
+            return Ok(Some(good));
         }
     }
 
@@ -165,24 +158,25 @@ impl Dixtrac<'_, '_, '_> {
     /// Whether a track of a plan begins where it should.
     fn right(&mut self, plan: &[Planned], at: usize) -> Result<bool, ProbeError> {
         let before = at.checked_sub(1).map(|before| &plan[before]);
-        self.begins(before, &plan[at])
+        plan[at].begins_behind(before, &mut self.ask, true)
     }
 
     /// Step 5 for a track: whether its bad slots displaced LBNs as planned. If it turns out that
     /// the LBNs of some are elsewhere, that is noted.
     fn check_defects(&mut self, track: &Planned) -> Result<bool, ProbeError> {
+        let bad = self.ask.bad();
         for (run, behind) in &track.runs {
             let Some(behind) = behind else { continue };
             let Some(lbn) = self.ask.lbn_at(track.place(run.end))? else {
                 continue;
             };
             let places = run.clone().map(|slot| track.place(slot));
-            let planned = places.clone().filter(|bad| !self.kept.contains(bad));
-            let more = planned.clone().count() as u64;
+            let slipped = places.clone().filter(|place| !bad.is_moved(*place));
+            let more = slipped.count() as u64;
             if more > 0 && lbn == behind + more {
                 let first = lbn - run.len() as u64;
                 self.ask.moved(first..lbn);
-                self.kept.extend(places);
+                self.ask.found_moved(places);
                 return Ok(false);
             }
         }
@@ -197,7 +191,8 @@ impl Dixtrac<'_, '_, '_> {
             return Ok(false);
         };
         let places = run.clone().map(|slot| track.place(slot));
-        let places: Vec<Place> = places.filter(|bad| !self.kept.contains(bad)).collect();
+        let bad = self.ask.bad();
+        let places: Vec<Place> = places.filter(|place| !bad.is_moved(*place)).collect();
         let more = places.len() as u64;
         let start = next.start + more;
         if more == 0 || start + next.lead >= self.ask.end {
@@ -207,7 +202,7 @@ impl Dixtrac<'_, '_, '_> {
             return Ok(false);
         }
         self.ask.moved(next.start..start);
-        self.kept.extend(places);
+        self.ask.found_moved(places);
         Ok(true)
     }
 
@@ -225,12 +220,7 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Another scheme with spares at the same places that fits where one does not.
-    fn reconsidered(
-        &mut self,
-        zone: &Zone,
-        from: From,
-        list: &[Place],
-    ) -> Result<Option<Zone>, ProbeError> {
+    fn reconsidered(&mut self, zone: &Zone, from: From) -> Result<Option<Zone>, ProbeError> {
         let other = match zone.rule.sparing {
             Sparing::None => Sparing::SectorsPerTrack,
             Sparing::SectorsPerTrack => Sparing::None,
@@ -242,6 +232,6 @@ impl Dixtrac<'_, '_, '_> {
         };
         let mut zone = *zone;
         zone.rule.sparing = other;
-        self.best(&[zone], from, list)
+        self.best(&[zone], from)
     }
 }

@@ -9,7 +9,8 @@
 //! 5. What was done about each defect: the sector behind it is translated back. Its LBN tells how
 //!    many the bad ones before it still have, which is also a check of all that was predicted.
 //!
-//! A zone is predicted whole, and checked at its ends, behind each defect, and in a sample. What
+//! A zone is predicted whole, and checked at its ends, behind each defect, and where deviations might
+//! make up for each other. What
 //! this expertise does not cover ends the prediction: serpentines, surfaces of different sizes,
 //! irregular layouts, drives without defect lists. There the tracks are found as [`walk`](mod@super::walk) does,
 //! and the expert is asked again after ever longer stretches. A note says how many.
@@ -21,15 +22,14 @@ mod expert;
 mod follow;
 mod zone;
 
-use std::collections::BTreeSet;
-
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
 use super::ask::{Ask, Home, Out, home};
+use super::planned::Planned;
 use super::target::Target;
 use super::track_end::{Search, first_track};
 use super::walk::next_end;
 use crate::geometry::{Place, Sparing};
-use zone::{From, Planned, Rule, Zone, bad_on};
+use zone::{From, Rule, Zone};
 
 /// So many LBNs all over the drive are translated to count surfaces.
 const SURVEYED: u64 = 64;
@@ -38,8 +38,6 @@ const REACH_MAX: u64 = 1 << 16;
 /// Schemes are compared on so many regions with defects, and on so many regions in all.
 const TRIED_HURT: u64 = 4;
 const TRIED_MAX: u64 = 1 << 10;
-/// So many boundaries inside each plan are checked.
-const SAMPLE: u64 = 3;
 /// A zone that was predicted for fewer tracks was none.
 const WORTHWHILE: u64 = 4;
 
@@ -47,8 +45,6 @@ struct Dixtrac<'t, 'a, 's> {
     ask: Ask<'t>,
     out: Out<'a, 's>,
     surfaces: u16,
-    /// Bad slots whose LBN is elsewhere.
-    kept: BTreeSet<Place>,
     /// The scheme of the last zone.
     usual: Option<Sparing>,
     /// The last track's size.
@@ -76,16 +72,15 @@ pub(super) fn dixtrac(
     region: Region,
     sink: &mut Sink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Ask::new(target);
+    let mut ask = Ask::new(target)?;
     let surfaces = survey(&mut ask)?;
-    let has_list = ask.defects()?.is_some();
+    let has_list = ask.has_list;
     let first = first_track(&mut ask, region)?;
     let out = Out::new(sink, first, region, ask.end);
     let mut dixtrac = Dixtrac {
         ask,
         out,
         surfaces,
-        kept: BTreeSet::new(),
         usual: None,
         expected: None,
         patience: 0,
@@ -232,9 +227,9 @@ impl Dixtrac<'_, '_, '_> {
 
     /// The zone that fits two cylinders and what is behind them.
     fn expertise(&mut self, walked: &[Walked]) -> Result<Option<Zone>, ProbeError> {
-        let list: Vec<Place> = self.ask.defects()?.unwrap_or(&[]).to_vec();
+        let bad = self.ask.bad();
         let whole = walked.iter().filter(|track| {
-            home(track.first) == home(track.last) && bad_on(home(track.first), &list).is_empty()
+            home(track.first) == home(track.last) && bad.on(home(track.first)).is_empty()
         });
         let Some(slots) = whole.map(|track| track.last.slot + 1).max() else {
             return Ok(None);
@@ -276,12 +271,13 @@ impl Dixtrac<'_, '_, '_> {
             };
             zones.extend(expert::candidates(&mut self.ask, plain, from)?);
         }
-        zones.retain(|zone| self.fits(zone, from, walked, &list));
-        self.best(&zones, from, &list)
+        zones.retain(|zone| self.fits(zone, from, walked));
+        self.best(&zones, from)
     }
 
     /// Whether a zone predicts the tracks that have been walked.
-    fn fits(&self, zone: &Zone, from: From, walked: &[Walked], list: &[Place]) -> bool {
+    fn fits(&self, zone: &Zone, from: From, walked: &[Walked]) -> bool {
+        let bad = self.ask.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
             return false;
         };
@@ -291,7 +287,7 @@ impl Dixtrac<'_, '_, '_> {
         };
         let mut plan = Vec::new();
         while plan.len() < walked.len() {
-            let region = zone.plan(from, list, &self.kept);
+            let region = zone.plan(from, &bad);
             let Some(last) = region.last().filter(|last| last.end() > from.lbn) else {
                 return false;
             };
@@ -305,22 +301,18 @@ impl Dixtrac<'_, '_, '_> {
         // Step 5 may yet find that LBNs of defects are kept elsewhere.
         let mut pairs = walked.iter().zip(&plan);
         pairs.all(|(seen, planned)| {
-            let is_hurt = !planned.runs.is_empty();
+            let is_hurt = planned.is_hurt();
             is_hurt
-                || (home(seen.first) == planned.home && seen.end - seen.start == planned.sectors)
+                || (home(seen.first) == planned.track.home
+                    && seen.end - seen.start == planned.sectors)
         })
     }
 
     /// The zone that predicts best what is behind the next defects.
-    fn best(
-        &mut self,
-        zones: &[Zone],
-        from: From,
-        list: &[Place],
-    ) -> Result<Option<Zone>, ProbeError> {
+    fn best(&mut self, zones: &[Zone], from: From) -> Result<Option<Zone>, ProbeError> {
         let mut best = None;
         for zone in zones {
-            let held = self.held(zone, from, list)?;
+            let held = self.held(zone, from)?;
             let score = (held, self.usual == Some(zone.rule.sparing));
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, *zone));
@@ -332,7 +324,8 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// How many regions a zone predicts before it errs behind one of the next with defects.
-    fn held(&mut self, zone: &Zone, from: From, list: &[Place]) -> Result<u64, ProbeError> {
+    fn held(&mut self, zone: &Zone, from: From) -> Result<u64, ProbeError> {
+        let bad = self.ask.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
             return Ok(0);
         };
@@ -344,13 +337,13 @@ impl Dixtrac<'_, '_, '_> {
         let (mut held, mut hurt) = (0, 0);
         let mut tests = 0;
         for regions in 0..TRIED_MAX {
-            let plan = zone.plan(from, list, &self.kept);
+            let plan = zone.plan(from, &bad);
             let (Some(start), Some(end)) = (plan.first(), plan.last()) else {
                 break;
             };
             if regions > 0 && (hurt > tests || regions == 1) {
                 tests = hurt;
-                if !self.begins(last.as_ref(), start)? {
+                if !start.begins_behind(last.as_ref(), &mut self.ask, true)? {
                     break;
                 }
                 held = regions;
@@ -358,7 +351,7 @@ impl Dixtrac<'_, '_, '_> {
             if hurt == TRIED_HURT || end.end() >= self.ask.end {
                 break;
             }
-            hurt += u64::from(plan.iter().any(|track| !track.runs.is_empty()));
+            hurt += u64::from(plan.iter().any(|track| track.is_hurt()));
             from = From {
                 lbn: end.end(),
                 region: from.region + 1,
@@ -367,27 +360,5 @@ impl Dixtrac<'_, '_, '_> {
             last = plan.into_iter().rfind(|track| track.sectors > 0).or(last);
         }
         Ok(held)
-    }
-
-    /// Whether a track begins where it should, behind the end of another.
-    fn begins(&mut self, before: Option<&Planned>, track: &Planned) -> Result<bool, ProbeError> {
-        let start = track.start;
-        if start > self.ask.end {
-            return Ok(false);
-        }
-        let first = start + track.lead;
-        if track.sectors > track.lead {
-            if first >= self.ask.end {
-                return Ok(false);
-            }
-            if self.ask.place(first)? != Some(track.place(track.slot)) {
-                return Ok(false);
-            }
-        }
-        let Some(before) = before.filter(|track| track.sectors > track.trail) else {
-            return Ok(true);
-        };
-        let last = self.ask.place(start - 1 - before.trail)?;
-        Ok(last.is_some_and(|place| home(place) == before.home))
     }
 }

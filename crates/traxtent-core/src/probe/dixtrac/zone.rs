@@ -1,9 +1,11 @@
 //! A zone as DIXtrac's expertise describes it, and the tracks that follow from it.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::super::ask::{Home, home};
+use super::super::ask::home;
+use super::super::bad::Bad;
+use super::super::pattern::{Expected, Slots};
+use super::super::planned::Planned;
 use crate::geometry::{Place, Sparing};
 use crate::units::{Cylinder, Surface};
 
@@ -69,37 +71,6 @@ pub(super) struct Zone {
     pub(super) rule: Rule,
 }
 
-/// A track as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Planned {
-    pub(super) start: u64,
-    pub(super) sectors: u64,
-    pub(super) home: Home,
-    /// How many of its first LBNs are kept elsewhere.
-    pub(super) lead: u64,
-    /// The slot of the first LBN that is not.
-    pub(super) slot: u32,
-    /// How many of its last LBNs are kept elsewhere.
-    pub(super) trail: u64,
-    /// Its bad slots, each run with the LBN that should be behind it, if one is on this track.
-    pub(super) runs: Vec<(Range<u32>, Option<u64>)>,
-}
-
-impl Planned {
-    pub(super) fn end(&self) -> u64 {
-        self.start + self.sectors
-    }
-
-    pub(super) fn place(&self, slot: u32) -> Place {
-        let (cylinder, surface) = self.home;
-        Place {
-            cylinder,
-            surface,
-            slot,
-        }
-    }
-}
-
 /// Where a plan begins: an LBN and its place, or the front of a region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct From {
@@ -135,8 +106,8 @@ impl Zone {
     }
 
     /// The tracks of a region, in order. Slots listed as bad hold no LBN and displace others,
-    /// except the `kept` ones, whose LBN is elsewhere.
-    pub(super) fn plan(&self, from: From, list: &[Place], kept: &BTreeSet<Place>) -> Vec<Planned> {
+    /// except those whose LBN is elsewhere.
+    pub(super) fn plan(&self, from: From, bad: &Bad) -> Vec<Planned> {
         let slots = u64::from(self.slots);
         let cylinders = self.cylinders_of(from.region);
         let mut homes = Vec::new();
@@ -147,9 +118,9 @@ impl Zone {
         // Positions count slots from the front of the region.
         let mut slipped = Vec::new();
         for (track, &at) in homes.iter().enumerate() {
-            let displaces = bad_on(at, list).iter().filter(|bad| !kept.contains(bad));
-            let inside = displaces.filter(|bad| u64::from(bad.slot) < slots);
-            slipped.extend(inside.map(|bad| track as u64 * slots + u64::from(bad.slot)));
+            let inside = bad.within(at, 0..self.slots);
+            let displaces = inside.iter().filter(|place| !bad.is_moved(**place));
+            slipped.extend(displaces.map(|place| track as u64 * slots + u64::from(place.slot)));
         }
         let data = self.data(homes.len() as u64 * slots, &slipped);
         let mut lbn = from.lbn;
@@ -158,16 +129,24 @@ impl Zone {
         for (track, &at) in homes.iter().enumerate() {
             let begin = track as u64 * slots;
             let mut first = data.start.saturating_sub(begin).min(slots) as u32;
-            let end = data.end.saturating_sub(begin).min(slots) as u32;
+            let mut end = data.end.saturating_sub(begin).min(slots) as u32;
             if let Some(place) = from.inside.filter(|place| home(*place) == at) {
                 begun = true;
                 first = first.max(place.slot);
             }
-            if begun {
-                let track = self.track(at, first..end, lbn, list, kept);
-                lbn = track.end();
-                plan.push(track);
+            if !begun {
+                continue;
             }
+            if self.rule.slips() == Slips::StayOnTrack && first < end {
+                for place in bad.on(at).iter().filter(|place| !bad.is_moved(**place)) {
+                    end += u32::from((first..end).contains(&place.slot));
+                }
+            }
+            let count = end.saturating_sub(first);
+            let slots = Slots { first, count };
+            let track = Planned::new(Expected { home: at, slots }, lbn, bad);
+            lbn = track.end();
+            plan.push(track);
         }
         plan
     }
@@ -191,76 +170,4 @@ impl Zone {
             0..end
         }
     }
-
-    /// A track of which some slots are for LBNs.
-    fn track(
-        &self,
-        at: Home,
-        mut slots: Range<u32>,
-        start: u64,
-        list: &[Place],
-        kept: &BTreeSet<Place>,
-    ) -> Planned {
-        let bad = bad_on(at, list);
-        if self.rule.slips() == Slips::StayOnTrack && !slots.is_empty() {
-            for slipped in bad.iter().filter(|bad| !kept.contains(bad)) {
-                slots.end += u32::from(slots.contains(&slipped.slot));
-            }
-        }
-        let slots = slots.start..slots.end.max(slots.start);
-        let mut planned = Planned {
-            start,
-            sectors: 0,
-            home: at,
-            lead: 0,
-            slot: slots.start,
-            trail: 0,
-            runs: Vec::new(),
-        };
-        let mut next = slots.start;
-        let mut held = 0;
-        for bad in bad.iter().filter(|bad| slots.contains(&bad.slot)) {
-            let is_kept = u64::from(kept.contains(bad));
-            if bad.slot > next {
-                planned.trail = 0;
-            }
-            held += u64::from(bad.slot - next) + is_kept;
-            planned.trail += is_kept;
-            next = bad.slot + 1;
-            if planned.slot == bad.slot {
-                (planned.lead, planned.slot) = (planned.lead + is_kept, next);
-            }
-            let behind = (next < slots.end).then_some(start + held);
-            match planned.runs.last_mut() {
-                Some((run, lbn)) if run.end == bad.slot => (run.end, *lbn) = (next, behind),
-                _ => planned.runs.push((bad.slot..next, behind)),
-            }
-        }
-        planned.sectors = held + u64::from(slots.end - next);
-        if slots.end > next {
-            planned.trail = 0;
-        }
-        planned
-    }
-}
-
-/// The bad slots of a track.
-pub(super) fn bad_on(at: Home, list: &[Place]) -> &[Place] {
-    let (cylinder, surface) = at;
-    let slot = 0;
-    let first = list.partition_point(|bad| {
-        *bad < Place {
-            cylinder,
-            surface,
-            slot,
-        }
-    });
-    let count = list[first..].partition_point(|bad| home(*bad) == at);
-    &list[first..first + count]
-}
-
-/// How many bad slots some cylinders have.
-pub(super) fn bad_in(cylinders: Range<u32>, list: &[Place]) -> usize {
-    let before = |cylinder: u32| list.partition_point(|bad| bad.cylinder.0 < cylinder);
-    before(cylinders.end).saturating_sub(before(cylinders.start))
 }
