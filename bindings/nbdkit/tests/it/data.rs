@@ -57,6 +57,7 @@ fn fio_verifies() {
                 &size,
                 "--iodepth=16",
                 "--verify=crc32c",
+                "--verify_state_save=0",
                 "--verify_fatal=1",
                 "--verify_backlog=64",
                 "--fsync=100",
