@@ -131,9 +131,10 @@ impl Dixtrac<'_, '_, '_> {
             } else {
                 vec![]
             };
-            for at in tests {
-                if !self.right(plan, at)? {
-                    good = self.right_until(plan, at)?;
+            for at in tests.into_iter().filter(|at| *at > 0) {
+                let before = Some(&plan[at - 1]);
+                if !plan[at].begins_behind(before, &mut self.ask, at == good)? {
+                    good = self.right_until(plan, at - 1)?;
                     continue 'anew;
                 }
             }
