@@ -41,7 +41,7 @@ fn fsynced_files_survive_power_cuts() {
     }
     eprintln!("{cuts} cuts, {volatile} with writes to lose, {promises} files looked for");
     assert!(findings.is_empty(), "{}", findings.join("\n"));
-    assert!(promises > 20 * cuts, "only {promises} files in {cuts} cuts");
+    assert!(promises > 5 * cuts, "only {promises} files in {cuts} cuts");
     assert!(
         volatile > cuts / 4,
         "only {volatile} cuts found anything to lose"
@@ -56,10 +56,13 @@ fn lying_flushes_are_found_out() {
     }
     let empty = file_system();
     let cuts = testkit::repeats(4).min(40);
-    let broken = (0..cuts)
-        .filter(|&seed| !cut(seed, &empty, Some("lying-flush")).findings.is_empty())
-        .count();
-    eprintln!("{cuts} cuts with lying flushes, {broken} found out");
+    let found: Vec<_> = (0..cuts)
+        .map(|seed| cut(seed, &empty, Some("lying-flush")).findings)
+        .collect();
+    let broken = found.iter().filter(|findings| !findings.is_empty()).count();
+    let complaints = found.iter().flatten();
+    let complaints = complaints.filter(|what| what.contains(" e2fsck: ")).count();
+    eprintln!("{cuts} cuts with lying flushes, {broken} found out, {complaints} by e2fsck too");
     assert!(broken > 0, "{cuts} cuts lost nothing");
 }
 
