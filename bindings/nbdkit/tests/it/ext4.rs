@@ -222,9 +222,9 @@ impl Promise {
             (Promise::OneOf(all), found) => all.iter().any(|one| one.as_ref() == found),
             (Promise::Begins(content), Some(found)) => found.starts_with(content),
             (Promise::Mixture(old, new), Some(found)) => {
-                let chunks = found.chunks(512).zip(old.chunks(512).zip(new.chunks(512)));
+                let mut chunks = found.chunks(512).zip(old.chunks(512).zip(new.chunks(512)));
                 let one = |(found, (old, new))| found == old || found == new;
-                found.len() == old.len() && chunks.map(one).all(|one| one)
+                found.len() == old.len() && chunks.all(one)
             }
             (_, None) => false,
         }

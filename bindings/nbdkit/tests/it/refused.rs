@@ -161,7 +161,7 @@ fn a_full_disk_below() {
     });
     let stored = stored.count() as u64;
     assert!((1..9).contains(&stored), "{stored} parts of an eighth");
-    let mut check = |client: &mut Client| {
+    let check = |client: &mut Client| {
         for number in 0..stored {
             let mut back = vec![0; 128 << 10];
             client.read(number << 20, &mut back).unwrap().unwrap();
