@@ -33,6 +33,21 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     ),
     package("nbdkit", "nbdkit", "served drives"),
     package("libnbd-bin", "nbdcopy", "copies to and from served drives"),
+    package(
+        "libnbd-bin",
+        "nbdfuse",
+        "file systems on served drives, and power cuts under them",
+    ),
+    package(
+        "e2fsprogs",
+        "mke2fs",
+        "file systems on served drives, and power cuts under them",
+    ),
+    package(
+        "mount",
+        "losetup",
+        "file systems on served drives, and full disks below them",
+    ),
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
     package("gzip", "gzip", "compressed traces and logs"),
     package("zstd", "zstd", "compressed traces and logs"),

@@ -1,7 +1,11 @@
 //! Tests of the plugin in nbdkit, with the programs that people use.
 
 mod abi;
+mod attach;
+mod client;
 mod data;
+mod day;
+mod ext4;
 mod kill;
 mod nbdkit;
 mod receipt;

@@ -1,7 +1,7 @@
 //! nbdkit with the plugin, for a test.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -29,18 +29,20 @@ impl Server {
     pub(crate) fn start(keys: &[String]) -> Server {
         let folder = TempDir::new().expect("there is room for a folder");
         let pidfile = folder.path().join("pid");
+        let said = File::create(folder.path().join("said")).expect("there is room");
         let child = command(keys)
             .arg("--pidfile")
             .arg(&pidfile)
             .arg("--unix")
             .arg(folder.path().join("socket"))
+            .stderr(said)
             .spawn()
             .expect("nbdkit runs");
         let mut server = Server { child, folder };
         let begun = Instant::now();
         while !pidfile.exists() {
             let ended = server.child.try_wait().expect("it can be asked");
-            assert!(ended.is_none(), "nbdkit ended with {ended:?}");
+            assert!(ended.is_none(), "{ended:?}: {}", server.said());
             assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
             thread::sleep(Duration::from_millis(10));
         }
@@ -53,6 +55,15 @@ impl Server {
 
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What nbdkit and the plugin have said so far.
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(self.folder.path().join("said")).expect("it is there and is text")
     }
 
     /// Sends a signal, by its name.
@@ -116,6 +127,13 @@ pub(crate) fn small(folder: &Path, logical_bytes: u32, physical_bytes: u32) -> S
     profile.geometry.cylinders = cylinders;
     profile.geometry.zones[0].last_cylinder = cylinders - 1;
     write(folder, &profile)
+}
+
+/// A folder for much data that is flushed often: in memory, where there is such a place.
+pub(crate) fn quick_folder() -> TempDir {
+    TempDir::new_in("/dev/shm")
+        .or_else(|_| TempDir::new())
+        .expect("there is room for a folder")
 }
 
 /// Writes a profile.

@@ -4,7 +4,9 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::nbdkit::{Server, command, key, small};
+use crate::attach::Mount;
+use crate::client::{Client, EINVAL, ENOSPC};
+use crate::nbdkit::{Server, command, key, small, write};
 
 /// What nbdkit says when it does not start.
 fn refusal(keys: &[String]) -> String {
@@ -79,4 +81,100 @@ fn second_server() {
     let said = refusal(&keys);
     assert!(said.contains("another server holds it"), "{said}");
     assert!(server.socket().exists());
+}
+
+/// Do requests that are no whole sectors, beyond the end or too large fail with the right number, and does
+/// the server go on after each?
+#[test]
+fn requests() {
+    let _ = testkit::tool!("nbdkit");
+    const END: u64 = 64 << 20;
+    for sector in [512, 4096] {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&[key("drive", small(folder.path(), sector, 4096))]);
+        let mut client = Client::new(&server);
+        let size = u64::from(sector);
+        let mut of = |offset: u64, count: usize| {
+            let read = client.read(offset, &mut vec![0; count]).unwrap();
+            let written = client.write(offset, &vec![0; count]).unwrap();
+            (read, written)
+        };
+        let misaligned = (Err(EINVAL), Err(EINVAL));
+        assert_eq!(of(1, size as usize), misaligned);
+        assert_eq!(of(0, sector as usize - 1), misaligned);
+        assert_eq!(of(size / 2, size as usize / 2), misaligned);
+        // nbdkit itself judges requests beyond the end; a read cannot fail for want of room.
+        let beyond = (Err(EINVAL), Err(ENOSPC));
+        assert_eq!(of(END, size as usize), beyond);
+        assert_eq!(of(END - size, 2 * size as usize), beyond);
+        assert_eq!(of(END - size, size as usize), (Ok(()), Ok(())));
+        // The most that is advertised.
+        assert_eq!(of(0, 32 << 20), (Ok(()), Ok(())));
+    }
+}
+
+/// Is a request that nbdkit itself finds too large refused, and is the next client served?
+#[test]
+fn oversized() {
+    let _ = testkit::tool!("nbdkit");
+    const TOO_MUCH: usize = (64 << 20) + 512;
+    let server = Server::start(&[key("drive", "instant")]);
+    let answer = Client::new(&server).read(0, &mut vec![0; TOO_MUCH]);
+    assert!(!matches!(answer, Ok(Ok(()))), "{answer:?}");
+    let answer = Client::new(&server).write(0, &vec![0; TOO_MUCH]);
+    assert!(!matches!(answer, Ok(Ok(()))), "{answer:?}");
+    Client::new(&server).write(0, &[1; 512]).unwrap().unwrap();
+    let mut back = [0; 512];
+    Client::new(&server).read(0, &mut back).unwrap().unwrap();
+    assert_eq!(back, [1; 512]);
+}
+
+/// Does a client hear of a full disk below as of a full disk, is what it flushed still there, also after a
+/// kill, and does it go on once there is room?
+#[test]
+fn a_full_disk_below() {
+    let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
+    let folder = TempDir::new().unwrap();
+    let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "1m") else {
+        testkit::skip!("a small file system cannot be mounted here");
+    };
+    let mut profile = traxtent_core::profile::builtin("atlas10k2").unwrap();
+    profile.cache.write_back = traxtent_core::profile::WriteBack::Full;
+    let keys = [
+        key("drive", write(folder.path(), &profile)),
+        key("file", below.folder().join("disk.img").display()),
+        key("speed", 100),
+    ];
+    let server = Server::start(&keys);
+    let mut client = Client::new(&server);
+    let part = |number: u64| vec![number as u8 + 1; 128 << 10];
+    let mut store = |number: u64| {
+        let written = client.write(number << 20, &part(number)).unwrap();
+        written.and_then(|()| client.flush().unwrap())
+    };
+    let stored = (0..40).take_while(|&number| match store(number) {
+        Ok(()) => true,
+        Err(error) => {
+            assert_eq!(error, ENOSPC);
+            false
+        }
+    });
+    let stored = stored.count() as u64;
+    assert!((1..9).contains(&stored), "{stored} parts of an eighth");
+    let check = |client: &mut Client| {
+        for number in 0..stored {
+            let mut back = vec![0; 128 << 10];
+            client.read(number << 20, &mut back).unwrap().unwrap();
+            assert!(back == part(number), "part {number}");
+        }
+    };
+    check(&mut client);
+    assert!(server.said().contains("no room left"), "{}", server.said());
+    server.kill();
+    let server = Server::start(&keys);
+    let mut client = Client::new(&server);
+    check(&mut client);
+    below.resize("16m");
+    client.write(stored << 20, &part(stored)).unwrap().unwrap();
+    client.flush().unwrap().unwrap();
 }

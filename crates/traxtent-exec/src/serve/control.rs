@@ -67,13 +67,22 @@ impl Drop for Control {
 fn serve(client: &UnixStream, paced: &Weak<Paced>) -> io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     let mut input = BufReader::new(client);
-    let mut line = String::new();
+    let mut line = Vec::new();
     loop {
         line.clear();
-        if (&mut input).take(LINE_MAX).read_line(&mut line)? == 0 {
+        if (&mut input).take(LINE_MAX).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let answer = match carry_out(line.trim(), paced) {
+        if !line.ends_with(b"\n") {
+            // Of a half line nothing is carried out: the seed may be cut off.
+            let bound = LINE_MAX;
+            return writeln!(
+                &*client,
+                "error: a fault takes one line of at most {bound} bytes"
+            );
+        }
+        // What is no text is no fault either, and is answered as such.
+        let answer = match carry_out(String::from_utf8_lossy(&line).trim(), paced) {
             Ok(answer) => format!("ok: {answer}\n"),
             Err(error) => format!("error: {error}\n"),
         };

@@ -1,6 +1,7 @@
 //! Tests of the executors.
 
 mod character;
+mod cuts;
 mod devices;
 mod drives;
 mod guest;

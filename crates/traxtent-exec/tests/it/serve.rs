@@ -1,7 +1,9 @@
 //! Is a served drive the model's, to the tick, and are its data where they should be?
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
@@ -275,6 +277,47 @@ fn a_power_cut_on_order() {
     assert!(server.read(&mut [0; 512], 4096).is_err());
     server.stop().unwrap();
     assert!(!control.exists(), "the socket goes with its server");
+}
+
+/// Is each line on the control socket that is no fault answered with what is wrong, is nothing of it carried
+/// out, and is the next client heard?
+#[test]
+fn lines_that_are_no_fault() {
+    let folder = TempDir::new().unwrap();
+    let control = folder.path().join("control");
+    let server = started(Settings {
+        control: Some(control.clone()),
+        ..Settings::of("test", builtin("instant").unwrap())
+    });
+    let say = |line: &[u8]| {
+        let mut stream = UnixStream::connect(&control).unwrap();
+        stream.write_all(line).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let long = [&b"vanish,for=1h"[..], &[b' '; 5000]].concat();
+    for (line, what) in [
+        (&b"melt\n"[..], "melt"),
+        (b"\n", "error: "),
+        (b"stall,for=soon\n", "for"),
+        (b"vanish,for=1h,for=2h\n", "twice"),
+        (b"vanish,for=1h,\xff=\xfe\n", "error: "),
+        (b"vanish,for=1h\0\n", "error: "),
+        // Cut off, as by a client that dies.
+        (b"vanish,for=1h", "one line"),
+        (&long, "4096 bytes"),
+    ] {
+        let answer = say(line);
+        let shown = String::from_utf8_lossy(line);
+        assert!(answer.starts_with("error: "), "{shown}: {answer}");
+        assert!(answer.contains(what), "{shown}: {answer}");
+        assert_eq!(answer.lines().count(), 1, "{shown}: {answer}");
+    }
+    assert_eq!(say(b""), "");
+    server.write(&[1; 512], 0, true).unwrap();
+    assert_eq!(say(b"stall,for=1ms\nlying-flush\n").lines().count(), 2);
 }
 
 /// Is one file served once at a time, refused where it is too small, and found as it was left?

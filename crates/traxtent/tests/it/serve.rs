@@ -156,6 +156,18 @@ fn refused() {
         assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
         assert!(answer.err.contains(what), "{arguments:?}: {}", answer.err);
     }
+    let inner = format!(
+        "{} serve instant --file one.img -- true 2> said; echo $? >> said",
+        env!("CARGO_BIN_EXE_traxtent")
+    );
+    let arguments = [
+        "serve", "instant", "--file", "one.img", "--", "sh", "-c", &inner,
+    ];
+    let answer = traxtent_in(folder.path(), &arguments);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let said = fs::read_to_string(folder.path().join("said")).unwrap();
+    assert!(said.contains("another server holds it"), "{said}");
+    assert!(said.ends_with("\n3\n"), "{said}");
     let elsewhere = Command::new(env!("CARGO_BIN_EXE_traxtent"))
         .args(["serve", "atlas10k2"])
         .env("PATH", folder.path())

@@ -59,6 +59,36 @@ fn data_cost_no_time() {
     }
 }
 
+/// Do the same commands, begun a day's worth of whole revolutions later, take the same times to the picosecond:
+/// nothing of the model drifts from its clock?
+#[test]
+fn a_day_later_nothing_has_drifted() {
+    for name in ["atlas10k", "atlas10k2", "cheetah15k7", "generic-20tb"] {
+        let profile = builtin(name).unwrap();
+        let ran = |turns: u64| {
+            let mut disk = Disk::new(&profile).unwrap();
+            let revolution = Span::from_ms(profile.revolution_ms());
+            let begun = SimTime(turns * revolution.0);
+            let (mut rng, mut now) = (Rng::new(1), begun);
+            let mut done = Vec::new();
+            for stamp in 0..500 {
+                let (command, data) = random(&mut rng, 100_000, disk.sector_bytes(), stamp);
+                disk.submit(now, command, data).unwrap();
+                now += Span(rng.below(12_000_000_000));
+                done.extend(std::iter::from_fn(|| disk.poll(now)));
+            }
+            done.extend(std::iter::from_fn(|| disk.poll(SimTime(u64::MAX >> 1))));
+            let times = done
+                .into_iter()
+                .map(|done| (done.completed.since(begun), done.breakdown));
+            (revolution, times.collect::<Vec<_>>())
+        };
+        let (revolution, at_first) = ran(0);
+        let day = 86_400_000_000_000_000 / revolution.0;
+        assert!(at_first.len() == 500 && ran(day).1 == at_first, "{name}");
+    }
+}
+
 /// With faults of every kind, are commands completed alike whether the disk is looked at at each of
 /// its wake-ups, at random instants, or at the end only?
 #[test]

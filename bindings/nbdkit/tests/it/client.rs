@@ -1,0 +1,94 @@
+//! A client that sends what it is told and nothing else: the least of the NBD protocol
+//! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>), one request at a time. The clients that
+//! people use round requests to sectors, split them and try again.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use crate::nbdkit::Server;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Client(UnixStream);
+
+/// Error numbers of the protocol, which are Linux's.
+pub(crate) const EINVAL: u32 = 22;
+pub(crate) const ENOSPC: u32 = 28;
+
+/// How a request ended: answered, with an error's number if it failed. No answer is an error of the connection.
+pub(crate) type Answer = io::Result<Result<(), u32>>;
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+
+const OPTION: &[u8; 8] = b"IHAVEOPT";
+const EXPORT_NAME: u32 = 1;
+/// Fixed new style, and no padding behind the answer.
+const FLAGS: u32 = 3;
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+
+impl Client {
+    pub(crate) fn new(server: &Server) -> Client {
+        let mut stream = UnixStream::connect(server.socket()).expect("it listens");
+        let greeting: [u8; 18] = receive(&mut stream).expect("it greets");
+        assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+        let name_length = 0_u32.to_be_bytes();
+        let hello = [
+            &FLAGS.to_be_bytes(),
+            &OPTION[..],
+            &EXPORT_NAME.to_be_bytes(),
+            &name_length,
+        ]
+        .concat();
+        stream.write_all(&hello).expect("it listens");
+        let _size_and_flags: [u8; 10] = receive(&mut stream).expect("it has an export");
+        Client(stream)
+    }
+
+    pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Answer {
+        self.send(READ, offset, into.len() as u32, &[])?;
+        let answer = self.answer()?;
+        if answer.is_ok() {
+            self.0.read_exact(into)?;
+        }
+        Ok(answer)
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Answer {
+        self.send(WRITE, offset, data.len() as u32, data)?;
+        self.answer()
+    }
+
+    pub(crate) fn flush(&mut self) -> Answer {
+        self.send(FLUSH, 0, 0, &[])?;
+        self.answer()
+    }
+
+    fn send(&mut self, command: u16, offset: u64, count: u32, data: &[u8]) -> io::Result<()> {
+        let (flags, cookie) = (0_u16, 0_u64);
+        let request = [
+            &REQUEST_MAGIC.to_be_bytes()[..],
+            &flags.to_be_bytes(),
+            &command.to_be_bytes(),
+            &cookie.to_be_bytes(),
+            &offset.to_be_bytes(),
+            &count.to_be_bytes(),
+            data,
+        ]
+        .concat();
+        self.0.write_all(&request)
+    }
+
+    fn answer(&mut self) -> Answer {
+        let answer: [u8; 16] = receive(&mut self.0)?;
+        let error = u32::from_be_bytes([answer[4], answer[5], answer[6], answer[7]]);
+        Ok(if error == 0 { Ok(()) } else { Err(error) })
+    }
+}
+
+fn receive<const N: usize>(stream: &mut UnixStream) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

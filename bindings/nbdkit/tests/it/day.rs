@@ -1,0 +1,160 @@
+//! Does a drive that is served for a day stay what it was: no more memory, and in time with the clock?
+
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use traxtent_core::profile::{WriteBack, builtin};
+use traxtent_core::workload::Rng;
+
+use crate::client::Client;
+use crate::nbdkit::{Server, key, quick_folder, write};
+
+/// As fast as a server goes: a day takes 86 seconds.
+const SPEED: u64 = 1000;
+/// The clients stay below this, which is written first: data in memory do not grow then.
+const BYTES: u64 = 16 << 20;
+const CLIENTS: u64 = 4;
+/// What the process may grow by after a quarter of the time: stacks and buffers of threads that were
+/// idle before. A day's requests at a byte each would exceed it.
+const GROWTH_MAX_KIB: u64 = 1024;
+
+/// Serves requests as fast as they come, for 15 minutes of the drive's time, or in a soak for a day. Two requests that
+/// nobody else sends, one early and one at the end, are bracketed by this process's clock: the drive's
+/// time must have gone by between them as real time did, to within the brackets.
+#[test]
+fn a_day_of_requests() {
+    let (_, zstd) = (testkit::tool!("nbdkit"), testkit::tool!("zstd"));
+    let simulated_s = testkit::repeats(900).min(86_400);
+    let length = Duration::from_secs_f64(simulated_s as f64 / SPEED as f64);
+    let folder = quick_folder();
+    let log = folder.path().join("log.csv.zst");
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.write_back = WriteBack::Full;
+    let server = Server::start(&[
+        key("drive", write(folder.path(), &profile)),
+        key("speed", SPEED),
+        key("log", log.display()),
+        // Each client has one request at a time, and a thread's memory grows with its first.
+        "--threads=2".to_owned(),
+    ]);
+    let mut client = Client::new(&server);
+    for offset in (0..BYTES).step_by(1 << 20) {
+        client.write(offset, &vec![1; 1 << 20]).unwrap().unwrap();
+    }
+    client.flush().unwrap().unwrap();
+    let (stop, requests) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (early, late) = thread::scope(|scope| {
+        for seed in 0..CLIENTS {
+            let client = Client::new(&server);
+            let (stop, requests) = (&stop, &requests);
+            scope.spawn(move || requests.fetch_add(work(client, seed, stop), Ordering::Relaxed));
+        }
+        thread::sleep(length / 4);
+        let early = Look::new(&mut client, &server, 0);
+        thread::sleep(length * 3 / 4);
+        let late = Look::new(&mut client, &server, 1);
+        stop.store(true, Ordering::Relaxed);
+        (early, late)
+    });
+    // nbdkit waits for its clients.
+    drop(client);
+    server.signal("TERM");
+    server.wait();
+
+    let requests = requests.into_inner();
+    let (before, after) = (early.memory_kib, late.memory_kib);
+    eprintln!(
+        "{simulated_s} s of the drive's time, {requests} requests; {before} KiB, then {after} KiB"
+    );
+    assert!(
+        requests > 1000 * length.as_secs().max(1),
+        "too few for a claim"
+    );
+    assert!(
+        after <= before + GROWTH_MAX_KIB,
+        "from {before} to {after} KiB"
+    );
+
+    let rows = Command::new(zstd)
+        .arg("-dc")
+        .arg(&log)
+        .output()
+        .unwrap()
+        .stdout;
+    let rows = String::from_utf8(rows).unwrap();
+    let real_least = late.sent - early.answered;
+    let real_most = late.answered - early.sent;
+    let modelled = late.submitted(&rows) - early.submitted(&rows);
+    let passed = Duration::from_secs_f64(modelled / 1000.0 / SPEED as f64);
+    eprintln!(
+        "{passed:?} of the drive's time at its speed; between {real_least:?} and {real_most:?} of the real"
+    );
+    assert!((real_least..=real_most).contains(&passed));
+}
+
+/// Sends random requests until it is told to stop; returns how many.
+fn work(mut client: Client, seed: u64, stop: &AtomicBool) -> u64 {
+    let mut rng = Rng::new(seed);
+    let mut buffer = vec![0; 4096];
+    let mut sent = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let offset = rng.below(BYTES / 4096) * 4096;
+        let answer = match rng.below(20) {
+            0 => client.flush(),
+            1..8 => client.write(offset, &buffer),
+            _ => client.read(offset, &mut buffer),
+        };
+        answer.unwrap().unwrap();
+        sent += 1;
+    }
+    sent
+}
+
+/// A request between two looks at the clock, and the server's memory at that time.
+struct Look {
+    lbn: u64,
+    sent: Instant,
+    answered: Instant,
+    memory_kib: u64,
+}
+
+impl Look {
+    /// The closest of some, each at a place of its own.
+    fn new(client: &mut Client, server: &Server, number: u64) -> Look {
+        let looks = (0..20).map(|trial| {
+            let lbn = BYTES / 512 + number * 1000 + trial * 10;
+            let sent = Instant::now();
+            client.read(lbn * 512, &mut [0; 512]).unwrap().unwrap();
+            Look {
+                lbn,
+                sent,
+                answered: Instant::now(),
+                memory_kib: memory_kib(server.id()),
+            }
+        });
+        let closest = looks.min_by_key(|look| look.answered - look.sent);
+        closest.expect("there are some")
+    }
+
+    /// When the drive saw it, by its log, in milliseconds of its own time.
+    fn submitted(&self, log: &str) -> f64 {
+        let mut rows = log.lines().map(|row| row.split(',').collect::<Vec<_>>());
+        let head = rows.next().unwrap();
+        let column = |name| head.iter().position(|column| *column == name).unwrap();
+        let (lbn, submitted) = (column("lbn"), column("submitted_ms"));
+        let number = self.lbn.to_string();
+        let row = rows.find(|row| row[lbn] == number).unwrap();
+        row[submitted].parse().unwrap()
+    }
+}
+
+/// What a process holds in memory.
+fn memory_kib(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    kib.unwrap().parse().unwrap()
+}

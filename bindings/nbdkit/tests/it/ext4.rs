@@ -1,0 +1,444 @@
+//! Does a journalling file system survive power cuts on a served drive, and does it not if flushes lie?
+//!
+//! The real ext4 of this kernel writes, through nbdfuse and a loop device. Which requests it sends when is
+//! the kernel's affair and differs from run to run, so a seed here repeats the files, the moment and what the drive
+//! loses of the requests that came, not the requests.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use traxtent_core::disk::Fault;
+use traxtent_core::profile::{Profile, WriteBack, builtin};
+use traxtent_core::workload::Rng;
+use traxtent_exec::serve::order;
+
+use crate::attach::{Attached, missing};
+use crate::nbdkit::{Server, key, quick_folder, run, write};
+
+/// Cuts the power while files are written: is every file there that was fsync'ed, with its content, and
+/// does e2fsck find nothing once the journal has been replayed?
+#[test]
+fn fsynced_files_survive_power_cuts() {
+    if let Some(reason) = missing() {
+        testkit::skip!("{reason}");
+    }
+    let empty = file_system();
+    let mut findings = Vec::new();
+    let (mut promises, mut volatile) = (0, 0);
+    let cuts = testkit::repeats(20).min(200);
+    for seed in 0..cuts {
+        let outcome = cut(seed, &empty, None);
+        promises += outcome.promises;
+        volatile += u64::from(outcome.volatile);
+        findings.extend(outcome.findings);
+    }
+    eprintln!("{cuts} cuts, {volatile} with writes to lose, {promises} files looked for");
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+    assert!(promises > 5 * cuts, "only {promises} files in {cuts} cuts");
+    assert!(
+        volatile > cuts / 4,
+        "only {volatile} cuts found anything to lose"
+    );
+}
+
+/// The negative control: is a drive found out that acknowledges flushes and does nothing?
+#[test]
+fn lying_flushes_are_found_out() {
+    if let Some(reason) = missing() {
+        testkit::skip!("{reason}");
+    }
+    let empty = file_system();
+    let cuts = testkit::repeats(4).min(40);
+    let found: Vec<_> = (0..cuts)
+        .map(|seed| cut(seed, &empty, Some("lying-flush")).findings)
+        .collect();
+    let broken = found.iter().filter(|findings| !findings.is_empty()).count();
+    let complaints = found.iter().flatten();
+    let complaints = complaints.filter(|what| what.contains(" e2fsck: ")).count();
+    eprintln!("{cuts} cuts with lying flushes, {broken} found out, {complaints} by e2fsck too");
+    assert!(broken > 0, "{cuts} cuts lost nothing");
+}
+
+/// What a cut left.
+struct Outcome {
+    /// Files that were looked for.
+    promises: u64,
+    /// Whether the drive had acknowledged or begun writes that it might lose.
+    volatile: bool,
+    findings: Vec<String>,
+}
+
+const WRITERS: u64 = 3;
+/// Bytes of the file system. A drive may be larger.
+const SIZE: u64 = 64 << 20;
+
+/// Writes files on a fresh file system until the power goes, and looks for them afterwards.
+fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
+    let mut rng = Rng::new(seed);
+    let folder = quick_folder();
+    let path = |name: &str| folder.path().join(name);
+    let (profile, speed) = drive(seed);
+    lay(empty, &path("disk.img"), &profile);
+    let keys = [
+        key("drive", write(folder.path(), &profile)),
+        key("file", path("disk.img").display()),
+        key("speed", speed),
+        key("control", path("control").display()),
+    ];
+    let server = Server::start(&keys);
+    let command = |line: &str| {
+        let fault: Fault = line.parse().unwrap();
+        order(&path("control"), &fault).unwrap().unwrap()
+    };
+    if let Some(lie) = lie {
+        command(lie);
+    }
+    let attached = Attached::new(&server, folder.path());
+    let mount = attached.mount(&path("mnt")).unwrap();
+    let mut writers: Vec<Writer> = (0..WRITERS)
+        .map(|number| Writer::new(mount.folder(), seed, number))
+        .collect();
+    let mut scratch = Scratch::new(mount.folder(), seed).unwrap();
+    let left = thread::scope(|scope| {
+        for writer in &mut writers {
+            scope.spawn(|| writer.until_the_power_goes());
+        }
+        scope.spawn(|| scratch.until_the_power_goes());
+        thread::sleep(Duration::from_micros(20_000 + rng.below(100_000)));
+        let tearing = if rng.chance(0.5) { "physical" } else { "512" };
+        // It does not come back: nothing that the kernel still holds must reach it.
+        command(&format!("power-cut,seed={seed},tearing={tearing},for=24 h"))
+    });
+    drop((mount, attached));
+    server.kill();
+
+    let _ = fs::remove_file(path("control"));
+    let server = Server::start(&keys);
+    let attached = Attached::new(&server, folder.path());
+    let findings = match attached.mount(&path("mnt")) {
+        Err(said) => vec![format!("mount: {said}")],
+        Ok(mount) => {
+            let lost = writers.iter().flat_map(Writer::broken);
+            let lost = lost.chain(scratch.broken()).collect();
+            mount.unmount();
+            lost
+        }
+    };
+    let checked = Command::new("e2fsck")
+        .arg("-fn")
+        .arg(attached.device())
+        .output()
+        .unwrap();
+    let complaint = (!checked.status.success()).then(|| {
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+        format!("e2fsck: {}: {said}", checked.status)
+    });
+    let findings = findings.into_iter().chain(complaint);
+    Outcome {
+        promises: writers.iter().map(Writer::promised).sum(),
+        volatile: !left.contains("of 0 writes"),
+        findings: findings
+            .map(|what| format!("seed {seed}, {}, {left}: {what}", profile.name))
+            .collect(),
+    }
+}
+
+/// A drive with a volatile cache, by the seed: without mechanics, or with, and with 512-byte sectors or emulated ones.
+fn drive(seed: u64) -> (Profile, u32) {
+    let (name, speed) = match seed % 2 {
+        0 => ("instant", 1),
+        _ => ("atlas10k2", 20),
+    };
+    let mut profile = builtin(name).unwrap();
+    profile.cache.write_back = WriteBack::Full;
+    profile.cache.enabled = true;
+    if seed % 4 < 2 {
+        profile.sector.physical_bytes = 4096;
+    }
+    if name == "instant" {
+        profile.cache.segments = 8;
+        profile.cache.write_segments = 8;
+    }
+    (profile, speed)
+}
+
+/// The bytes of an empty ext4 with a journal, and every inode table written.
+fn file_system() -> Vec<u8> {
+    let folder = TempDir::new().unwrap();
+    let image = folder.path().join("image");
+    File::create(&image).unwrap().set_len(SIZE).unwrap();
+    let mke2fs = testkit::tool("mke2fs").expect("asked for before");
+    let eager = "lazy_itable_init=0,lazy_journal_init=0";
+    let image = image.display().to_string();
+    run(
+        &mke2fs,
+        &["-q", "-F", "-t", "ext4", "-b", "4096", "-E", eager, &image],
+    );
+    fs::read(image).unwrap()
+}
+
+/// Makes a drive's data of a file system: zeros stay holes, and so does the rest of the drive.
+fn lay(image: &[u8], path: &Path, profile: &Profile) {
+    const CHUNK: usize = 64 << 10;
+    let drive = traxtent_core::drive::Drive::new(profile).unwrap();
+    let sectors = drive.geometry().capacity().0;
+    let file = File::create(path).unwrap();
+    file.set_len(sectors * u64::from(profile.sector.logical_bytes))
+        .unwrap();
+    for (number, chunk) in image.chunks(CHUNK).enumerate() {
+        if chunk.iter().any(|byte| *byte != 0) {
+            file.write_all_at(chunk, (number * CHUNK) as u64).unwrap();
+        }
+    }
+}
+
+type Content = Vec<u8>;
+
+/// What must be found under a name.
+#[derive(Debug)]
+enum Promise {
+    /// One of these contents; nothing, where there is none.
+    OneOf(Vec<Option<Content>>),
+    /// These bytes, and perhaps more.
+    Begins(Content),
+    /// Of every 512 bytes one content or the other.
+    Mixture(Content, Content),
+}
+
+impl Promise {
+    fn file(content: &Content) -> Promise {
+        Promise::OneOf(vec![Some(content.clone())])
+    }
+
+    fn is_kept(&self, found: Option<&Content>) -> bool {
+        match (self, found) {
+            (Promise::OneOf(all), found) => all.iter().any(|one| one.as_ref() == found),
+            (Promise::Begins(content), Some(found)) => found.starts_with(content),
+            (Promise::Mixture(old, new), Some(found)) => {
+                let mut chunks = found.chunks(512).zip(old.chunks(512).zip(new.chunks(512)));
+                let one = |(found, (old, new))| found == old || found == new;
+                found.len() == old.len() && chunks.all(one)
+            }
+            (_, None) => false,
+        }
+    }
+}
+
+/// Writes files in a folder of its own, and knows what it was promised of them.
+struct Writer {
+    folder: PathBuf,
+    rng: Rng,
+    /// Files that are there, fsync'ed, their folder too.
+    files: BTreeMap<PathBuf, Content>,
+    promises: BTreeMap<PathBuf, Promise>,
+    made: u64,
+}
+
+impl Writer {
+    fn new(mount: &Path, seed: u64, number: u64) -> Writer {
+        let folder = mount.join(number.to_string());
+        fs::create_dir(&folder).unwrap();
+        for made in [&folder, mount] {
+            File::open(made).and_then(|made| made.sync_all()).unwrap();
+        }
+        Writer {
+            folder,
+            rng: Rng::new(seed << 8 | number),
+            files: BTreeMap::new(),
+            promises: BTreeMap::new(),
+            made: 0,
+        }
+    }
+
+    fn until_the_power_goes(&mut self) {
+        while self.step().is_ok() {}
+    }
+
+    /// Does one thing and makes it durable. What must be found is noted before and after.
+    fn step(&mut self) -> io::Result<()> {
+        let pick = self.rng.below(self.files.len().max(1) as u64) as usize;
+        let known = self.files.iter().nth(pick);
+        let Some((path, old)) = known.map(|(path, old)| (path.clone(), old.clone())) else {
+            return self.create();
+        };
+        match self.rng.below(8) {
+            0 => self.delete(path, old),
+            1 => self.replace(path, old),
+            2 => self.append(path, old),
+            3 => self.overwrite(path, old),
+            _ => self.create(),
+        }
+    }
+
+    fn create(&mut self) -> io::Result<()> {
+        let (path, content) = (self.name(), self.content());
+        let mut file = File::create(&path)?;
+        file.write_all(&content)?;
+        file.sync_all()?;
+        self.sync_folder()?;
+        self.keep(path, content);
+        Ok(())
+    }
+
+    /// As editors save: a new file under another name, which then takes the old one's.
+    fn replace(&mut self, path: PathBuf, old: Content) -> io::Result<()> {
+        let (temporary, new) = (self.name(), self.content());
+        let mut file = File::create(&temporary)?;
+        file.write_all(&new)?;
+        file.sync_all()?;
+        let either = vec![Some(old), Some(new.clone())];
+        self.promises.insert(path.clone(), Promise::OneOf(either));
+        fs::rename(temporary, &path)?;
+        self.sync_folder()?;
+        self.keep(path, new);
+        Ok(())
+    }
+
+    fn append(&mut self, path: PathBuf, old: Content) -> io::Result<()> {
+        let new = [old.clone(), self.content()].concat();
+        let mut file = File::options().append(true).open(&path)?;
+        self.promises
+            .insert(path.clone(), Promise::Begins(old.clone()));
+        file.write_all(&new[old.len()..])?;
+        file.sync_all()?;
+        self.keep(path, new);
+        Ok(())
+    }
+
+    fn overwrite(&mut self, path: PathBuf, old: Content) -> io::Result<()> {
+        let new = self.bytes(old.len());
+        let file = File::options().write(true).open(&path)?;
+        self.promises
+            .insert(path.clone(), Promise::Mixture(old, new.clone()));
+        file.write_all_at(&new, 0)?;
+        file.sync_data()?;
+        self.keep(path, new);
+        Ok(())
+    }
+
+    fn delete(&mut self, path: PathBuf, old: Content) -> io::Result<()> {
+        let either = vec![Some(old), None];
+        self.promises.insert(path.clone(), Promise::OneOf(either));
+        fs::remove_file(&path)?;
+        self.sync_folder()?;
+        self.files.remove(&path);
+        self.promises.insert(path, Promise::OneOf(vec![None]));
+        Ok(())
+    }
+
+    fn keep(&mut self, path: PathBuf, content: Content) {
+        self.promises.insert(path.clone(), Promise::file(&content));
+        self.files.insert(path, content);
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+
+    fn name(&mut self) -> PathBuf {
+        self.made += 1;
+        self.folder.join(self.made.to_string())
+    }
+
+    fn content(&mut self) -> Content {
+        let bytes = 1 + self.rng.below(40_000) as usize;
+        self.bytes(bytes)
+    }
+
+    fn bytes(&mut self, count: usize) -> Content {
+        let mut bytes: Content = (0..count.div_ceil(8))
+            .flat_map(|_| self.rng.bits().to_le_bytes())
+            .collect();
+        bytes.truncate(count);
+        bytes
+    }
+
+    fn promised(&self) -> u64 {
+        self.promises.len() as u64
+    }
+
+    /// The promises that are not kept.
+    fn broken(&self) -> impl Iterator<Item = String> {
+        self.promises.iter().filter_map(|(path, promise)| {
+            let found = fs::read(path);
+            if let Err(error) = &found
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Some(format!("{}: {error}", path.display()));
+            }
+            let found = found.ok();
+            (!promise.is_kept(found.as_ref())).then(|| {
+                let bytes = found.as_ref().map(Vec::len);
+                format!("{}: {bytes:?} bytes, not what was fsync'ed", path.display())
+            })
+        })
+    }
+}
+
+/// A file that is written over and over, past the page cache and without a flush, so that there is
+/// something to lose at every cut.
+struct Scratch {
+    path: PathBuf,
+    rng: Rng,
+    /// How often it has been written.
+    rounds: u64,
+}
+
+const SCRATCH: usize = 64 << 10;
+const PAGE: usize = 4096;
+
+impl Scratch {
+    fn new(mount: &Path, seed: u64) -> io::Result<Scratch> {
+        let path = mount.join("scratch");
+        let mut file = File::create(&path)?;
+        file.write_all(&[0; SCRATCH])?;
+        file.sync_all()?;
+        File::open(mount)?.sync_all()?;
+        Ok(Scratch {
+            path,
+            rng: Rng::new(seed),
+            rounds: 0,
+        })
+    }
+
+    fn until_the_power_goes(&mut self) {
+        let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+        let mut options = File::options();
+        let file = options.write(true).custom_flags(direct).open(&self.path);
+        // What is written so must lie at a page.
+        let mut room = vec![0; 2 * PAGE];
+        let start = room.as_ptr().align_offset(PAGE);
+        let page = &mut room[start..start + PAGE];
+        while let Ok(file) = &file {
+            self.rounds += 1;
+            let stamps = self.rounds.to_le_bytes();
+            page.chunks_mut(8)
+                .for_each(|part| part.copy_from_slice(&stamps));
+            let place = self.rng.below((SCRATCH / PAGE) as u64) * PAGE as u64;
+            if file.write_all_at(page, place).is_err() {
+                return;
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Each 512 bytes must be as some write left them.
+    fn broken(&self) -> Option<String> {
+        let whole = |sector: &[u8]| {
+            let stamp = u64::from_le_bytes(sector[..8].try_into().expect("8 bytes"));
+            stamp <= self.rounds && sector.chunks(8).all(|part| part == stamp.to_le_bytes())
+        };
+        match fs::read(&self.path) {
+            Ok(all) if all.len() == SCRATCH && all.chunks(512).all(whole) => None,
+            Ok(_) => Some("the scratch file holds what was never written".to_owned()),
+            Err(error) => Some(format!("the scratch file: {error}")),
+        }
+    }
+}
