@@ -10,14 +10,16 @@ use crate::client::Client;
 use crate::nbdkit::{Server, key};
 
 /// Real time passes so many times as fast as the drive's: what a busy machine adds is a small part of a turn then.
-const SLOWER: u32 = 4;
+const SLOWER: u32 = 8;
 /// Sectors of each read, and from one offset to the next.
 const SECTORS: u32 = 64;
 const STEP: u32 = 16;
-/// How often each offset is read. The median is taken.
-const TIMES: usize = 5;
 /// Parts of a revolution by which a time may be off. The skew is 0.1.
 const TOLERANCE: f64 = 0.04;
+/// So many times of an offset must agree, within half of that: what comes in between on a busy machine does not.
+const AGREE: usize = 3;
+/// How often an offset is read at most until they do.
+const TIMES_MAX: usize = 40;
 
 /// Does the time from the end of one read to the end of another grow as the platters turn, and jump by the skew
 /// where the second begins to cross a track boundary?
@@ -26,7 +28,7 @@ fn rotation_and_boundary() {
     let _ = testkit::tool!("nbdkit");
     let profile = builtin("atlas10k2").unwrap();
     let geometry = Geometry::build(&profile.geometry).unwrap();
-    let tracks: Vec<Track> = geometry.tracks().take(1500).collect();
+    let tracks: Vec<Track> = geometry.tracks().take(4000).collect();
     let around = tracks[0].sectors;
     let server = Server::start(&[
         key("drive", "atlas10k2"),
@@ -43,7 +45,8 @@ fn rotation_and_boundary() {
     let offsets: Vec<u32> = (0..around).step_by(STEP as usize).collect();
     let mut late = Vec::new();
     for offset in &offsets {
-        let mut parts = [(); TIMES].map(|()| {
+        let mut times = Vec::new();
+        let agreed = (0..TIMES_MAX).find_map(|_| {
             let [reference, read, _] = cylinders.next().unwrap() else {
                 unreachable!("a cylinder has three tracks");
             };
@@ -52,10 +55,13 @@ fn rotation_and_boundary() {
             let end = end_of(read.first_lbn.0 + u64::from(*offset), SECTORS);
             let turns = (end - begin).as_secs_f64() * 1000.0 / revolution_ms;
             // How much later than the offset alone says.
-            (turns - f64::from(*offset) / f64::from(around)).rem_euclid(1.0)
+            times.push((turns - f64::from(*offset) / f64::from(around)).rem_euclid(1.0));
+            times.sort_by(f64::total_cmp);
+            let mut close = times.windows(AGREE);
+            let close = close.find(|times| times[AGREE - 1] - times[0] < TOLERANCE / 2.0)?;
+            Some(close[AGREE / 2])
         });
-        parts.sort_by(f64::total_cmp);
-        late.push(parts[TIMES / 2]);
+        late.push(agreed.unwrap_or_else(|| panic!("offset {offset}: {times:.3?}")));
     }
 
     // Had the platters not turned, these would be spread over all of a revolution.
