@@ -1,4 +1,4 @@
-//! The kernel of the machine that a test emulates: unpacked below the target folder, not installed.
+//! The kernel of the machines that tests emulate: unpacked below the target folder, not installed.
 
 use std::fs;
 use std::process::Command;
@@ -10,11 +10,11 @@ use crate::shell;
 /// Debian's kernel for virtual machines, by the package that always names the newest.
 const NEWEST: &str = "linux-image-cloud-amd64";
 
-/// Puts the kernel where the test looks for it, unless it is there; says what is skipped if it
+/// Puts the kernel where the tests look for it, unless it is there; says what is skipped if it
 /// cannot be had.
 pub(crate) fn prepare_kernel() {
     if let Err(error) = unpack() {
-        eprintln!("{error:#}: the test of SCSI in an emulated machine will be skipped");
+        eprintln!("{error:#}: tests of drives in an emulated machine will be skipped");
     }
 }
 

@@ -49,6 +49,10 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "file systems on served drives, and full disks below them",
     ),
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
+    package("fuse3", "fusermount3", "file systems on served drives"),
+    package("e2fsprogs", "mkfs.ext4", "file systems on served drives"),
+    package("xfsprogs", "mkfs.xfs", "file systems on served drives"),
+    package("btrfs-progs", "mkfs.btrfs", "file systems on served drives"),
     package("gzip", "gzip", "compressed traces and logs"),
     package("zstd", "zstd", "compressed traces and logs"),
     package("g++", "c++", "the fuzzing engine"),
@@ -56,9 +60,9 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package(
         "qemu-system-x86",
         "qemu-system-x86_64",
-        "SCSI in an emulated machine",
+        "drives in an emulated machine",
     ),
-    package("busybox-static", "busybox", "SCSI in an emulated machine"),
+    package("busybox-static", "busybox", "drives in an emulated machine"),
 ];
 
 /// What `cargo xtask bench serve` uses.

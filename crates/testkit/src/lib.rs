@@ -3,6 +3,8 @@
 //! A test that cannot run says so with [`skip!`] and returns; `cargo xtask test` counts it as
 //! skipped and prints the reason.
 
+pub mod guest;
+
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -52,10 +54,11 @@ pub fn shared_data(relative: &str) -> Option<PathBuf> {
     Some(shared.join("data").join(relative)).filter(|path| path.exists())
 }
 
-/// The path of the program `name`, if it is installed.
+/// The path of the program `name`, if it is installed; administrators' folders are searched too.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())
 }

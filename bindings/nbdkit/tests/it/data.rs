@@ -61,6 +61,8 @@ fn fio_verifies() {
                 "--verify_fatal=1",
                 "--verify_backlog=64",
                 "--fsync=100",
+                // fio leaves a file there.
+                &format!("--aux-path={}", folder.path().display()),
             ],
         );
     }

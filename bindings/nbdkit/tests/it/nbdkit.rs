@@ -120,10 +120,15 @@ pub(crate) fn run(program: &Path, arguments: &[&str]) -> Output {
 
 /// Writes the profile of a drive of 64 MiB that takes no time, with the given sizes of sectors.
 pub(crate) fn small(folder: &Path, logical_bytes: u32, physical_bytes: u32) -> String {
+    sized(folder, logical_bytes, physical_bytes, 64)
+}
+
+/// Writes the profile of a drive of so many MiB that takes no time.
+pub(crate) fn sized(folder: &Path, logical_bytes: u32, physical_bytes: u32, mib: u32) -> String {
     let mut profile = builtin("instant").expect("it is built in");
     profile.sector.logical_bytes = logical_bytes;
     profile.sector.physical_bytes = physical_bytes;
-    let cylinders = 64 * 512 / logical_bytes;
+    let cylinders = mib * 512 / logical_bytes;
     profile.geometry.cylinders = cylinders;
     profile.geometry.zones[0].last_cylinder = cylinders - 1;
     write(folder, &profile)

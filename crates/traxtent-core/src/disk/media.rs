@@ -1,7 +1,5 @@
 //! What holds a drive's data where a flush has put them: the platters.
 
-use std::collections::BTreeMap;
-
 /// Bytes that stay when the power goes, addressed from 0 to the drive's capacity.
 ///
 /// The core reads and writes no files: a file behind this trait is its implementor's matter. What
@@ -51,16 +49,45 @@ pub enum MediaError {
 /// A medium in memory. What is zero takes no room, so a drive of terabytes is as small as its data.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    chunks: BTreeMap<u64, Box<[u8]>>,
+    /// A table of tables: finding a chunk takes two steps, however many there are.
+    tables: Vec<Option<Box<Table>>>,
 }
 
 /// Bytes of a chunk: what one write of a byte takes.
 const CHUNK: usize = 32 << 10;
+/// Chunks of a table.
+const TABLE: usize = 1 << 10;
 
-/// Where a byte is: the chunk's number, the place in the chunk, and how many follow there.
-fn place(at: u64) -> (u64, usize, usize) {
-    let inside = (at % CHUNK as u64) as usize;
-    (at / CHUNK as u64, inside, CHUNK - inside)
+type Chunk = [u8; CHUNK];
+/// Chunks that follow one another; those that are all zeros may be missing.
+type Table = [Option<Box<Chunk>>; TABLE];
+
+/// Where a byte is.
+struct Place {
+    table: usize,
+    chunk: usize,
+    inside: usize,
+}
+
+impl Place {
+    fn of(at: u64) -> Place {
+        let chunk = at / CHUNK as u64;
+        Place {
+            table: (chunk / TABLE as u64) as usize,
+            chunk: (chunk % TABLE as u64) as usize,
+            inside: (at % CHUNK as u64) as usize,
+        }
+    }
+
+    /// How many bytes follow in the chunk, at most `most`.
+    fn room(&self, most: u64) -> usize {
+        most.min((CHUNK - self.inside) as u64) as usize
+    }
+
+    /// The first byte behind the table.
+    fn end_of_table(&self) -> u64 {
+        (self.table as u64 + 1) * (TABLE * CHUNK) as u64
+    }
 }
 
 impl Memory {
@@ -71,17 +98,38 @@ impl Memory {
 
     /// The bytes of memory that data take.
     pub fn bytes_held(&self) -> u64 {
-        (self.chunks.len() * CHUNK) as u64
+        let tables = self.tables.iter().flatten();
+        let chunks = tables.flat_map(|table| table.iter().flatten()).count();
+        (chunks * CHUNK) as u64
     }
+
+    fn chunk(&self, place: &Place) -> Option<&Chunk> {
+        let table = self.tables.get(place.table)?.as_ref()?;
+        table[place.chunk].as_deref()
+    }
+
+    fn chunk_to_write(&mut self, place: &Place) -> &mut Chunk {
+        if place.table >= self.tables.len() {
+            self.tables.resize_with(place.table + 1, || None);
+        }
+        let empty = || Box::new([const { None }; TABLE]);
+        let table = self.tables[place.table].get_or_insert_with(empty);
+        table[place.chunk].get_or_insert_with(zeros)
+    }
+}
+
+fn zeros() -> Box<Chunk> {
+    let zeros = vec![0; CHUNK].into_boxed_slice();
+    zeros.try_into().expect("it has the length of a chunk")
 }
 
 impl Media for Memory {
     fn read(&self, mut at: u64, mut into: &mut [u8]) -> Result<(), MediaError> {
         while !into.is_empty() {
-            let (chunk, inside, room) = place(at);
-            let (now, rest) = into.split_at_mut(room.min(into.len()));
-            match self.chunks.get(&chunk) {
-                Some(chunk) => now.copy_from_slice(&chunk[inside..inside + now.len()]),
+            let place = Place::of(at);
+            let (now, rest) = into.split_at_mut(place.room(into.len() as u64));
+            match self.chunk(&place) {
+                Some(chunk) => now.copy_from_slice(&chunk[place.inside..][..now.len()]),
                 None => now.fill(0),
             }
             at += now.len() as u64;
@@ -92,39 +140,31 @@ impl Media for Memory {
 
     fn write(&mut self, mut at: u64, mut data: &[u8]) -> Result<(), MediaError> {
         while !data.is_empty() {
-            let (chunk, inside, room) = place(at);
-            let (now, rest) = data.split_at(room.min(data.len()));
-            let zeros = || vec![0; CHUNK].into_boxed_slice();
-            let chunk = self.chunks.entry(chunk).or_insert_with(zeros);
-            chunk[inside..inside + now.len()].copy_from_slice(now);
+            let place = Place::of(at);
+            let (now, rest) = data.split_at(place.room(data.len() as u64));
+            let chunk = self.chunk_to_write(&place);
+            chunk[place.inside..][..now.len()].copy_from_slice(now);
             at += now.len() as u64;
             data = rest;
         }
         Ok(())
     }
 
-    fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError> {
+    fn zero(&mut self, mut at: u64, length: u64) -> Result<(), MediaError> {
         let end = at + length;
-        let whole = at.div_ceil(CHUNK as u64)..end / CHUNK as u64;
-        if !whole.is_empty() {
-            let held = self.chunks.range(whole.clone()).map(|(&chunk, _)| chunk);
-            for chunk in held.collect::<Vec<_>>() {
-                self.chunks.remove(&chunk);
-            }
-        }
-        // What is left of the range lies in its first and its last chunk.
-        let mut at = at;
         while at < end {
-            let (chunk, inside, room) = place(at);
-            let now = (room as u64).min(end - at);
-            match self.chunks.get_mut(&chunk) {
-                Some(chunk) => {
-                    chunk[inside..inside + now as usize].fill(0);
-                    at += now;
-                }
-                None if whole.contains(&chunk) => at = whole.end * CHUNK as u64,
-                None => at += now,
+            let place = Place::of(at);
+            let Some(Some(table)) = self.tables.get_mut(place.table) else {
+                at = place.end_of_table();
+                continue;
+            };
+            let room = place.room(end - at);
+            match &mut table[place.chunk] {
+                whole if room == CHUNK => *whole = None,
+                Some(chunk) => chunk[place.inside..][..room].fill(0),
+                None => {}
             }
+            at += room as u64;
         }
         Ok(())
     }
@@ -139,10 +179,11 @@ mod tests {
     use super::*;
     use crate::workload::Rng;
 
-    /// Does the medium hold what a plain array holds, across chunks, and give room back?
+    /// Does the medium hold what a plain array holds, across chunks and tables, and give room back?
     #[test]
     fn agrees_with_an_array() {
         const SIZE: u64 = 5 * CHUNK as u64 + 700;
+        const FIRST: u64 = ((TABLE - 2) * CHUNK) as u64 - 300;
         for seed in 0..50 {
             let (mut rng, mut plain) = (Rng::new(seed), vec![0; SIZE as usize]);
             let mut memory = Memory::new();
@@ -152,16 +193,16 @@ mod tests {
                 let part = &mut plain[at as usize..(at + length) as usize];
                 if rng.chance(0.5) {
                     part.fill(step);
-                    memory.write(at, part).unwrap();
+                    memory.write(FIRST + at, part).unwrap();
                 } else {
                     part.fill(0);
-                    memory.zero(at, length).unwrap();
+                    memory.zero(FIRST + at, length).unwrap();
                 }
                 let mut all = vec![1; SIZE as usize];
-                memory.read(0, &mut all).unwrap();
+                memory.read(FIRST, &mut all).unwrap();
                 assert!(all == plain, "seed {seed}, step {step}");
             }
-            memory.zero(0, 6 * CHUNK as u64).unwrap();
+            memory.zero(0, 1 << 50).unwrap();
             assert_eq!(memory.bytes_held(), 0);
         }
     }

@@ -82,9 +82,8 @@ impl Store {
         match self {
             Store::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
             Store::Memory(memories) => stripes(at, into.len() as u64).try_for_each(|stripe| {
-                let place = (stripe.start - at) as usize..(stripe.end - at) as usize;
-                let memory = memory(memories, &stripe).read();
-                memory.expect(SOUND).read(stripe.start, &mut into[place])
+                let memory = memories[stripe.memory].read().expect(SOUND);
+                memory.read(stripe.at, &mut into[stripe.place()])
             }),
         }
     }
@@ -93,9 +92,8 @@ impl Store {
         match self {
             Store::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
             Store::Memory(memories) => stripes(at, data.len() as u64).try_for_each(|stripe| {
-                let place = (stripe.start - at) as usize..(stripe.end - at) as usize;
-                let memory = memory(memories, &stripe).write();
-                memory.expect(SOUND).write(stripe.start, &data[place])
+                let mut memory = memories[stripe.memory].write().expect(SOUND);
+                memory.write(stripe.at, &data[stripe.place()])
             }),
         }
     }
@@ -105,10 +103,8 @@ impl Store {
         match self {
             Store::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
             Store::Memory(memories) => stripes(at, count).try_for_each(|stripe| {
-                let memory = memory(memories, &stripe).write();
-                memory
-                    .expect(SOUND)
-                    .zero(stripe.start, stripe.end - stripe.start)
+                let mut memory = memories[stripe.memory].write().expect(SOUND);
+                memory.zero(stripe.at, stripe.count)
             }),
         }
     }
@@ -127,18 +123,39 @@ impl Store {
 
 const SOUND: &str = "nobody panics with the data";
 
-/// The stripes that bytes are in, cut to them.
-fn stripes(at: u64, count: u64) -> impl Iterator<Item = Range<u64>> {
-    let (mut from, end) = (at, at + count);
-    std::iter::from_fn(move || {
-        let stripe = from..((from / STRIPE + 1) * STRIPE).min(end);
-        from = stripe.end;
-        (!stripe.is_empty()).then_some(stripe)
-    })
+/// Bytes of one stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stripe {
+    /// Which of the memories has them.
+    memory: usize,
+    /// Where they begin there: in each memory, its stripes follow one another.
+    at: u64,
+    count: u64,
+    /// How many bytes of the request are before them.
+    before: u64,
 }
 
-fn memory<'a>(memories: &'a [RwLock<Memory>], stripe: &Range<u64>) -> &'a RwLock<Memory> {
-    &memories[(stripe.start / STRIPE % MEMORIES) as usize]
+impl Stripe {
+    /// Where they are in a request's buffer.
+    fn place(&self) -> Range<usize> {
+        self.before as usize..(self.before + self.count) as usize
+    }
+}
+
+/// The stripes that bytes are in, cut to them.
+fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
+    let mut before = 0;
+    std::iter::from_fn(move || {
+        let (number, inside) = ((at + before) / STRIPE, (at + before) % STRIPE);
+        let stripe = Stripe {
+            memory: (number % MEMORIES) as usize,
+            at: number / MEMORIES * STRIPE + inside,
+            count: (STRIPE - inside).min(count - before),
+            before,
+        };
+        before += stripe.count;
+        (stripe.count > 0).then_some(stripe)
+    })
 }
 
 /// Punches a hole, or writes zeros where the file system has none.
@@ -212,7 +229,20 @@ mod tests {
         expected[1 + hole..1 + hole + 14].fill(0);
         assert!(back == expected);
         assert_eq!(stripes(0, 0).count(), 0);
-        let ends: Vec<_> = stripes(at, 3 * STRIPE).map(|stripe| stripe.end).collect();
-        assert_eq!(ends, [STRIPE, 2 * STRIPE, 3 * STRIPE, at + 3 * STRIPE]);
+    }
+
+    /// Is every byte in a place of its own, without gaps in a memory?
+    #[test]
+    fn stripes_fill_memories() {
+        let bytes = 3 * MEMORIES * STRIPE;
+        let (mut ends, mut seen) = (vec![0; MEMORIES as usize], 0);
+        for stripe in stripes(0, bytes) {
+            assert_eq!((stripe.before, stripe.count), (seen, STRIPE));
+            assert_eq!(stripe.at, ends[stripe.memory]);
+            ends[stripe.memory] += STRIPE;
+            seen += STRIPE;
+        }
+        assert_eq!(seen, bytes);
+        assert!(ends.iter().all(|end| *end == 3 * STRIPE));
     }
 }

@@ -1,0 +1,100 @@
+//! Are a drive's mechanics seen by a client, which has nothing but the times of its reads?
+//!
+//! The picture is that of Figure 3 in "A Linux Implementation Validation of Track-Aligned Extents and Track-Aligned
+//! RAIDs": 64 sectors read from growing offsets behind a track boundary.
+
+use std::time::Instant;
+
+use traxtent_core::geometry::{Geometry, Track};
+use traxtent_core::profile::builtin;
+
+use crate::client::Client;
+use crate::nbdkit::{Server, key};
+
+/// Real time passes so many times as fast as the drive's: what a busy machine adds is a small part of a turn then.
+const SLOWER: u32 = 8;
+/// Sectors of each read, and from one offset to the next.
+const SECTORS: u32 = 64;
+const STEP: u32 = 16;
+/// Parts of a revolution by which a time may be off. The skew is 0.1.
+const TOLERANCE: f64 = 0.04;
+/// So many times of an offset must agree, within half of that: what comes in between on a busy machine does not.
+const AGREE: usize = 3;
+/// How often an offset is read at most until they do.
+const TIMES_MAX: usize = 40;
+
+/// Does the time from the end of one read to the end of another grow as the platters turn, and jump by the skew
+/// where the second begins to cross a track boundary?
+#[test]
+fn rotation_and_boundary() {
+    let _ = testkit::tool!("nbdkit");
+    let profile = builtin("atlas10k2").unwrap();
+    let geometry = Geometry::build(&profile.geometry).unwrap();
+    let tracks: Vec<Track> = geometry.tracks().take(4000).collect();
+    let around = tracks[0].sectors;
+    let server = Server::start(&[
+        key("drive", "atlas10k2"),
+        key("speed", 1.0 / f64::from(SLOWER)),
+    ]);
+    let mut client = Client::new(&server);
+    let revolution_ms = f64::from(SLOWER) * profile.revolution_ms();
+
+    // Every read goes to a cylinder that has not been read, so that none is in the drive's buffer.
+    let mut cylinders = tracks
+        .chunk_by(|a, b| a.cylinder == b.cylinder)
+        .filter(|tracks| tracks.len() == 3 && tracks.iter().all(|track| track.sectors == around))
+        .step_by(2);
+    let offsets: Vec<u32> = (0..around).step_by(STEP as usize).collect();
+    let mut late = Vec::new();
+    for offset in &offsets {
+        let mut times = Vec::new();
+        let agreed = (0..TIMES_MAX).find_map(|_| {
+            let [reference, read, _] = cylinders.next().unwrap() else {
+                unreachable!("a cylinder has three tracks");
+            };
+            let mut end_of = |lbn: u64, sectors: u32| {
+                let mut data = vec![0; sectors as usize * 512];
+                client.read(lbn * 512, &mut data).unwrap().unwrap();
+                Instant::now()
+            };
+            let begin = end_of(reference.first_lbn.0, 1);
+            let end = end_of(read.first_lbn.0 + u64::from(*offset), SECTORS);
+            let turns = (end - begin).as_secs_f64() * 1000.0 / revolution_ms;
+            // How much later than the offset alone says.
+            times.push((turns - f64::from(*offset) / f64::from(around)).rem_euclid(1.0));
+            times.sort_by(f64::total_cmp);
+            let mut close = times.windows(AGREE);
+            let close = close.find(|times| times[AGREE - 1] - times[0] < TOLERANCE / 2.0)?;
+            Some(close[AGREE / 2])
+        });
+        late.push(agreed.unwrap_or_else(|| panic!("offset {offset}: {times:.3?}")));
+    }
+
+    // Had the platters not turned, these would be spread over all of a revolution.
+    let crossing = offsets.partition_point(|offset| offset + SECTORS <= around);
+    let (within, across) = late.split_at(crossing);
+    let level = median(within);
+    let near = |late: &&f64, level: f64| (**late - level).abs() < TOLERANCE;
+    let on_level = within.iter().filter(|late| near(late, level)).count();
+    // Where the heads come down amid the sectors, the drive begins there and is done a little sooner.
+    let amid = (SECTORS / STEP + 2) as usize;
+    assert!(on_level + amid >= within.len(), "{late:.3?}");
+    // The boundary by the times alone.
+    let jump = late.iter().rposition(|late| *late < level + TOLERANCE);
+    let found = offsets[jump.unwrap() + 1];
+    assert!(
+        found.abs_diff(around - SECTORS) <= STEP,
+        "{found}: {late:.3?}"
+    );
+    let skew = (tracks[2].origin - tracks[1].origin).as_turns();
+    assert!(
+        across.iter().all(|late| near(&late, level + skew)),
+        "{late:.3?}"
+    );
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}

@@ -1,0 +1,217 @@
+//! A guest machine for a test: a stock Debian kernel under software emulation, with files of the test's own.
+//!
+//! No /dev/kvm is needed. The kernel is unpacked into `target/guest` by `cargo xtask test`; nothing of it is
+//! installed. The guest's initial file system holds busybox, the kernel's modules that are asked for, programs
+//! with their libraries, and a script.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a guest is made of.
+#[derive(Clone, Debug)]
+pub struct Guest<'a> {
+    /// Its name, which no other guest has.
+    pub name: &'a str,
+    /// `CARGO_TARGET_TMPDIR` of the test: what is made is made below it.
+    pub folder: &'a Path,
+    /// Modules of the kernel in the order of loading, each with its parameters: `"sd_mod"`.
+    pub modules: &'a [&'a str],
+    /// Programs, each with its name in the guest's `/bin`. The libraries that they need go with them.
+    pub programs: &'a [(&'a Path, &'a str)],
+    /// What its shell does when /dev, /proc and /sys are mounted and the modules loaded; `$B` is busybox.
+    pub script: &'a str,
+    /// Words for qemu: the devices.
+    pub devices: &'a [String],
+    /// How long it may run.
+    pub limit: Duration,
+}
+
+impl Guest<'_> {
+    /// Boots it, lets the script run, and turns it off; returns what its console shows.
+    ///
+    /// # Errors
+    /// What is missing on this machine, for [`skip!`](crate::skip).
+    ///
+    /// # Panics
+    /// If its files cannot be made.
+    pub fn run(&self) -> Result<String, String> {
+        let tool = |name| crate::tool(name).ok_or_else(|| format!("{name} is not installed"));
+        let (qemu, busybox, ldd) = (tool("qemu-system-x86_64")?, tool("busybox")?, tool("ldd")?);
+        let kernel = Kernel::find(self.folder)
+            .ok_or("the guest's kernel is not in target/guest; `cargo xtask test` puts it there")?;
+        let root = self.folder.join(format!("guest-{}", self.name));
+        let _ = fs::remove_dir_all(&root);
+        let files = Files::new(root.join("files"));
+        let init = self.put_files(&files, &kernel, &busybox, &ldd)?;
+        files.write("init", &init);
+        let image = root.join("initrd");
+        files.pack(&busybox, &image);
+        let console = self.boot(&qemu, &kernel, &image);
+        let _ = fs::remove_dir_all(&root);
+        Ok(console)
+    }
+
+    /// Puts everything into the initial file system but the script that it begins with, which this returns.
+    fn put_files(
+        &self,
+        files: &Files,
+        kernel: &Kernel,
+        busybox: &Path,
+        ldd: &Path,
+    ) -> Result<String, String> {
+        files.copy(busybox, "bin/busybox");
+        symlink("busybox", files.root.join("bin/sh")).expect("there is no other shell");
+        let mut init = "#!/bin/sh\nB=/bin/busybox\n".to_owned();
+        for (kind, place) in [("devtmpfs", "dev"), ("proc", "proc"), ("sysfs", "sys")] {
+            files.folder(place);
+            init += &format!("$B mount -t {kind} none /{place}\n");
+        }
+        files.folder("tmp");
+        for module in self.modules {
+            let name = module.split(' ').next().unwrap_or(module);
+            let from = kernel
+                .module(name)
+                .ok_or_else(|| format!("the guest's kernel has no module {name}"))?;
+            files.copy(&from, &format!("modules/{name}.ko"));
+            init += &format!(
+                "$B insmod /modules/{}\n",
+                module.replacen(name, &format!("{name}.ko"), 1)
+            );
+        }
+        for (program, name) in self.programs {
+            files.copy_program(program, &format!("bin/{name}"), ldd);
+        }
+        Ok(init + self.script + "\n$B poweroff -f\n")
+    }
+
+    fn boot(&self, qemu: &Path, kernel: &Kernel, image: &Path) -> String {
+        let mut machine = Command::new(qemu);
+        machine.args(["-accel", "tcg", "-cpu", "qemu64", "-m", "384", "-smp", "1"]);
+        machine.args(["-nodefaults", "-no-reboot", "-display", "none"]);
+        machine.args(["-serial", "stdio"]);
+        machine.arg("-kernel").arg(&kernel.image);
+        machine.arg("-initrd").arg(image);
+        machine.args([
+            "-append",
+            "console=ttyS0 quiet panic=-1 random.trust_cpu=on",
+        ]);
+        run_within(machine.args(self.devices), self.limit)
+    }
+}
+
+/// A kernel that has been unpacked, not installed.
+struct Kernel {
+    image: PathBuf,
+    modules: Vec<PathBuf>,
+}
+
+impl Kernel {
+    fn find(folder: &Path) -> Option<Kernel> {
+        let root = folder.parent()?.join("guest");
+        let entries = fs::read_dir(root.join("lib/modules")).ok()?;
+        let mut releases: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        releases.sort();
+        let release = releases.pop()?.into_string().ok()?;
+        let mut modules = Vec::new();
+        files_below(&root.join("lib/modules").join(&release), &mut modules);
+        let image = root.join(format!("boot/vmlinuz-{release}"));
+        image.is_file().then_some(Kernel { image, modules })
+    }
+
+    fn module(&self, name: &str) -> Option<PathBuf> {
+        let file = format!("{name}.ko");
+        let mut modules = self.modules.iter();
+        modules.find(|path| path.ends_with(&file)).cloned()
+    }
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(&entry.path(), files),
+            _ => files.push(entry.path()),
+        }
+    }
+}
+
+/// The guest's initial file system while it is made.
+struct Files {
+    root: PathBuf,
+}
+
+impl Files {
+    fn new(root: PathBuf) -> Files {
+        fs::create_dir_all(&root).expect("there is room");
+        Files { root }
+    }
+
+    fn folder(&self, place: &str) {
+        fs::create_dir_all(self.root.join(place)).expect("there is room");
+    }
+
+    fn copy(&self, from: &Path, place: &str) {
+        let to = self.root.join(place.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().expect("it lies in a folder")).expect("there is room");
+        fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    }
+
+    fn copy_program(&self, program: &Path, place: &str, ldd: &Path) {
+        self.copy(program, place);
+        if let Some(strip) = crate::tool("strip") {
+            // Emulation is slow, and so is unpacking debug information.
+            let _ = Command::new(strip).arg(self.root.join(place)).status();
+        }
+        let libraries = Command::new(ldd).arg(program).output().expect("ldd runs");
+        let libraries = String::from_utf8_lossy(&libraries.stdout).into_owned();
+        for library in libraries
+            .split_whitespace()
+            .filter(|word| word.starts_with('/'))
+        {
+            self.copy(Path::new(library), library);
+        }
+    }
+
+    fn write(&self, place: &str, script: &str) {
+        let file = self.root.join(place);
+        fs::write(&file, script).expect("there is room");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+
+    fn pack(&self, busybox: &Path, image: &Path) {
+        let pack = "find . | \"$0\" cpio -o -H newc 2>/dev/null >\"$1\"";
+        let packed = Command::new("sh")
+            .current_dir(&self.root)
+            .args(["-c", pack])
+            .args([busybox, image])
+            .status();
+        assert!(packed.expect("a shell runs").success());
+    }
+}
+
+/// Runs a program and returns what it prints; ends it when it takes too long.
+fn run_within(command: &mut Command, limit: Duration) -> String {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut output = child.stdout.take().expect("it has been asked for");
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = output.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let end = Instant::now() + limit;
+    while child.try_wait().expect("it can be asked").is_none() {
+        if Instant::now() > end {
+            let _ = child.kill();
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    reader.join().expect("reading does not panic")
+}
