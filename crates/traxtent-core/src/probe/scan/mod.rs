@@ -27,9 +27,9 @@
 //!
 //! What it leaves out: times that jitter by more than a fraction of a sector, and spindles that wander
 //! while the other places have their turns. Where only plain reads between reads elsewhere can be timed
-//! (caches that no order switches off), it needs a bus that keeps up with the media: of the model drives
-//! `hp-c2247` and `hp-c3323a`, whose buses send what the media have read, reads take longer with N than any
-//! rotation explains, and it is baffled or goes astray.
+//! (caches that no order switches off), it is baffled or goes astray on two of the model drives, `hp-c2247`
+//! and `hp-c3323a`: reads take longer with N than any rotation explains, probably because their buses do not
+//! keep up with the media.
 
 mod lane;
 
