@@ -17,8 +17,9 @@ const SPEED: u64 = 1000;
 /// The clients stay below this, which is written first: data in memory do not grow then.
 const BYTES: u64 = 16 << 20;
 const CLIENTS: u64 = 4;
-/// What the process may grow by after a quarter of the time: stacks and buffers of threads that were
-/// idle before. A day's requests at a byte each would exceed it.
+/// So long, of real time, until every thread has its stack and its buffers.
+const WARM: Duration = Duration::from_secs(3);
+/// What the process may grow by after that. A day's requests at a byte each would exceed it.
 const GROWTH_MAX_KIB: u64 = 1024;
 
 /// Serves requests as fast as they come, for 15 minutes of the drive's time, or in a soak for a day. Two requests that
@@ -52,9 +53,9 @@ fn a_day_of_requests() {
             let (stop, requests) = (&stop, &requests);
             scope.spawn(move || requests.fetch_add(work(client, seed, stop), Ordering::Relaxed));
         }
-        thread::sleep(length / 4);
+        thread::sleep(WARM.max(length / 4));
         let early = Look::new(&mut client, &server, 0);
-        thread::sleep(length * 3 / 4);
+        thread::sleep(length);
         let late = Look::new(&mut client, &server, 1);
         stop.store(true, Ordering::Relaxed);
         (early, late)
