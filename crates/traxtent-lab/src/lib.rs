@@ -11,6 +11,7 @@ mod cpu;
 pub mod curve;
 pub mod extraction;
 mod figure;
+pub mod fs;
 pub mod linux;
 pub mod probe_table;
 mod search;
