@@ -1,7 +1,7 @@
 use traxtent_lab::Bench;
 use traxtent_lab::fs::{Ffs, Machine, apps::*};
 fn main() {
-    let bench = Bench::new("atlas10k", 1).unwrap().with("cache.write_back", "none").unwrap();
+    let mut bench = Bench::new("atlas10k", 1).unwrap().with("cache.write_back", "none").unwrap(); if let Ok(set) = std::env::var("SET") { for s in set.split(",") { let (k, v) = s.split_once("=").unwrap(); bench = bench.with(k, v).unwrap(); } }
     let show = |name: &str, v: &str, r: Run| {
         let t = &r.traffic;
         let n = t.requests().max(1) as f64;

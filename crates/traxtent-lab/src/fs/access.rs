@@ -3,7 +3,9 @@
 //! Paper T, sections 4.2.1, 4.2.2 and 5.3. Where it is silent: a file that is read from its beginning counts as read in
 //! sequence at once, as in FreeBSD's vn_read (so that *head* has its second block prefetched, as the paper says); what
 //! FreeBSD does not find in memory it reads up to the end of the call, and reads ahead in a request of its own; fast start
-//! and traxtents extend the first request instead (the paper counts 4,094 requests, all but one of 256 KB).
+//! and traxtents extend the first request instead (the paper counts 4,094 requests, all but one of 256 KB). Whether enough
+//! is in memory is looked at where FreeBSD looks (cluster_read in vfs_cluster.c): at a block that was marked, which is
+//! the last one of each request, the one behind a block that was missing, and the last one that was found there.
 
 use std::ops::Range;
 
@@ -149,8 +151,11 @@ impl Machine {
         } else if !self.cache.is_there(place) {
             // Whoever finds a block on its way sleeps until it is there, and reads ahead then.
             return Look::Again(place);
-        } else if sequential {
-            self.read_on(open, block);
+        } else if sequential && self.cache.take_mark(place) {
+            if let Some(indirect) = self.read_on(open, block, in_call) {
+                self.cache.mark(place);
+                return Look::Again(indirect);
+            }
         }
         self.cache.touch(place);
         match self.cache.is_there(place) {
@@ -172,18 +177,20 @@ impl Machine {
 
     /// Reads what is not in memory, and ahead of it.
     fn missed(&mut self, open: &Open, block: u64, in_call: u64, sequential: bool) {
-        let cluster = u64::from(self.config.cluster);
-        let at_once = match self.config.read_ahead {
-            ReadAhead::FastStart | ReadAhead::Traxtent if !open.random => cluster,
-            _ => in_call.clamp(1, cluster),
+        let at_once = match self.gradual(open) {
+            true => in_call,
+            false => u64::from(self.config.cluster),
         };
         let place = self.file(open.file).blocks[block as usize];
         // Once more where the block itself is on two tracks.
         while !self.cache.has(place) {
             self.fetch_run(open.file, block, at_once);
         }
+        if let Some(second) = self.file(open.file).blocks.get(block as usize + 1) {
+            self.cache.mark(*second);
+        }
         if sequential && self.gradual(open) {
-            self.read_on(open, block);
+            self.read_on(open, block, in_call);
         }
     }
 
@@ -192,32 +199,35 @@ impl Machine {
         open.random || self.config.read_ahead == ReadAhead::History
     }
 
-    /// Reads ahead, if fewer than a cluster's blocks behind this one are in memory.
-    fn read_on(&mut self, open: &Open, block: u64) {
-        let cluster = self.config.cluster;
-        let most = if self.gradual(open) {
-            open.count.min(cluster)
-        } else {
-            cluster
+    /// Reads ahead from the first block behind this one that is not in memory, if that is less than a cluster away;
+    /// otherwise looks again a cluster's blocks later. Returns the indirect block that has to be there first.
+    fn read_on(&mut self, open: &Open, block: u64, in_call: u64) -> Option<Block> {
+        let cluster = u64::from(self.config.cluster);
+        let most = match self.gradual(open) {
+            true => cluster.min(u64::from(open.count) + in_call - 1),
+            false => cluster,
         };
         let file = self.file(open.file);
         let behind = file.blocks[block as usize + 1..].iter();
-        let ahead = behind
-            .take(cluster as usize)
-            .take_while(|place| self.cache.has(**place))
-            .count() as u64;
+        let ahead = behind.take(cluster as usize - 1);
+        let ahead = ahead.take_while(|place| self.cache.has(**place)).count() as u64;
         let next = block + 1 + ahead;
-        if ahead < u64::from(cluster)
-            && next < file.blocks.len() as u64
-            && self.unknown(open.file, next).is_none()
-        {
-            self.fetch_run(open.file, next, u64::from(most));
+        if ahead == cluster - 1 {
+            self.cache.mark(file.blocks[next as usize - 1]);
+        } else if next < file.blocks.len() as u64 {
+            let indirect = self.unknown(open.file, next);
+            if indirect.is_some() {
+                return indirect;
+            }
+            self.fetch_run(open.file, next, most);
         }
+        None
     }
 
     /// Reads at most so many blocks of a file, from the first sector of a block on that was not asked for: those that
-    /// are contiguous and not in memory.
-    pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) -> u64 {
+    /// are contiguous and not in memory. Marks the last one.
+    pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) {
+        let most = most.clamp(1, u64::from(self.config.cluster));
         let blocks = &self.file(file).blocks[block as usize..];
         let first = blocks[0];
         let run = blocks.iter().zip(first.0..).take(most as usize);
@@ -230,8 +240,9 @@ impl Machine {
         let from = self.sectors_of(first).start + u64::from(self.cache.asked(first));
         let to = self.sectors_of(Block(first.0 + run)).start;
         let sectors = self.clipped(from..to);
+        let whole = sectors.end / u64::from(self.config.block_sectors);
         self.fetch(sectors);
-        run
+        self.cache.mark(Block(whole.saturating_sub(1).max(first.0)));
     }
 
     /// Reads a group of files in one request.

@@ -12,6 +12,8 @@ pub(super) struct Buffer {
     pub(super) there: u32,
     /// Since when it has differed from the disk.
     pub(super) dirty: Option<SimTime>,
+    /// Whether reading it is the time to look what has been read ahead.
+    pub(super) mark: bool,
     /// Writes of it under way.
     pub(super) writing: u32,
 }
@@ -64,6 +66,19 @@ impl Cache {
     /// Makes a block the most recently used one.
     pub(super) fn touch(&mut self, block: Block) {
         self.buffers.promote(&block);
+    }
+
+    /// Marks a block, if it is in memory.
+    pub(super) fn mark(&mut self, block: Block) {
+        if let Some(buffer) = self.get(block) {
+            buffer.mark = true;
+        }
+    }
+
+    /// Takes the mark off a block; says whether there was one.
+    pub(super) fn take_mark(&mut self, block: Block) -> bool {
+        let buffer = self.get(block);
+        buffer.is_some_and(|buffer| std::mem::take(&mut buffer.mark))
     }
 
     /// A block that is in memory.
