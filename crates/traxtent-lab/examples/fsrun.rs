@@ -44,6 +44,25 @@ fn main() {
             show("random", &v, timed(&mut m, |m| random_reads(m, f, 1 << 30, 2000, 7)));
         }
     }
+    for ffs in Ffs::ALL {
+        let v = format!("{ffs:?}");
+        if on("postmark") {
+            let mut m = Machine::new(&bench, ffs.config()).unwrap();
+            let mut tps = 0.0;
+            show("postmark", &v, timed(&mut m, |m| tps = traxtent_lab::fs::postmark::Postmark::PAPER.run(m, 1)));
+            println!("  {tps:.3} transactions/s");
+        }
+        if on("build") {
+            let mut m = Machine::new(&bench, ffs.config()).unwrap();
+            show("build", &v, timed(&mut m, |m| traxtent_lab::fs::build::build(m, 1)));
+        }
+        if on("groups") {
+            let mut m = Machine::new(&bench, ffs.config()).unwrap();
+            let mut tps = 0.0;
+            show("groups", &v, timed(&mut m, |m| tps = traxtent_lab::fs::groups::read_groups(m, 1500, 1)));
+            println!("  {tps:.3} groups/s");
+        }
+    }
     if on("partial") {
         let mut m = Machine::new(&bench, Ffs::Traxtent.config().with_partial_blocks()).unwrap();
         let d = m.directory(0);

@@ -5,11 +5,14 @@
 
 mod access;
 pub mod apps;
+pub mod build;
 mod cache;
 mod config;
 mod disk;
 mod file;
+pub mod groups;
 mod machine;
+pub mod postmark;
 mod space;
 mod window;
 
