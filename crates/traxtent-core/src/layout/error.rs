@@ -11,7 +11,7 @@ pub enum LayoutError {
     NoSectors,
     /// A block that begins or ends within a sector.
     #[error(
-        "a block of {block_bytes} bytes: a block is a multiple of the drive's sector of {sector_bytes} bytes"
+        "a block is a multiple of the drive's sector of {sector_bytes} bytes, not {block_bytes} bytes"
     )]
     PartOfSector {
         /// The size of the block.

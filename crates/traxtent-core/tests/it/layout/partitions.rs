@@ -128,6 +128,25 @@ fn slipped() -> TrackMap {
     TrackMap::of(&Geometry::build(&spec).unwrap())
 }
 
+/// Are blocks excluded that hold a boundary, and none that only begin or end at one?
+#[test]
+fn blocks_across_boundaries() {
+    // Boundaries at 12, 24, 25, 27, 48: the fourth block has two of them, and begins at one.
+    let map = map(0, &[12, 12, 1, 2, 21, 10]);
+    let excluded = |from, to| {
+        let partition = Partition::new(map.clone(), Lbn(from)..Lbn(to), 8).unwrap();
+        partition
+            .excluded()
+            .map(|block| block.0)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(excluded(0, 58), [1, 3]);
+    assert_eq!(excluded(4, 58), [2, 5]);
+    assert_eq!(excluded(0, 31), [1]);
+    assert_eq!(excluded(0, 32), [1, 3]);
+    assert_eq!(excluded(12, 58), [1, 4]);
+}
+
 /// Does each bad partition and block size get one clear line?
 #[test]
 fn bad_partitions() {
