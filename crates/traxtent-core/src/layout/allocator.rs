@@ -61,8 +61,8 @@ pub enum Placement {
 /// Which blocks of a partition are in use, and which to use next.
 #[derive(Clone, Debug)]
 pub struct Allocator {
-    regions: Regions,
-    free: FreeSpace,
+    pub(super) regions: Regions,
+    pub(super) free: FreeSpace,
 }
 
 impl Allocator {
@@ -286,7 +286,7 @@ impl Allocator {
     }
 
     /// The region closest to a block whose number is at least `least`.
-    fn closest(&self, numbers: &Largest, near: Block, least: u32) -> Option<Region> {
+    pub(super) fn closest(&self, numbers: &Largest, near: Block, least: u32) -> Option<Region> {
         let here = self.regions.from(near);
         let from = here.as_ref().map_or(numbers.len(), |region| region.at);
         let after = numbers.at_or_after(from, least);
@@ -305,7 +305,7 @@ impl Allocator {
 
     /// So many blocks of the free run of a region that is closest to a block: from that block on
     /// if tracks do not matter, else from the beginning of the run, so that none breaks in three.
-    fn run_in(&self, region: Region, near: Block, count: u32) -> (Region, Range<Block>) {
+    pub(super) fn run_in(&self, region: Region, near: Block, count: u32) -> (Region, Range<Block>) {
         let count = u64::from(count);
         let runs = self.free.map.free_runs(region.blocks.clone());
         let starts = runs

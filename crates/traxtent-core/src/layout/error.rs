@@ -65,6 +65,9 @@ pub enum LayoutError {
     /// A block that is free where one in use is needed.
     #[error("block {0} is free already")]
     Free(Block),
+    /// An allocator that does not heed tracks where one is needed that does.
+    #[error("the allocator knows no tracks: files are reorganized with one that does")]
+    NoTracks,
     /// More is asked for than is free.
     #[error("{wanted} are asked for, and {free} are free")]
     Full {

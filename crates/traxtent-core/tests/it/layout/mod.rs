@@ -2,6 +2,7 @@
 
 mod allocation;
 mod partitions;
+mod reorganization;
 mod requests;
 
 use std::ops::Range;
