@@ -11,7 +11,7 @@ pub enum LayoutError {
     NoSectors,
     /// A block that begins or ends within a sector.
     #[error(
-        "a block of {block_bytes} bytes: a block is a multiple of the drive's sector of {sector_bytes} bytes"
+        "a block is a multiple of the drive's sector of {sector_bytes} bytes, not {block_bytes} bytes"
     )]
     PartOfSector {
         /// The size of the block.
@@ -65,6 +65,9 @@ pub enum LayoutError {
     /// A block that is free where one in use is needed.
     #[error("block {0} is free already")]
     Free(Block),
+    /// An allocator that does not heed tracks where one is needed that does.
+    #[error("the allocator knows no tracks: files are reorganized with one that does")]
+    NoTracks,
     /// More is asked for than is free.
     #[error("{wanted} are asked for, and {free} are free")]
     Full {
