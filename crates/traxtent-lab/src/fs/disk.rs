@@ -20,6 +20,8 @@ pub struct Traffic {
     pub sectors_read: u64,
     /// Sectors written.
     pub sectors_written: u64,
+    /// What all sectors take to pass under the heads at the rate of their zones.
+    pub media: Span,
     /// The parts of all response times together; waiting in the host counts as queueing.
     pub parts: Breakdown,
 }
@@ -50,6 +52,7 @@ pub(super) struct Disk {
     waiting: Vec<(Io, Request, SimTime)>,
     sent: Vec<(Tag, Io, SimTime)>,
     next: u64,
+    revolution: Span,
     pub(super) traffic: Traffic,
 }
 
@@ -57,12 +60,13 @@ impl Disk {
     pub(super) fn new(drive: Drive, scheduler: Scheduler, depth: u32) -> Disk {
         let depth = depth.min(drive.profile().queue.depth).max(1);
         Disk {
-            drive,
             schedule: Schedule::new(scheduler),
             depth: depth as usize,
             waiting: Vec::new(),
             sent: Vec::new(),
             next: 0,
+            revolution: Span::from_ms(drive.profile().revolution_ms()),
+            drive,
             traffic: Traffic::default(),
         }
     }
@@ -111,6 +115,9 @@ impl Disk {
             self.traffic.reads += 1;
             self.traffic.sectors_read += sectors;
         }
+        let slots = self.drive.geometry().track_of(completion.request.lbn);
+        let slots = slots.map_or(1, |track| u64::from(track.slots));
+        self.traffic.media += Span(self.revolution.0 / slots * sectors);
         let (sum, part) = (&mut self.traffic.parts, completion.breakdown);
         sum.queue += part.queue + queued;
         sum.overhead += part.overhead;

@@ -15,13 +15,14 @@ use super::machine::Machine;
 /// A file of a block.
 const FILE_BYTES: u64 = 8 * 1024;
 
-/// Two clients read `count` groups of files, of a track's blocks each; returns groups a second.
+/// Two clients read `count` groups of files, of a track's blocks each; returns files a second.
 pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
     let mut groups = lay_out(machine, count);
     let mut rng = Rng::new(seed);
     for at in (1..groups.len()).rev() {
         groups.swap(at, rng.below(at as u64 + 1) as usize);
     }
+    let files: usize = groups.iter().map(Vec::len).sum();
     let start = machine.now();
     let mut clients = [Client::default(), Client::default()];
     let mut left = groups.into_iter();
@@ -36,7 +37,7 @@ pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
             machine.wait();
         }
     }
-    count as f64 / machine.now().since(start).as_ms() * 1000.0
+    files as f64 / machine.now().since(start).as_ms() * 1000.0
 }
 
 /// Groups of files: those in one traxtent each, or as many in a row wherever they begin.

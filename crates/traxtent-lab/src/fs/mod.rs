@@ -14,6 +14,7 @@ pub mod groups;
 mod machine;
 pub mod postmark;
 mod space;
+pub mod table2;
 mod window;
 
 pub use access::Open;

@@ -1,0 +1,225 @@
+//! Measurements of paper T, section 5.3: Table 2 and what the text adds.
+//!
+//! Drives write through: the paper's writes end when they are on the media (its section 5.2 gives them response times of a
+//! media access). Everything but the drive's buffer is as the profile has it.
+
+use traxtent_core::layout::Partition;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+use traxtent_core::workload::Rng;
+
+use super::apps::{self, Run, timed};
+use super::build::build;
+use super::config::{Config, Ffs};
+use super::file::FileId;
+use super::groups::read_groups;
+use super::machine::Machine;
+use super::postmark::Postmark;
+use crate::bench::{Bench, LabError};
+
+const MB: u64 = 1 << 20;
+
+/// Accesses of the random reads.
+const RANDOM: u32 = 2000;
+
+/// Groups of small files that are read.
+const GROUPS: usize = 1500;
+
+fn write_through(bench: &Bench) -> Result<Bench, LabError> {
+    bench.with("cache.write_back", "none")
+}
+
+/// A run of a program on each of the paper's three file systems.
+fn each(
+    bench: &Bench,
+    program: impl Fn(&mut Machine) -> Run,
+) -> Result<[Run; 3], LabError> {
+    let bench = write_through(bench)?;
+    let run = |ffs: Ffs| -> Result<Run, LabError> {
+        Ok(program(&mut Machine::new(&bench, ffs.config())?))
+    };
+    let [unmodified, fast, traxtent] = Ffs::ALL;
+    Ok([run(unmodified)?, run(fast)?, run(traxtent)?])
+}
+
+/// Seconds of the first, and the changes that the others make.
+fn compared(runs: &[Run; 3]) -> Vec<f64> {
+    let [unmodified, fast, traxtent] = runs.each_ref().map(Run::seconds);
+    vec![
+        fast / unmodified - 1.0,
+        traxtent / unmodified - 1.0,
+        unmodified,
+    ]
+}
+
+/// T19: the share of blocks of 8 KB that span a boundary.
+///
+/// # Errors
+/// None that a built-in drive makes.
+pub fn excluded_blocks(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let config = Ffs::Traxtent.config();
+    let map = TrackMap::of(&bench.geometry);
+    let lbns = Lbn(config.partition_start)..map.end();
+    let partition = Partition::new(map, lbns, config.block_sectors)?;
+    let excluded = partition.excluded().count() as f64;
+    Ok(vec![excluded / partition.blocks().0 as f64])
+}
+
+/// The program of T20 with a file of so many bytes, 256 MB at least (less is over before groups have changed).
+pub fn scan(bytes: u64) -> impl Fn(&mut Machine) -> Run {
+    move |machine| {
+        let directory = machine.directory(0);
+        let file = machine.existing(directory, bytes);
+        timed(machine, |machine| apps::scan(machine, file, bytes))
+    }
+}
+
+/// The program of T21 with files of so many bytes.
+pub fn diff(bytes: u64) -> impl Fn(&mut Machine) -> Run {
+    move |machine| {
+        let directory = machine.directory(0);
+        let files = [(); 2].map(|()| machine.existing(directory, bytes));
+        timed(machine, |machine| apps::diff(machine, files, bytes))
+    }
+}
+
+/// The program of T22 with a file of so many bytes.
+pub fn copy(bytes: u64) -> impl Fn(&mut Machine) -> Run {
+    move |machine| {
+        let directory = machine.directory(0);
+        let file = machine.existing(directory, bytes);
+        timed(machine, |machine| {
+            apps::copy(machine, file, directory, bytes);
+        })
+    }
+}
+
+/// T20: the changes that fast start and traxtents make to the time of a scan of 4 GB, and the time itself in seconds.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn scans(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    Ok(compared(&each(bench, scan(4096 * MB))?))
+}
+
+/// T21: the same of a diff of two files of 512 MB; then, for the unmodified system and for traxtents, requests, their
+/// mean size in KB, and what each takes beyond its media transfer in milliseconds.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn diffs(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let runs = each(bench, diff(512 * MB))?;
+    let mut values = compared(&runs);
+    for run in [&runs[0], &runs[2]] {
+        let traffic = &run.traffic;
+        let requests = traffic.requests() as f64;
+        values.push(requests);
+        values.push(traffic.sectors_read as f64 / 2.0 / requests);
+        values.push((run.elapsed.as_ms() - traffic.media.as_ms()) / requests);
+    }
+    Ok(values)
+}
+
+/// T22: as T20, of a copy of 1 GB.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn copies(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    Ok(compared(&each(bench, copy(1024 * MB))?))
+}
+
+/// T23: the changes that fast start and traxtents make to Postmark's transactions a second, and the rate itself.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn postmark(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let through = write_through(bench)?;
+    let rate = |ffs: Ffs| -> Result<f64, LabError> {
+        let mut machine = Machine::new(&through, ffs.config())?;
+        Ok(Postmark::PAPER.run(&mut machine, bench.seed))
+    };
+    let unmodified = rate(Ffs::Unmodified)?;
+    Ok(vec![
+        rate(Ffs::FastStart)? / unmodified - 1.0,
+        rate(Ffs::Traxtent)? / unmodified - 1.0,
+        unmodified,
+    ])
+}
+
+/// T24: as T20, of a software build.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn builds(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let runs = each(bench, |machine| {
+        timed(machine, |machine| build(machine, bench.seed))
+    })?;
+    Ok(compared(&runs))
+}
+
+/// T25: the times of the three systems for the first bytes of 1,000 files of 200 KB, relative to the unmodified one for the
+/// others, in the order in which they were made; then milliseconds a file without and with traxtents; then the ratio of
+/// these in random order.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn heads(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let program = |shuffled: bool| {
+        move |machine: &mut Machine| {
+            let directory = machine.directory(0);
+            let mut files: Vec<FileId> = (0..1000)
+                .map(|_| machine.existing(directory, 200 * 1024))
+                .collect();
+            if shuffled {
+                let mut rng = Rng::new(bench.seed);
+                for at in (1..files.len()).rev() {
+                    files.swap(at, rng.below(at as u64 + 1) as usize);
+                }
+            }
+            timed(machine, |machine| apps::head(machine, &files))
+        }
+    };
+    let [unmodified, fast, traxtent] = each(bench, program(false))?.map(|run| run.seconds());
+    let [random, _, random_traxtent] = each(bench, program(true))?.map(|run| run.seconds());
+    Ok(vec![
+        traxtent / unmodified,
+        fast / unmodified,
+        unmodified,
+        traxtent,
+        random_traxtent / random,
+        random,
+        random_traxtent,
+    ])
+}
+
+/// T33: the change that traxtents make to the time of random reads; to the throughput of small files read in groups; and
+/// to the time of a scan, where blocks may be buffered in parts. Then what partial buffering takes off the scan.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn remedies(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let random = each(bench, |machine| {
+        let directory = machine.directory(0);
+        let file = machine.existing(directory, 1024 * MB);
+        timed(machine, |machine| {
+            apps::random_reads(machine, file, 1024 * MB, RANDOM, bench.seed);
+        })
+    })?;
+    let bench = write_through(bench)?;
+    let machine = |config: Config| Machine::new(&bench, config);
+    let grouped = |ffs: Ffs| -> Result<f64, LabError> {
+        Ok(read_groups(&mut machine(ffs.config())?, GROUPS, bench.seed))
+    };
+    let scanned = |config: Config| -> Result<f64, LabError> {
+        Ok(scan(4096 * MB)(&mut machine(config)?).seconds())
+    };
+    let unmodified = scanned(Ffs::Unmodified.config())?;
+    let whole = scanned(Ffs::Traxtent.config())?;
+    let partial = scanned(Ffs::Traxtent.config().with_partial_blocks())?;
+    Ok(vec![
+        random[2].seconds() / random[0].seconds() - 1.0,
+        grouped(Ffs::Traxtent)? / grouped(Ffs::Unmodified)? - 1.0,
+        partial / unmodified - 1.0,
+        partial / whole - 1.0,
+    ])
+}
