@@ -18,10 +18,7 @@ const FILE_BYTES: u64 = 8 * 1024;
 /// Two clients read `count` groups of files, of a track's blocks each; returns files a second.
 pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
     let mut groups = lay_out(machine, count);
-    let mut rng = Rng::new(seed);
-    for at in (1..groups.len()).rev() {
-        groups.swap(at, rng.below(at as u64 + 1) as usize);
-    }
+    shuffle(&mut groups, seed);
     let files: usize = groups.iter().map(Vec::len).sum();
     let start = machine.now();
     let mut clients = [Client::default(), Client::default()];
@@ -38,6 +35,14 @@ pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
         }
     }
     files as f64 / machine.now().since(start).as_ms() * 1000.0
+}
+
+/// Puts things in a random order.
+pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
+    let mut rng = Rng::new(seed);
+    for at in (1..things.len()).rev() {
+        things.swap(at, rng.below(at as u64 + 1) as usize);
+    }
 }
 
 /// Groups of files: those in one traxtent each, or as many in a row wherever they begin.

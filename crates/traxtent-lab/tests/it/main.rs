@@ -3,6 +3,7 @@
 mod blind;
 mod compare;
 mod extraction;
+mod fs;
 mod linux;
 mod probe_table;
 mod random_drives;
