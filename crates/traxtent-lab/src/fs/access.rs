@@ -102,17 +102,22 @@ impl Machine {
         self.spend(self.config.cpu.call);
         let blocks = self.blocks_with(&bytes);
         for block in blocks.clone() {
-            loop {
-                let look = self.look(open, block, blocks.end - block);
-                while look.waits_for().is_some_and(|place| !self.cache.is_there(place)) {
-                    self.wait();
-                }
-                if !matches!(look, Look::Again(_)) {
-                    break;
-                }
-            }
+            while !self.await_block(open, block, blocks.end - block) {}
             self.took(&bytes, block);
         }
+    }
+
+    /// Asks for a block and sleeps until it is there; says whether it is, and has not left again, and need not be asked for
+    /// again for another reason.
+    fn await_block(&mut self, open: &mut Open, block: u64, in_call: u64) -> bool {
+        let look = self.look(open, block, in_call);
+        let Some(place) = look.waits_for() else {
+            return true;
+        };
+        while self.cache.has(place) && !self.cache.is_there(place) {
+            self.wait();
+        }
+        matches!(look, Look::Wait(_)) && self.cache.is_there(place)
     }
 
     /// The blocks of a file that have these bytes.
@@ -275,6 +280,8 @@ impl Machine {
         let sectors = self.sectors_of(place);
         if open.pending.end == sectors.start && !open.pending.is_empty() {
             open.pending.end = sectors.end;
+        } else if let Some(moved) = self.tidy(open.file) {
+            open.pending = self.sectors_of(moved.start).start..self.sectors_of(moved.end).start;
         } else {
             let before = std::mem::replace(&mut open.pending, sectors);
             self.push(open.file, before);

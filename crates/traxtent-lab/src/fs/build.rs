@@ -63,12 +63,7 @@ fn configure(machine: &mut Machine, directory: FileId, rng: &mut Rng) {
     }
 }
 
-fn compile(
-    machine: &mut Machine,
-    files: &[(FileId, u64)],
-    directories: &[FileId],
-    rng: &mut Rng,
-) {
+fn compile(machine: &mut Machine, files: &[(FileId, u64)], directories: &[FileId], rng: &mut Rng) {
     for at in 0..COMPILED {
         let headers = (0..HEADERS).map(|_| files[rng.below(files.len() as u64) as usize]);
         for (file, bytes) in headers.chain([files[at]]).collect::<Vec<_>>() {
@@ -77,7 +72,10 @@ fn compile(
             machine.close(open);
         }
         machine.spend(Span::from_ms(COMPILE_MS));
-        machine.make(directories[at % directories.len()], 4 * KB + rng.below(16 * KB));
+        machine.make(
+            directories[at % directories.len()],
+            4 * KB + rng.below(16 * KB),
+        );
     }
     for _ in 0..PROGRAMS {
         machine.spend(Span::from_ms(LINK_MS));

@@ -54,6 +54,8 @@ pub(super) struct Disk {
     next: u64,
     revolution: Span,
     pub(super) traffic: Traffic,
+    /// Every request, if somebody wants to see them.
+    pub(super) log: Option<Vec<Request>>,
 }
 
 impl Disk {
@@ -68,6 +70,7 @@ impl Disk {
             revolution: Span::from_ms(drive.profile().revolution_ms()),
             drive,
             traffic: Traffic::default(),
+            log: None,
         }
     }
 
@@ -81,6 +84,9 @@ impl Disk {
         let io = Io(self.next);
         self.next += 1;
         self.waiting.push((io, request, now));
+        if let Some(log) = &mut self.log {
+            log.push(request);
+        }
         self.feed(now);
         io
     }

@@ -217,30 +217,34 @@ impl Machine {
         block.expect("the experiment fits on its drive")
     }
 
-    /// Moves a file that fits in one traxtent into one, if nothing of it is on the disk yet.
-    pub(super) fn tidy(&mut self, id: FileId) {
-        let File { blocks, written, .. } = self.file(id);
-        let (Some(&first), Some(&last)) = (blocks.first(), blocks.last()) else {
-            return;
-        };
+    /// Moves a file that is on two traxtents and fits in one into one, if nothing of it is on the disk yet, which ends with its
+    /// first indirect block at the latest. Returns where it is then.
+    pub(super) fn tidy(&mut self, id: FileId) -> Option<Range<Block>> {
+        let File {
+            blocks,
+            indirect,
+            written,
+            ..
+        } = self.file(id);
+        let settled = *written || !indirect.is_empty();
+        let (first, last) = (*blocks.first()?, *blocks.last()?);
         let partition = self.space.partition();
-        let home = partition.traxtent_of(first).map(|traxtent| traxtent.track);
-        let there = partition.traxtent_of(last).map(|traxtent| traxtent.track);
-        if *written || home == there || self.config.placement != Placement::Traxtents {
-            return;
+        let track = |block| partition.traxtent_of(block).map(|traxtent| traxtent.track);
+        let apart = track(first) != track(last);
+        if settled || !apart || self.config.placement != Placement::Traxtents {
+            return None;
         }
         let old = blocks.clone();
-        let Some(new) = self.space.within_traxtent(first, old.len() as u64) else {
-            return;
-        };
-        let new: Vec<Block> = (new.start.0..new.end.0).map(Block).collect();
-        for (old, new) in old.iter().zip(&new) {
+        let new = self.space.within_traxtent(first, old.len() as u64)?;
+        let moved: Vec<Block> = (new.start.0..new.end.0).map(Block).collect();
+        for (old, new) in old.iter().zip(&moved) {
             if self.is_dirty(*old) {
                 self.dirty(*new);
             }
             self.cache.forget(*old);
             self.space.release(*old);
         }
-        self.files.get_mut(id).blocks = new;
+        self.files.get_mut(id).blocks = moved;
+        Some(new)
     }
 }

@@ -98,7 +98,10 @@ impl Client {
 
     /// Goes on by a block; says whether it could.
     fn step(&mut self, machine: &mut Machine) -> bool {
-        if self.waits_for.is_some_and(|block| !machine.cache.is_there(block)) {
+        if self
+            .waits_for
+            .is_some_and(|block| !machine.cache.is_there(block))
+        {
             return false;
         }
         let reading = self.reading.take().or_else(|| {

@@ -102,6 +102,16 @@ impl Machine {
         self.cache_most
     }
 
+    /// Keeps every request from now on.
+    pub fn keep_log(&mut self) {
+        self.disk.log = Some(Vec::new());
+    }
+
+    /// The requests since [`Machine::keep_log`], in the order in which they were sent.
+    pub fn log(&self) -> &[Request] {
+        self.disk.log.as_deref().unwrap_or_default()
+    }
+
     /// Forgets what the disk has done so far.
     pub fn measure(&mut self) {
         self.disk.traffic = Traffic::default();
@@ -275,10 +285,7 @@ impl Machine {
     fn send_write(&mut self, sectors: Range<u64>) -> Io {
         let size = u64::from(self.config.block_sectors);
         for (block, _) in self.blocks_of(&sectors) {
-            let buffer = self
-                .cache
-                .get(block)
-                .expect("what is written is in memory");
+            let buffer = self.cache.get(block).expect("what is written is in memory");
             buffer.writing += 1;
             // The rest of a block that is written in parts follows.
             if (block.0 + 1) * size <= sectors.end {
@@ -316,7 +323,8 @@ impl Machine {
         blocks.retain(|block| self.is_dirty(*block));
         for run in blocks.chunk_by(|one, next| one.0 + 1 == next.0) {
             for part in run.chunks(self.config.cluster as usize) {
-                let mut sectors = self.sectors_of(part[0]).start..self.sectors_of(part[part.len() - 1]).end;
+                let mut sectors =
+                    self.sectors_of(part[0]).start..self.sectors_of(part[part.len() - 1]).end;
                 while !sectors.is_empty() {
                     let part = self.clipped(sectors.clone());
                     sectors.start = part.end;

