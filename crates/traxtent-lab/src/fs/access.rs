@@ -150,7 +150,14 @@ impl Machine {
         if let Some(group) = companions.filter(|_| !self.cache.has(place)) {
             self.fetch_together(group);
         } else if let ReadAhead::Window(most) = self.config.read_ahead {
-            self.windowed(open, block, in_call, most);
+            let most = u64::from(most);
+            if let Some(indirect) = self.windowed(open, block, in_call, sequential, most) {
+                return Look::Again(indirect);
+            }
+            // What no window has, or has lost, is read alone.
+            if !self.cache.has(place) {
+                self.fetch_run(open.file, block, 1);
+            }
         } else if !self.cache.has(place) {
             self.missed(open, block, in_call, sequential);
         } else if !self.cache.is_there(place) {
@@ -230,8 +237,8 @@ impl Machine {
     }
 
     /// Reads at most so many blocks of a file, from the first sector of a block on that was not asked for: those that
-    /// are contiguous and not in memory. Marks the last one.
-    pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) {
+    /// are contiguous and not in memory. Marks the last one; returns how many.
+    pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) -> u64 {
         let most = most.clamp(1, u64::from(self.config.cluster));
         let blocks = &self.file(file).blocks[block as usize..];
         let first = blocks[0];
@@ -248,6 +255,7 @@ impl Machine {
         let whole = sectors.end / u64::from(self.config.block_sectors);
         self.fetch(sectors);
         self.cache.mark(Block(whole.saturating_sub(1).max(first.0)));
+        (whole - first.0).max(1)
     }
 
     /// Reads a group of files in one request.

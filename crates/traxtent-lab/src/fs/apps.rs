@@ -46,13 +46,14 @@ pub fn scan(machine: &mut Machine, file: FileId, bytes: u64) {
     }
 }
 
-/// Compares two files of one size, as diff does with files that are not text: 8 KB of one, 8 KB of the other.
+/// Compares two files of one size, as diff does with files that are not text: a block of one, a block of the other.
 pub fn diff(machine: &mut Machine, files: [FileId; 2], bytes: u64) {
     let mut open = files.map(|file| machine.open(file));
-    let compare = Span(machine.config.cpu.compare_kb.0 * 8);
-    for at in (0..bytes).step_by(8 * KB as usize) {
+    let block = machine.block_bytes();
+    let compare = Span(machine.config.cpu.compare_kb.0 * block / KB);
+    for at in (0..bytes).step_by(block as usize) {
         for open in &mut open {
-            machine.read(open, at..bytes.min(at + 8 * KB));
+            machine.read(open, at..bytes.min(at + block));
         }
         machine.spend(compare);
     }

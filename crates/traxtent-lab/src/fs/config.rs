@@ -69,7 +69,8 @@ pub enum ReadAhead {
     /// What is contiguous from the first access on, as [`ReadAhead::FastStart`], until an access is not sequential;
     /// with [`Config::clip`] the traxtent (section 4.2.2).
     Traxtent,
-    /// Linux 2.6 before version 2.6.23: a current window and one ahead of it, which grow up to this many blocks.
+    /// Linux 2.6 before version 2.6.23: a current window and one ahead of it, which grow up to this many blocks, or, with
+    /// [`Config::clip`], have what the file has of a track (paper Q, section 2.4).
     Window(u32),
 }
 
@@ -176,6 +177,70 @@ impl Ffs {
             Ffs::Traxtent => Config {
                 placement: Placement::Traxtents,
                 read_ahead: ReadAhead::Traxtent,
+                clip: true,
+                ..config
+            },
+        }
+    }
+}
+
+/// The systems that paper Q compares on one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ext2 {
+    /// Linux 2.6's own.
+    Conventional,
+    /// The same with windows of a track's size, wherever tracks begin.
+    TrackSized,
+    /// Boundary blocks are in the bad-block list, and windows are tracks.
+    Aligned,
+}
+
+impl Ext2 {
+    /// All, in the order of the paper's Fig. 7.
+    pub const ALL: [Ext2; 3] = [Ext2::Conventional, Ext2::TrackSized, Ext2::Aligned];
+
+    /// The system of the paper's section 2.5 on a drive whose tracks have so many sectors, with so many megabytes of memory.
+    ///
+    /// From the system's source: blocks of 4 KB, groups of 128 MB, 12 direct blocks, 1,024 block numbers in an
+    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), windows of 128 KB; the driver of the paper's
+    /// adapter lets a disk that is passed through have one request at a time (aac_slave_configure), so that the
+    /// kernel's elevator decides the order. Assumed: a one-way elevator (without anticipation, which such
+    /// readers as these teach the kernel to give up), a partition behind one track of 63 sectors, three quarters
+    /// of 128 MB and nearly all of 2 GB for the page cache. Plugging delays nothing here, since each read waits for its
+    /// first block, which unplugs.
+    pub fn config(self, track_sectors: u32, memory_mb: usize) -> Config {
+        let blocks_of_track = track_sectors / 8;
+        let config = Config {
+            block_sectors: 8,
+            partition_start: 63,
+            placement: Placement::Next,
+            read_ahead: ReadAhead::Window(32),
+            clip: false,
+            group_blocks: 32_768,
+            // Copies of the superblock and the groups' table, two maps, 16,384 inodes.
+            group_metadata: 2 + 2 + 512,
+            group_share: u32::MAX,
+            direct: 12,
+            indirect: 1024,
+            inodes_per_block: 32,
+            cluster: blocks_of_track.max(32),
+            cache_blocks: (memory_mb - memory_mb.min(128) / 4) * 256,
+            writes_in_flight: (8192, 4096),
+            dirty_for: Span(30_000_000_000_000),
+            synchronous_metadata: false,
+            scheduler: Scheduler::CLook,
+            depth: 1,
+            cpu: Cpu::PENTIUM_D,
+        };
+        match self {
+            Ext2::Conventional => config,
+            Ext2::TrackSized => Config {
+                read_ahead: ReadAhead::Window(blocks_of_track),
+                ..config
+            },
+            Ext2::Aligned => Config {
+                placement: Placement::Traxtents,
+                read_ahead: ReadAhead::Window(blocks_of_track),
                 clip: true,
                 ..config
             },

@@ -14,11 +14,12 @@ pub mod groups;
 mod machine;
 pub mod postmark;
 mod space;
+pub mod streams;
 pub mod table2;
 mod window;
 
 pub use access::Open;
-pub use config::{Config, Cpu, Ffs, Placement, ReadAhead};
+pub use config::{Config, Cpu, Ext2, Ffs, Placement, ReadAhead};
 pub use disk::Traffic;
 pub use file::FileId;
 pub use machine::Machine;
