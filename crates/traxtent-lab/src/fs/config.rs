@@ -43,6 +43,9 @@ pub struct Config {
     pub synchronous_metadata: bool,
     /// The order of the host's queue.
     pub scheduler: Scheduler,
+    /// How long a request may wait in the host's queue: so often the oldest one is looked at, and served next if it has
+    /// waited longer. None, if it may wait for ever.
+    pub deadline: Option<Span>,
     /// Requests that the host lets the drive have at once.
     pub depth: u32,
     /// Costs of the processor.
@@ -165,6 +168,7 @@ impl Ffs {
             synchronous_metadata: true,
             // What its driver sorts goes to the drive at once, as long as that has tags.
             scheduler: Scheduler::CLook,
+            deadline: None,
             depth: 64,
             cpu: Cpu::PENTIUM_III,
         };
@@ -204,8 +208,8 @@ impl Ext2 {
     /// From the system's source: blocks of 4 KB, groups of 128 MB, 12 direct blocks, 1,024 block numbers in an
     /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), windows of 128 KB; the driver of the paper's
     /// adapter lets a disk that is passed through have one request at a time (aac_slave_configure), so that the
-    /// kernel's elevator decides the order. Assumed: a one-way elevator (without anticipation, which such
-    /// readers as these teach the kernel to give up), a partition behind one track of 63 sectors, three quarters
+    /// kernel's elevator decides the order: one way, with a deadline of 125 ms for reads (as-iosched.c). Assumed: no
+    /// anticipation, which such readers as these teach the kernel to give up; a partition behind one track of 63 sectors, three quarters
     /// of 128 MB and nearly all of 2 GB for the page cache. Plugging delays nothing here, since each read waits for its
     /// first block, which unplugs.
     pub fn config(self, track_sectors: u32, memory_mb: usize) -> Config {
@@ -229,6 +233,7 @@ impl Ext2 {
             dirty_for: Span(30_000_000_000_000),
             synchronous_metadata: false,
             scheduler: Scheduler::CLook,
+            deadline: Some(Span(125_000_000_000)),
             depth: 1,
             cpu: Cpu::PENTIUM_D,
         };

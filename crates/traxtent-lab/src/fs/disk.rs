@@ -1,9 +1,10 @@
 //! The host's queue and the drive behind it.
 
 use traxtent_core::drive::{Breakdown, Candidate, Completion, Drive, Schedule, Tag};
-use traxtent_core::profile::Scheduler;
 use traxtent_core::request::{Op, Request};
 use traxtent_core::units::{SimTime, Span};
+
+use super::config::Config;
 
 /// A request's name at its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +49,9 @@ impl Traffic {
 pub(super) struct Disk {
     drive: Drive,
     schedule: Schedule,
+    deadline: Option<Span>,
+    /// When the oldest request was last looked at.
+    looked: SimTime,
     depth: usize,
     waiting: Vec<(Io, Request, SimTime)>,
     sent: Vec<(Tag, Io, SimTime)>,
@@ -59,10 +63,12 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn new(drive: Drive, scheduler: Scheduler, depth: u32) -> Disk {
-        let depth = depth.min(drive.profile().queue.depth).max(1);
+    pub(super) fn new(drive: Drive, config: &Config) -> Disk {
+        let depth = config.depth.min(drive.profile().queue.depth).max(1);
         Disk {
-            schedule: Schedule::new(scheduler),
+            schedule: Schedule::new(config.scheduler),
+            deadline: config.deadline,
+            looked: SimTime::ZERO,
             depth: depth as usize,
             waiting: Vec::new(),
             sent: Vec::new(),
@@ -137,17 +143,30 @@ impl Disk {
 
     fn feed(&mut self, now: SimTime) {
         while self.sent.len() < self.depth && !self.waiting.is_empty() {
-            let waiting = self.waiting.iter().map(|(_, request, arrived)| Candidate {
-                lbn: request.lbn,
-                end: request.end(),
-                arrived: *arrived,
-            });
-            let index = self.schedule.pick(now, waiting, |_| Span::ZERO);
-            let (io, request, asked) = self.waiting.remove(index.expect("requests wait"));
+            let index = self.choose(now);
+            let (io, request, asked) = self.waiting.remove(index);
             self.schedule.serve(request.lbn, request.end());
             let tag = self.drive.submit(now, request);
             let tag = tag.expect("a file system stays on its partition");
             self.sent.push((tag, io, asked));
         }
+    }
+
+    /// Which of the waiting requests is sent next.
+    fn choose(&mut self, now: SimTime) -> usize {
+        if let Some(deadline) = self.deadline.filter(|every| self.looked + *every <= now) {
+            self.looked = now;
+            let (.., oldest) = self.waiting[0];
+            if oldest + deadline < now {
+                return 0;
+            }
+        }
+        let waiting = self.waiting.iter().map(|(_, request, arrived)| Candidate {
+            lbn: request.lbn,
+            end: request.end(),
+            arrived: *arrived,
+        });
+        let index = self.schedule.pick(now, waiting, |_| Span::ZERO);
+        index.expect("requests wait")
     }
 }

@@ -72,7 +72,7 @@ impl Machine {
             space: Space::new(partition, &config),
             files: Files::default(),
             tracks,
-            disk: Disk::new(drive, config.scheduler, config.depth),
+            disk: Disk::new(drive, &config),
             flights: HashMap::new(),
             writing: 0,
             ages: VecDeque::new(),

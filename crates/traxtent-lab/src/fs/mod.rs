@@ -11,6 +11,7 @@ mod config;
 mod disk;
 mod file;
 pub mod groups;
+pub mod linux;
 mod machine;
 pub mod postmark;
 mod space;

@@ -1,0 +1,143 @@
+//! Measurements of paper Q, section 2.5: ext2 on one disk.
+//!
+//! As the paper has it, conventional systems run with the drive's read-ahead on; aligned ones are measured with it on and
+//! off. The drive of the paper goes on reading ahead when it is told not to; it is switched off in the drive itself here,
+//! since the paper saw an effect.
+
+use traxtent_core::stats::Moments;
+
+use super::apps::{self, Run, timed};
+use super::config::Ext2;
+use super::machine::Machine;
+use super::streams::Streams;
+use crate::bench::{Bench, LabError};
+
+const MB: u64 = 1 << 20;
+
+/// Memory of the scans and the comparison, and of the streams, in megabytes.
+const MEMORY: [usize; 2] = [128, 2048];
+
+/// Runs of the streams whose mean is taken: twice the ten of the paper, since ten leave it to chance by some ten percent.
+const RUNS: u64 = 20;
+
+/// Neighbours on each side with which a startup latency is averaged.
+const AROUND: usize = 8;
+
+fn without_read_ahead(bench: &Bench) -> Result<Bench, LabError> {
+    bench.with("cache.read_ahead.until", "\"none\"")
+}
+
+/// Times of a program in seconds: conventional, aligned, aligned without the drive's read-ahead.
+fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[f64; 3], LabError> {
+    let run = |bench: &Bench, system: Ext2| -> Result<f64, LabError> {
+        let config = system.config(bench.track_sectors(), MEMORY[0]);
+        Ok(program(&mut Machine::new(bench, config)?).seconds())
+    };
+    Ok([
+        run(bench, Ext2::Conventional)?,
+        run(bench, Ext2::Aligned)?,
+        run(&without_read_ahead(bench)?, Ext2::Aligned)?,
+    ])
+}
+
+/// Q7: the change of a stream's bandwidth that alignment makes; the same without the drive's read-ahead; the
+/// conventional bandwidth in MB/s.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn stream(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let [conventional, aligned, off] = each(bench, |machine| {
+        let directory = machine.directory(0);
+        let file = machine.existing(directory, 1024 * MB);
+        timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
+    })?;
+    Ok(vec![
+        conventional / aligned - 1.0,
+        conventional / off - 1.0,
+        1024.0 / conventional,
+    ])
+}
+
+/// Q8: how many times as fast a comparison of two files of 512 MB is with alignment; what the drive's read-ahead, switched
+/// off, changes of the aligned time; the conventional time in seconds.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let [conventional, aligned, off] = each(bench, |machine| {
+        let directory = machine.directory(0);
+        let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
+        timed(machine, |machine| apps::diff(machine, files, 512 * MB))
+    })?;
+    Ok(vec![
+        conventional / aligned,
+        off / aligned - 1.0,
+        conventional,
+    ])
+}
+
+/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed, and half the width of the 90 %
+/// confidence interval of each.
+#[derive(Clone, Debug)]
+pub struct Startup {
+    /// The means, from the first stream on.
+    pub seconds: Vec<f64>,
+    /// Half the widths.
+    pub confidence: Vec<f64>,
+}
+
+impl Startup {
+    /// Measures a system.
+    ///
+    /// # Errors
+    /// If the drive is too small.
+    pub fn measure(bench: &Bench, system: Ext2) -> Result<Startup, LabError> {
+        let bench = match system {
+            Ext2::Aligned => without_read_ahead(bench)?,
+            _ => bench.clone(),
+        };
+        let count = Streams::PAPER.count;
+        let mut by_stream = vec![Moments::default(); count];
+        for run in 0..RUNS {
+            let config = system.config(bench.track_sectors(), MEMORY[1]);
+            let mut machine = Machine::new(&bench, config)?;
+            let latencies = Streams::PAPER.run(&mut machine, bench.seed * RUNS + run);
+            for at in 0..count {
+                let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
+                by_stream[at].push(near.iter().sum::<f64>() / near.len() as f64);
+            }
+        }
+        // Student's t for nine degrees of freedom, 90 %.
+        let half = |m: &Moments| 1.833 * m.deviation() / (RUNS as f64).sqrt();
+        Ok(Startup {
+            seconds: by_stream.iter().map(Moments::mean).collect(),
+            confidence: by_stream.iter().map(half).collect(),
+        })
+    }
+
+    /// The number of streams at which the latency reaches so many seconds; all of them, if it never does.
+    fn reaches(&self, seconds: f64) -> usize {
+        let first = self.seconds.iter().position(|latency| *latency >= seconds);
+        first.unwrap_or(self.seconds.len() - 1)
+    }
+}
+
+/// Q9: the streams at which the conventional system's startup latency reaches 3 s; the changes that windows of a track
+/// and alignment make to the latency there; half the 90 % confidence interval of the conventional one, in seconds.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let [conventional, sized, aligned] = Ext2::ALL.map(|system| Startup::measure(bench, system));
+    let (conventional, sized, aligned) = (conventional?, sized?, aligned?);
+    let at = conventional.reaches(3.0);
+    let change = |other: &Startup| other.seconds[at] / conventional.seconds[at] - 1.0;
+    Ok(vec![
+        at as f64 + 1.0,
+        change(&sized),
+        change(&aligned),
+        conventional.confidence[at],
+        sized.reaches(3.0) as f64 + 1.0,
+        aligned.reaches(3.0) as f64 + 1.0,
+    ])
+}
