@@ -12,8 +12,11 @@ use super::track::Line;
 use super::{MOVED_MAX, Search};
 use crate::units::Lbn;
 
-/// A neighbour's sectors are at most so many times as long.
-const PITCHES: f64 = 4.0;
+/// No sector is longer, in revolutions.
+const PITCH_MAX: f64 = 0.25;
+
+/// A sector kept elsewhere is hardly ever so few slots behind where it should be.
+pub(super) const SLOTS: f64 = 8.0;
 
 /// How many undecided arcs ahead are looked at to decide one.
 const AHEAD: usize = 2;
@@ -202,9 +205,9 @@ impl Search<'_, '_> {
         }
         // Where reads do not tell it is, unless it may well begin the next track.
         let usual = self.is_usual(arc.line.angle - track.start, last.line.pitch);
-        let physical = arc.sectors() <= self.clock.physical_ratio();
+        let moved = arc.sectors() <= self.clock.physical_ratio() && gap > SLOTS * last.line.pitch;
         let told = self.is_one_track(track, arc, ahead)?;
-        Ok(told.unwrap_or(!usual && !physical))
+        Ok(told.unwrap_or(!usual && !moved))
     }
 
     /// Whether the sectors of two arcs are not of one length.
@@ -358,7 +361,7 @@ impl Search<'_, '_> {
             };
             let own = *pitch.get_or_insert(wrap(angle - line.angle));
             let off = wrap(angle - line.angle - by as f64 * own);
-            if !(0.0..PITCHES * line.pitch).contains(&own) || off.abs() > self.jump_min(own) {
+            if !(0.0..PITCH_MAX).contains(&own) || off.abs() > self.jump_min(line.pitch) {
                 return Ok(line.pitch);
             }
         }
