@@ -115,7 +115,7 @@ impl Search<'_, '_> {
         }
         let behind = self.arc_from(own.end, pitch)?;
         let parts = Parts::of(behind, own.sectors());
-        let has_room = !behind.is_short() && parts.span <= 1.0 + self.jump_min(pitch);
+        let has_room = !behind.is_short() && self.has_room(&parts, own.sectors());
         let last = self.recent.back().map(|(line, _)| line.angle);
         let moved = self.is_moved(last, parts.start, &own, &behind);
         if has_room && moved && !self.joins(&Parts::of(own, 0), &behind, AHEAD)? {
@@ -159,6 +159,20 @@ impl Search<'_, '_> {
             track.end = next.end;
         }
         Ok(false)
+    }
+
+    /// Whether a track that begins with so many LBNs kept elsewhere fits a revolution.
+    fn has_room(&self, track: &Parts, moved: u64) -> bool {
+        let arc = track.last();
+        let sectors = moved + arc.sectors();
+        let error = self.jump_min(arc.line.pitch);
+        // Where angles jitter, a track that was full tells how many it can have at most.
+        let is_full = |turns: f64| (turns - 1.0).abs() < error;
+        let is_less = |(line, full): &(Line, u32)| {
+            let off = (line.pitch - arc.line.pitch).abs() * sectors as f64;
+            u64::from(*full) < sectors && is_full(f64::from(*full) * line.pitch) && off < error
+        };
+        track.span <= 1.0 + error && !self.recent.iter().any(is_less)
     }
 
     fn add(&self, track: &mut Parts, arc: Arc) {
