@@ -147,8 +147,10 @@ impl Claim {
     /// Whether an ID names this claim: its own, or that of a group, as T13 and T name T13a.
     pub fn is_called(&self, id: &str) -> bool {
         let is_number = |character: Option<char>| character.is_some_and(|c| c.is_ascii_digit());
-        self.id.strip_prefix(id).is_some_and(|rest| {
-            !id.is_empty() && !(is_number(id.chars().last()) && is_number(rest.chars().next()))
+        let rest = self.id.strip_prefix(id);
+        rest.is_some_and(|rest| {
+            let cuts_a_number = is_number(id.chars().last()) && is_number(rest.chars().next());
+            !(id.is_empty() || cuts_a_number)
         })
     }
 

@@ -63,7 +63,7 @@ pub enum RunError {
         /// The seed.
         seed: u64,
         /// Why not.
-        error: LabError,
+        error: Box<LabError>,
     },
     /// Results cannot be kept.
     #[error(transparent)]
@@ -230,7 +230,7 @@ impl Job {
             experiment: &self.experiment.number,
             drive: self.drive,
             seed: self.seed,
-            error,
+            error: Box::new(error),
         })
     }
 }

@@ -276,9 +276,7 @@ pub(crate) fn response_parts(bench: &Bench) -> Result<Figure, LabError> {
 /// An infinitely fast bus, and the buffer off: the paper ascribes the deviation to seeks alone, so none of its requests
 /// was a hit.
 fn without_bus_and_buffer(bench: &Bench) -> Result<Bench, LabError> {
-    without_bus(bench)?
-        .with("cache.enabled", "false")
-        .map_err(Into::into)
+    without_bus(bench)?.with("cache.enabled", "false")
 }
 
 /// Standard deviations of response times in milliseconds: aligned, one sector and a track; unaligned likewise.
