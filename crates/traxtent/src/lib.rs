@@ -9,6 +9,7 @@ mod demo;
 mod drives;
 mod failure;
 mod fault;
+mod html;
 mod input;
 mod lab;
 mod map;

@@ -2,7 +2,6 @@
 
 mod blind;
 mod compare;
-mod extraction;
 mod linux;
 mod probe_table;
 mod random_drives;
