@@ -9,6 +9,7 @@ pub mod blind;
 mod claim;
 mod cpu;
 pub mod curve;
+pub mod excluded;
 pub mod extraction;
 mod figure;
 pub mod linux;

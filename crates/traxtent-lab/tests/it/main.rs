@@ -2,6 +2,7 @@
 
 mod blind;
 mod compare;
+mod excluded;
 mod extraction;
 mod linux;
 mod probe_table;
