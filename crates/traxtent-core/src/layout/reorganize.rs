@@ -210,7 +210,7 @@ fn carry_out(
 impl Allocator {
     /// The size of the closest traxtent that is free whole.
     fn closest_whole_size(&self, near: Block) -> Option<Blocks> {
-        let region = self.closest(&self.free.whole, near, 1)?;
+        let region = self.closest(&[&self.free.whole], near, 1)?;
         Some(len(&region.blocks))
     }
 
