@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use traxtent_core::drive::{Breakdown, Drive};
 use traxtent_core::geometry::Geometry;
+use traxtent_core::layout::LayoutError;
 use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
@@ -30,6 +31,9 @@ pub enum LabError {
     /// A probe that does not find what it looks for.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// A layout that the drive has no room for.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// A drive that does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),

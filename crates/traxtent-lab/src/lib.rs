@@ -8,6 +8,7 @@ mod bench;
 pub mod blind;
 mod cpu;
 pub mod curve;
+pub mod excluded;
 pub mod extraction;
 mod figure;
 pub mod linux;

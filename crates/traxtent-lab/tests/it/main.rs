@@ -2,6 +2,7 @@
 
 mod blind;
 mod compare;
+mod excluded;
 mod linux;
 mod probe_table;
 mod random_drives;
