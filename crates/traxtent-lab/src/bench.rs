@@ -11,6 +11,8 @@ use traxtent_core::units::Lbn;
 use traxtent_core::workload::{SpecError, Synthetic, WorkloadSpec};
 use traxtent_exec::{Host, SimTarget, SimulateError, simulate};
 
+use crate::video::VideoError;
+
 /// Why a measurement cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -33,6 +35,9 @@ pub enum LabError {
     /// A drive that does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A video server that a drive cannot have.
+    #[error(transparent)]
+    Video(#[from] VideoError),
 }
 
 /// A drive under test.

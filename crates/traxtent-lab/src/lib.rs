@@ -15,6 +15,7 @@ pub mod linux;
 pub mod probe_table;
 mod search;
 pub mod traxtents;
+pub mod video;
 
 pub use bench::{Bench, LabError, Measured};
 pub use claim::{Claim, Finding, Unit, Verdict, Within};
