@@ -167,7 +167,10 @@ mod tests {
         let round = rate.play_time(264 * 1024);
         assert_eq!(round, Span::from_ms(540.672));
         assert_eq!(rate.bytes_in(round), 264 * 1024);
-        assert_eq!(startup_latency(Span::from_ms(500.0), 10), Span::from_ms(5500.0));
+        assert_eq!(
+            startup_latency(Span::from_ms(500.0), 10),
+            Span::from_ms(5500.0)
+        );
         assert_eq!(buffer_bytes(264 * 1024, 70), 2 * 70 * 264 * 1024);
     }
 

@@ -2,7 +2,8 @@
 
 use traxtent_core::geometry::Geometry;
 use traxtent_core::request::Request;
-use traxtent_core::units::Lbn;
+use traxtent_core::units::{Lbn, Span};
+use traxtent_core::video::BitRate;
 use traxtent_core::workload::Rng;
 
 use super::VideoError;
@@ -23,11 +24,37 @@ pub enum Placement {
     },
 }
 
+/// Whether I/Os are whole tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alignment {
+    /// Whole tracks.
+    Aligned,
+    /// Any place.
+    Unaligned,
+}
+
+impl Alignment {
+    /// Both.
+    pub const BOTH: [Alignment; 2] = [Alignment::Aligned, Alignment::Unaligned];
+
+    /// By how many steps a search makes an I/O a track longer: unaligned ones need not be whole tracks.
+    pub fn steps(self) -> u32 {
+        match self {
+            Alignment::Aligned => 1,
+            Alignment::Unaligned => 4,
+        }
+    }
+}
+
+/// The longest I/O that is tried, in tracks.
+pub const TRACKS_MAX: u32 = 64;
+
 /// The tracks of a zone, which hold the videos.
 #[derive(Clone, Debug)]
 pub struct Extents {
     /// The first LBN of each track, and behind them the LBN after the last.
     starts: Vec<Lbn>,
+    sector_bytes: u64,
 }
 
 impl Extents {
@@ -60,7 +87,10 @@ impl Extents {
             return Err(none);
         }
         starts.push(end);
-        Ok(Extents { starts })
+        Ok(Extents {
+            starts,
+            sector_bytes: u64::from(bench.profile.sector.logical_bytes),
+        })
     }
 
     /// How many tracks there are.
@@ -68,7 +98,7 @@ impl Extents {
         (self.starts.len() - 1) as u32
     }
 
-    /// The indices of the tracks on their drive.
+    /// The first LBN of all.
     pub(super) fn first(&self) -> Lbn {
         self.starts[0]
     }
@@ -83,6 +113,31 @@ impl Extents {
                 sectors.min().unwrap_or(u64::MAX)
             }
         }
+    }
+
+    /// The I/O of so many steps of an alignment.
+    pub fn io(&self, alignment: Alignment, steps: u32) -> Placement {
+        match alignment {
+            Alignment::Aligned => Placement::Aligned { tracks: steps },
+            Alignment::Unaligned => {
+                let track = self.least_sectors(Placement::Aligned { tracks: 1 });
+                let sectors = (track * u64::from(steps)).div_ceil(u64::from(alignment.steps()));
+                Placement::Unaligned {
+                    sectors: u32::try_from(sectors).unwrap_or(u32::MAX),
+                }
+            }
+        }
+    }
+
+    /// The bytes that every I/O has at least.
+    pub fn least_bytes(&self, placement: Placement) -> u64 {
+        self.least_sectors(placement)
+            .saturating_mul(self.sector_bytes)
+    }
+
+    /// How long an I/O plays at least, which is how long a round may last.
+    pub fn play_time(&self, placement: Placement, bitrate: BitRate) -> Span {
+        bitrate.play_time(self.least_bytes(placement))
     }
 
     /// How many I/Os lie in the zone side by side, whatever gaps are between them: of half of it.

@@ -14,11 +14,11 @@ mod rounds;
 mod soft;
 mod worst;
 
-pub use extents::{Extents, Placement};
+pub use extents::{Alignment, Extents, Placement, TRACKS_MAX};
 pub use plan::{Ask, Guarantee, Offer, Plan, plan};
 pub use rounds::{Order, run_rounds};
-pub use soft::{Alignment, ONE_LATE_IN, PARTS, ROUNDS, SoftServer, TRACKS_MAX};
-pub use worst::{Accounting, worst_round};
+pub use soft::{ONE_LATE_IN, ROUNDS, SoftServer};
+pub use worst::{Accounting, HardServer};
 
 use traxtent_core::units::Span;
 use traxtent_core::video::{BitRate, startup_latency};
@@ -31,7 +31,9 @@ use crate::figure::{Figure, Panel, Series, Style};
 #[non_exhaustive]
 pub enum VideoError {
     /// A zone that holds no whole track, or that the drive does not have.
-    #[error("zone {zone}: the drive has {zones} zones, counted from 0, and the zone must hold a whole track")]
+    #[error(
+        "zone {zone}: the drive has {zones} zones, counted from 0, and the zone must hold a whole track"
+    )]
     NoSuchZone {
         /// The one asked for.
         zone: u32,
@@ -55,21 +57,21 @@ pub const DISKS: u32 = 10;
 /// The streams a disk at which the paper compares startup latencies.
 pub const COMPARED_STREAMS: u32 = 70;
 
-const TRACK: Placement = Placement::Aligned { tracks: 1 };
-const BOTH: [Alignment; 2] = [Alignment::Aligned, Alignment::Unaligned];
-
 /// T26: the most streams a disk with rounds of half a second and an I/O of a track, aligned and unaligned, and the gain;
 /// then the same with rounds as long as a track plays.
 ///
 /// # Errors
-/// If the drive has no mechanics.
+/// If the drive cannot serve a request.
 pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = paper_server(bench, &extents);
+    let track = |alignment: Alignment| extents.io(alignment, alignment.steps());
+    let track_plays = extents.play_time(track(Alignment::Aligned), BITRATE);
     let mut values = Vec::new();
-    for round in [Span::from_ms(500.0), server.play_time(TRACK)] {
-        let most = |alignment| server.most_streams(server.track(alignment), round);
-        let [aligned, unaligned] = [most(BOTH[0])?, most(BOTH[1])?].map(f64::from);
+    for round in [Span::from_ms(500.0), track_plays] {
+        let aligned = server.most_streams(track(Alignment::Aligned), round)?;
+        let unaligned = server.most_streams(track(Alignment::Unaligned), round)?;
+        let (aligned, unaligned) = (f64::from(aligned), f64::from(unaligned));
         values.extend([aligned, unaligned, aligned / unaligned - 1.0]);
     }
     Ok(values)
@@ -79,72 +81,70 @@ pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// that unaligned I/Os of any size carry.
 ///
 /// # Errors
-/// If the drive has no mechanics.
+/// If the drive cannot serve a request.
 pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = paper_server(bench, &extents);
     let ratio = |streams| -> Result<Option<f64>, LabError> {
-        let startup = |alignment| server.startup_ms(alignment, streams);
-        let (aligned, unaligned) = (startup(BOTH[0])?, startup(BOTH[1])?);
-        Ok(aligned.zip(unaligned).map(|(aligned, unaligned)| unaligned / aligned))
+        let Some(unaligned) = startup(&server, Alignment::Unaligned, streams)? else {
+            return Ok(None);
+        };
+        let aligned = startup(&server, Alignment::Aligned, streams)?;
+        Ok(aligned.map(|aligned| unaligned.as_ms() / aligned.as_ms()))
     };
     let compared = ratio(COMPARED_STREAMS)?;
-    let mut most = None;
+    let mut at_most = compared;
     for streams in COMPARED_STREAMS + 1.. {
         match ratio(streams)? {
-            Some(ratio) => most = Some(ratio),
+            Some(ratio) => at_most = Some(ratio),
             None => break,
         }
     }
-    Ok(vec![
-        compared.unwrap_or(f64::INFINITY),
-        most.unwrap_or(f64::INFINITY),
-    ])
+    let values = [compared, at_most];
+    Ok(values.map(|ratio| ratio.unwrap_or(f64::INFINITY)).to_vec())
 }
 
-/// T28: the streams a disk that hard real time admits: aligned and unaligned with an I/O of a track, then of two.
+/// T28: the streams a disk that hard real time admits by the paper's accounting: aligned and unaligned with an I/O of a
+/// track, then of two.
 ///
 /// # Errors
 /// If the drive has no mechanics.
 pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
-    let server = paper_server(bench, &extents);
+    let server = HardServer::new(bench, &extents, BITRATE)?;
     let mut values = Vec::new();
     for tracks in [1, 2] {
-        for (alignment, size) in [(BOTH[0], tracks), (BOTH[1], tracks * PARTS)] {
-            let placement = server.of_size(alignment, size);
-            values.push(f64::from(server.admitted(placement)?));
+        for alignment in Alignment::BOTH {
+            let io = extents.io(alignment, tracks * alignment.steps());
+            values.push(f64::from(server.most_streams(io, Accounting::Published)));
         }
     }
     Ok(values)
 }
 
-/// T29: the unaligned I/O in MB (of 1,048,576 bytes) and the startup latency in seconds at which hard real time admits as
-/// many streams as with aligned I/Os of two tracks, the system that the paper has just spoken of; then with one.
+/// T29: the unaligned I/O, in units of 1,048,576 bytes, and the startup latency in seconds at which hard real time admits
+/// as many streams as with aligned I/Os of two tracks, the system that the paper has spoken of last; then with one.
 ///
 /// # Errors
 /// If the drive has no mechanics.
 pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
-    let server = paper_server(bench, &extents);
+    let server = HardServer::new(bench, &extents, BITRATE)?;
+    let admitted = |io| server.most_streams(io, Accounting::Published);
+    let longest = extents.least_sectors(Placement::Aligned { tracks: TRACKS_MAX });
     let mut values = Vec::new();
     for tracks in [2, 1] {
-        let aligned = server.admitted(Placement::Aligned { tracks })?;
-        let sizes = (1..=TRACKS_MAX * PARTS).map(|size| server.of_size(BOTH[1], size));
-        let mut equal = None;
-        for placement in sizes {
-            if server.admitted(placement)? >= aligned {
-                equal = Some(placement);
-                break;
+        let aligned = admitted(Placement::Aligned { tracks });
+        let mut sizes = (1..=longest as u32).map(|sectors| Placement::Unaligned { sectors });
+        let [megabytes, seconds] = match sizes.find(|io| admitted(*io) >= aligned) {
+            None => [f64::INFINITY; 2],
+            Some(io) => {
+                let startup = startup_latency(extents.play_time(io, BITRATE), DISKS);
+                let megabytes = extents.least_bytes(io) as f64 / f64::from(1 << 20);
+                [megabytes, startup.as_ms() / 1e3]
             }
-        }
-        let megabytes = |io| {
-            let bytes = f64::from(bench.profile.sector.logical_bytes);
-            extents.least_sectors(io) as f64 * bytes / 1_048_576.0
         };
-        let startup = |io| startup_latency(server.play_time(io), DISKS).as_ms() / 1e3;
-        values.push(equal.map_or(f64::INFINITY, megabytes));
-        values.push(equal.map_or(f64::INFINITY, startup));
+        values.extend([megabytes, seconds]);
     }
     Ok(values)
 }
@@ -159,10 +159,10 @@ pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
     let series = |alignment, name: &str| -> Result<Series, LabError> {
         let mut points = Vec::new();
         for streams in (10..=80).step_by(5) {
-            let Some(startup) = server.startup_ms(alignment, streams)? else {
+            let Some(startup) = startup(&server, alignment, streams)? else {
                 break;
             };
-            points.push((f64::from(streams * DISKS), startup / 1e3));
+            points.push((f64::from(streams * DISKS), startup.as_ms() / 1e3));
         }
         Ok(Series {
             name: name.to_owned(),
@@ -194,23 +194,13 @@ fn paper_server<'a>(bench: &'a Bench, extents: &'a Extents) -> SoftServer<'a> {
     }
 }
 
-impl SoftServer<'_> {
-    fn track(&self, alignment: Alignment) -> Placement {
-        match alignment {
-            Alignment::Aligned => TRACK,
-            Alignment::Unaligned => self.of_size(alignment, PARTS),
-        }
-    }
-
-    /// The least startup latency with I/Os of a track or more; none if no I/O carries so many streams.
-    fn startup_ms(&self, alignment: Alignment, streams: u32) -> Result<Option<f64>, LabError> {
-        let least = self.least_io(alignment, streams, PARTS)?;
-        Ok(least.map(|io| startup_latency(self.play_time(io), DISKS).as_ms()))
-    }
-
-    /// The streams that hard real time admits by the paper's accounting.
-    fn admitted(&self, placement: Placement) -> Result<u32, LabError> {
-        let worst = worst_round(self.bench, self.extents, placement, Accounting::Published)?;
-        Ok(worst.most_streams(self.play_time(placement)))
-    }
+/// The least startup latency with I/Os of a track or more; none if no I/O carries so many streams.
+fn startup(
+    server: &SoftServer<'_>,
+    alignment: Alignment,
+    streams: u32,
+) -> Result<Option<Span>, LabError> {
+    let least = server.least_io(alignment, streams, alignment.steps())?;
+    let round = |io| server.extents.play_time(io, server.bitrate);
+    Ok(least.map(|io| startup_latency(round(io), DISKS)))
 }

@@ -4,10 +4,10 @@ use traxtent_core::units::Span;
 use traxtent_core::video::{BitRate, buffer_bytes, startup_latency};
 
 use super::VideoError;
-use super::extents::{Extents, Placement};
+use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::Order;
-use super::soft::{Alignment, PARTS, SoftServer, TRACKS_MAX};
-use super::worst::{Accounting, worst_round};
+use super::soft::SoftServer;
+use super::worst::{Accounting, HardServer};
 use crate::bench::{Bench, LabError};
 
 /// What admission promises.
@@ -76,41 +76,53 @@ pub struct Plan {
 /// # Errors
 /// If the drive lacks the zone, or has no mechanics.
 pub fn plan(bench: &Bench, ask: &Ask) -> Result<Plan, LabError> {
-    let planner = Planner::new(bench, ask)?;
+    let extents = Extents::in_zone(bench, ask.zone)?;
+    let planner = Planner::new(bench, &extents, ask)?;
     // The two simulate apart.
     let (aligned, unaligned) = std::thread::scope(|scope| {
         let unaligned = scope.spawn(|| planner.offer(Alignment::Unaligned));
         let aligned = planner.offer(Alignment::Aligned);
-        (
-            aligned,
-            unaligned.join().expect("planning does not panic"),
-        )
+        (aligned, unaligned.join().expect("planning does not panic"))
     });
     Ok(Plan {
-        track_bytes: planner.bytes(Placement::Aligned { tracks: 1 }),
+        track_bytes: extents.least_bytes(Placement::Aligned { tracks: 1 }),
         aligned: aligned?,
         unaligned: unaligned?,
     })
 }
 
 struct Planner<'a> {
-    bench: &'a Bench,
     ask: &'a Ask,
-    extents: Extents,
+    extents: &'a Extents,
+    admission: Admission<'a>,
+}
+
+enum Admission<'a> {
+    Soft(SoftServer<'a>),
+    Hard(Box<HardServer<'a>>),
 }
 
 impl<'a> Planner<'a> {
-    fn new(bench: &'a Bench, ask: &'a Ask) -> Result<Planner<'a>, VideoError> {
-        if bench.profile.mechanics.is_none() {
-            return Err(VideoError::NoMechanics {
-                drive: bench.profile.name.clone(),
-            });
-        }
-        let extents = Extents::in_zone(bench, ask.zone)?;
+    fn new(
+        bench: &'a Bench,
+        extents: &'a Extents,
+        ask: &'a Ask,
+    ) -> Result<Planner<'a>, VideoError> {
+        let hard = HardServer::new(bench, extents, ask.bitrate)?;
+        let admission = match ask.guarantee {
+            Guarantee::Hard => Admission::Hard(Box::new(hard)),
+            Guarantee::Soft { order, rounds } => Admission::Soft(SoftServer {
+                bench,
+                extents,
+                bitrate: ask.bitrate,
+                order,
+                rounds,
+            }),
+        };
         Ok(Planner {
-            bench,
             ask,
             extents,
+            admission,
         })
     }
 
@@ -118,18 +130,18 @@ impl<'a> Planner<'a> {
         let placement = match (self.ask.round, self.streams_per_disk()) {
             (Some(round), _) => self.longest_io(alignment, round),
             (None, Some(streams)) => self.least_io(alignment, streams)?,
-            (None, None) => Some(self.server().of_size(alignment, one_track(alignment))),
+            (None, None) => Some(self.extents.io(alignment, alignment.steps())),
         };
         let Some(placement) = placement else {
             return Ok(None);
         };
-        let round = self.server().play_time(placement);
-        let most = self.most_streams(placement, round)?;
+        let round = self.extents.play_time(placement, self.ask.bitrate);
+        let most = self.most_streams(placement)?;
         let streams = match self.ask.streams {
             Some(streams) => u64::from(streams),
             None => u64::from(most) * u64::from(self.ask.disks),
         };
-        let io_bytes = self.bytes(placement);
+        let io_bytes = self.extents.least_bytes(placement);
         Ok(Some(Offer {
             placement,
             io_bytes,
@@ -148,77 +160,37 @@ impl<'a> Planner<'a> {
 
     /// The longest I/O that plays no longer than a round.
     fn longest_io(&self, alignment: Alignment, round: Span) -> Option<Placement> {
-        let bytes = self.ask.bitrate.bytes_in(round);
-        let sectors = bytes / u64::from(self.bench.profile.sector.logical_bytes);
-        match alignment {
-            Alignment::Unaligned => {
-                let sectors = u32::try_from(sectors).ok()?;
-                let placement = Placement::Unaligned { sectors };
-                (sectors > 0 && self.extents.room(placement) > 0).then_some(placement)
-            }
-            Alignment::Aligned => {
-                let aligned = |tracks| Placement::Aligned { tracks };
-                let plays = |tracks: &u32| self.server().play_time(aligned(*tracks)) <= round;
-                let tracks = (1..=TRACKS_MAX).take_while(plays).last()?;
-                (self.extents.room(aligned(tracks)) > 0).then_some(aligned(tracks))
-            }
-        }
+        let fits = |placement: &Placement| {
+            self.extents.play_time(*placement, self.ask.bitrate) <= round
+                && self.extents.room(*placement) > 0
+        };
+        let sizes = 1..=TRACKS_MAX * alignment.steps();
+        let placements = sizes.map(|steps| self.extents.io(alignment, steps));
+        placements.take_while(fits).last()
     }
 
     /// The shortest I/O that carries so many streams.
     fn least_io(&self, alignment: Alignment, streams: u32) -> Result<Option<Placement>, LabError> {
-        if let Guarantee::Soft { .. } = self.ask.guarantee {
-            return self.server().least_io(alignment, streams, 1);
-        }
-        for size in 1..=TRACKS_MAX * one_track(alignment) {
-            let placement = self.server().of_size(alignment, size);
-            let round = self.server().play_time(placement);
-            if self.most_streams(placement, round)? >= streams {
-                return Ok(Some(placement));
-            }
-        }
-        Ok(None)
-    }
-
-    fn most_streams(&self, placement: Placement, round: Span) -> Result<u32, LabError> {
-        match self.ask.guarantee {
-            Guarantee::Soft { .. } => self.server().most_streams(placement, round),
-            Guarantee::Hard => {
-                let worst = worst_round(
-                    self.bench,
-                    &self.extents,
-                    placement,
-                    Accounting::Complete,
-                )?;
-                Ok(worst.most_streams(round).min(self.extents.room(placement)))
+        match &self.admission {
+            Admission::Soft(server) => server.least_io(alignment, streams, 1),
+            Admission::Hard(server) => {
+                let carries = |placement: &Placement| {
+                    server.most_streams(*placement, Accounting::Complete) >= streams
+                };
+                let sizes = 1..=TRACKS_MAX * alignment.steps();
+                let mut placements = sizes.map(|steps| self.extents.io(alignment, steps));
+                Ok(placements.find(carries))
             }
         }
     }
 
-    fn server(&self) -> SoftServer<'_> {
-        let (order, rounds) = match self.ask.guarantee {
-            Guarantee::Soft { order, rounds } => (order, rounds),
-            Guarantee::Hard => (Order::Sweep, 0),
-        };
-        SoftServer {
-            bench: self.bench,
-            extents: &self.extents,
-            bitrate: self.ask.bitrate,
-            order,
-            rounds,
+    fn most_streams(&self, placement: Placement) -> Result<u32, LabError> {
+        match &self.admission {
+            Admission::Hard(server) => Ok(server.most_streams(placement, Accounting::Complete)),
+            Admission::Soft(server) => {
+                let round = self.extents.play_time(placement, self.ask.bitrate);
+                server.most_streams(placement, round)
+            }
         }
-    }
-
-    fn bytes(&self, placement: Placement) -> u64 {
-        let bytes = u64::from(self.bench.profile.sector.logical_bytes);
-        self.extents.least_sectors(placement).saturating_mul(bytes)
-    }
-}
-
-/// The size of a track in the steps of an alignment.
-fn one_track(alignment: Alignment) -> u32 {
-    match alignment {
-        Alignment::Aligned => 1,
-        Alignment::Unaligned => PARTS,
     }
 }

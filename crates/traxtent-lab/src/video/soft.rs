@@ -11,7 +11,7 @@ use traxtent_core::units::Span;
 use traxtent_core::video::BitRate;
 use traxtent_core::workload::Rng;
 
-use super::extents::{Extents, Placement};
+use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::{Order, run_rounds};
 use crate::bench::{Bench, LabError};
 
@@ -20,12 +20,6 @@ pub const ROUNDS: u32 = 10_000;
 
 /// Of so many requests, one may be late.
 pub const ONE_LATE_IN: u64 = 10_000;
-
-/// The longest I/O that is tried, in tracks.
-pub const TRACKS_MAX: u32 = 64;
-
-/// Sizes of unaligned I/Os are multiples of a track over this.
-pub const PARTS: u32 = 4;
 
 /// Rounds and deviations by which a search guesses before it measures.
 const GUESSED_ROUNDS: u32 = 200;
@@ -46,23 +40,7 @@ pub struct SoftServer<'a> {
     pub rounds: u32,
 }
 
-/// Whether I/Os are whole tracks, and so of which sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alignment {
-    /// Whole tracks.
-    Aligned,
-    /// Any place.
-    Unaligned,
-}
-
 impl SoftServer<'_> {
-    /// How long an I/O plays at least: the longest round.
-    pub fn play_time(&self, placement: Placement) -> Span {
-        let sectors = self.extents.least_sectors(placement);
-        let bytes = u64::from(self.bench.profile.sector.logical_bytes);
-        self.bitrate.play_time(sectors.saturating_mul(bytes))
-    }
-
     /// How many requests of all rounds are late if a round lasts so long; counting ends at `enough`.
     ///
     /// # Errors
@@ -114,7 +92,7 @@ impl SoftServer<'_> {
         )
     }
 
-    /// The least I/O whose play time is a round that carries so many streams: of `least` parts of a track or more.
+    /// The least I/O whose play time is a round that carries so many streams: of `first` steps of its alignment or more.
     ///
     /// # Errors
     /// If the drive cannot serve a request.
@@ -122,20 +100,17 @@ impl SoftServer<'_> {
         &self,
         alignment: Alignment,
         streams: u32,
-        least: u32,
+        first: u32,
     ) -> Result<Option<Placement>, LabError> {
-        let placement = |size: u32| self.of_size(alignment, size);
-        let (first, last) = match alignment {
-            Alignment::Aligned => (least.div_ceil(PARTS).max(1), TRACKS_MAX),
-            Alignment::Unaligned => (least.max(1), TRACKS_MAX * PARTS),
-        };
-        let has_room = |size: &u32| self.extents.room(placement(*size)) >= streams;
-        let Some(last) = (first..=last).rev().find(has_room) else {
+        let io = |steps| self.extents.io(alignment, steps);
+        let has_room = |steps: &u32| self.extents.room(io(*steps)) >= streams;
+        let sizes = first..=TRACKS_MAX * alignment.steps();
+        let Some(last) = sizes.rev().find(has_room) else {
             return Ok(None);
         };
-        let fails = |size: u32, exactly: bool| -> Result<bool, LabError> {
-            let io = placement(size);
-            let round = self.play_time(io);
+        let fails = |steps: u32, exactly: bool| -> Result<bool, LabError> {
+            let io = io(steps);
+            let round = self.extents.play_time(io, self.bitrate);
             Ok(!if exactly {
                 self.carries(io, streams, round)?
             } else {
@@ -143,26 +118,12 @@ impl SoftServer<'_> {
             })
         };
         // The largest size that fails, and one more.
-        let size = 1 + largest(
+        let steps = 1 + largest(
             (first - 1, last),
-            |size| fails(size, false),
-            |size| fails(size, true),
+            |steps| fails(steps, false),
+            |steps| fails(steps, true),
         )?;
-        Ok((size <= last).then(|| placement(size)))
-    }
-
-    /// An I/O of so many tracks, or of so many parts of one.
-    pub(super) fn of_size(&self, alignment: Alignment, size: u32) -> Placement {
-        match alignment {
-            Alignment::Aligned => Placement::Aligned { tracks: size },
-            Alignment::Unaligned => {
-                let track = self.extents.least_sectors(Placement::Aligned { tracks: 1 });
-                let sectors = (track * u64::from(size)).div_ceil(u64::from(PARTS));
-                Placement::Unaligned {
-                    sectors: sectors as u32,
-                }
-            }
-        }
+        Ok((steps <= last).then(|| io(steps)))
     }
 
     /// The time in which the media pass an I/O, in milliseconds.

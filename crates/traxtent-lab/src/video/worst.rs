@@ -12,7 +12,7 @@ use traxtent_core::geometry::Track;
 use traxtent_core::mechanics::{Mechanics, Position};
 use traxtent_core::profile::{Preseek, Profile};
 use traxtent_core::units::{SimTime, Span};
-use traxtent_core::video::{SeekBound, WorstRound};
+use traxtent_core::video::{BitRate, SeekBound, WorstRound};
 
 use super::VideoError;
 use super::extents::{Extents, Placement};
@@ -27,23 +27,6 @@ pub enum Accounting {
     Complete,
 }
 
-/// The longest that rounds of such I/Os take, served in [`super::Order::Sweep`].
-///
-/// # Errors
-/// If the drive has no mechanics, and so no worst case.
-pub fn worst_round(
-    bench: &Bench,
-    extents: &Extents,
-    placement: Placement,
-    accounting: Accounting,
-) -> Result<WorstRound, VideoError> {
-    let drive = Figures::of(bench, extents)?;
-    Ok(match accounting {
-        Accounting::Published => drive.published(placement),
-        Accounting::Complete => drive.complete(placement),
-    })
-}
-
 /// What an I/O asks of the media.
 struct Io {
     /// Sectors, on most tracks of the zone.
@@ -53,19 +36,31 @@ struct Io {
     aligned: bool,
 }
 
-/// Figures of a drive and of the zone that holds the videos.
-struct Figures<'a> {
+/// A server that admits streams by the worst case of its disk.
+#[derive(Clone, Debug)]
+pub struct HardServer<'a> {
     profile: &'a Profile,
+    extents: &'a Extents,
+    bitrate: BitRate,
     mechanics: Mechanics,
     head_switch: Span,
-    /// Seek times by distance, the head switch included.
-    seeks: Vec<Span>,
+    /// Seek times, a head switch among them.
+    seeks: SeekBound,
+    stroke: u64,
     tracks: Vec<Track>,
     least_sectors: u64,
 }
 
-impl<'a> Figures<'a> {
-    fn of(bench: &'a Bench, extents: &'a Extents) -> Result<Figures<'a>, VideoError> {
+impl<'a> HardServer<'a> {
+    /// A server of streams of a bit rate, with videos in some extents of a disk.
+    ///
+    /// # Errors
+    /// If the drive has no mechanics, and so no worst case.
+    pub fn new(
+        bench: &'a Bench,
+        extents: &'a Extents,
+        bitrate: BitRate,
+    ) -> Result<HardServer<'a>, VideoError> {
         let (profile, geometry) = (&*bench.profile, &*bench.geometry);
         let Some(spec) = &profile.mechanics else {
             return Err(VideoError::NoMechanics {
@@ -75,18 +70,39 @@ impl<'a> Figures<'a> {
         let mechanics = Mechanics::new(spec, geometry.cylinders());
         let curve = mechanics.seek_curve(false);
         let head_switch = Span::from_ms(spec.head_switch_ms);
-        let seeks = (0..=curve.stroke()).map(|distance| curve.time(distance).max(head_switch));
+        let distances = 0..=curve.stroke();
+        let seeks: Vec<Span> = distances
+            .map(|distance| curve.time(distance).max(head_switch))
+            .collect();
         let first = geometry.track_of(extents.first());
         let indices = first.map_or(0, |track| track.index)..;
         let tracks = indices.map_while(|index| geometry.track(index));
-        Ok(Figures {
+        Ok(HardServer {
             profile,
+            extents,
+            bitrate,
             head_switch,
-            seeks: seeks.collect(),
+            seeks: SeekBound::new(&seeks),
+            stroke: u64::from(curve.stroke()),
             tracks: tracks.take(extents.tracks() as usize).collect(),
             least_sectors: extents.least_sectors(Placement::Aligned { tracks: 1 }),
             mechanics,
         })
+    }
+
+    /// The most streams whose rounds never last longer than their I/Os play.
+    pub fn most_streams(&self, placement: Placement, accounting: Accounting) -> u32 {
+        let round = self.extents.play_time(placement, self.bitrate);
+        let most = self.worst_round(placement, accounting).most_streams(round);
+        most.min(self.extents.room(placement))
+    }
+
+    /// The longest that rounds of such I/Os take, served in [`super::Order::Sweep`].
+    pub fn worst_round(&self, placement: Placement, accounting: Accounting) -> WorstRound {
+        match accounting {
+            Accounting::Published => self.published(placement),
+            Accounting::Complete => self.complete(placement),
+        }
     }
 
     fn io(&self, placement: Placement) -> Io {
@@ -105,10 +121,6 @@ impl<'a> Figures<'a> {
         }
     }
 
-    fn stroke(&self) -> u64 {
-        self.seeks.len() as u64 - 1
-    }
-
     fn published(&self, placement: Placement) -> WorstRound {
         let io = self.io(placement);
         let revolution = self.mechanics.revolution();
@@ -120,8 +132,8 @@ impl<'a> Figures<'a> {
         WorstRound {
             once: Span::ZERO,
             request: latency + part(revolution, io.sectors, self.least_sectors) + switches,
-            seeks: SeekBound::new(&self.seeks),
-            stroke: self.stroke(),
+            seeks: self.seeks.clone(),
+            stroke: self.stroke,
             astray: 0,
         }
     }
@@ -136,16 +148,15 @@ impl<'a> Figures<'a> {
             if io.aligned { longest_io } else { io.sectors },
         );
         let delivered = commands + bus + commands;
-        let seeks = SeekBound::new(&self.seeks);
         WorstRound {
-            once: commands + self.reading_ahead() + seeks.longest() + delivered,
+            once: commands + self.reading_ahead() + self.seeks.longest() + delivered,
             // While one I/O crosses the bus, the next is read; then the slower of the two decides.
             request: match self.profile.queue.preseek {
                 Preseek::BeforeCompletion => media.max(delivered),
                 Preseek::DuringCompletion | Preseek::None => media + delivered,
             },
-            seeks,
-            stroke: self.stroke(),
+            seeks: self.seeks.clone(),
+            stroke: self.stroke,
             astray: self.astray(io.tracks),
         }
     }
