@@ -17,7 +17,7 @@ mod worst;
 pub use extents::{Alignment, Extents, Placement, TRACKS_MAX};
 pub use plan::{Ask, Guarantee, Offer, Plan, plan};
 pub use rounds::{Order, run_rounds};
-pub use soft::{ONE_LATE_IN, ROUNDS, SoftServer};
+pub use soft::{ONE_LATE_IN, ROUNDS, SoftServer, Watch};
 pub use worst::{Accounting, HardServer};
 
 use traxtent_core::units::Span;
@@ -191,6 +191,7 @@ fn paper_server<'a>(bench: &'a Bench, extents: &'a Extents) -> SoftServer<'a> {
         bitrate: BITRATE,
         order: Order::Sweep,
         rounds: ROUNDS,
+        watch: &|_| (),
     }
 }
 

@@ -6,7 +6,7 @@ use traxtent_core::video::{BitRate, buffer_bytes, startup_latency};
 use super::VideoError;
 use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::Order;
-use super::soft::SoftServer;
+use super::soft::{SoftServer, Watch};
 use super::worst::{Accounting, HardServer};
 use crate::bench::{Bench, LabError};
 
@@ -71,13 +71,13 @@ pub struct Plan {
     pub unaligned: Option<Offer>,
 }
 
-/// Answers what is asked of a server with such drives.
+/// Answers what is asked of a server with such drives. `watch` is told of simulated rounds.
 ///
 /// # Errors
 /// If the drive lacks the zone, or has no mechanics.
-pub fn plan(bench: &Bench, ask: &Ask) -> Result<Plan, LabError> {
+pub fn plan(bench: &Bench, ask: &Ask, watch: Watch<'_>) -> Result<Plan, LabError> {
     let extents = Extents::in_zone(bench, ask.zone)?;
-    let planner = Planner::new(bench, &extents, ask)?;
+    let planner = Planner::new(bench, &extents, ask, watch)?;
     // The two simulate apart.
     let (aligned, unaligned) = std::thread::scope(|scope| {
         let unaligned = scope.spawn(|| planner.offer(Alignment::Unaligned));
@@ -107,6 +107,7 @@ impl<'a> Planner<'a> {
         bench: &'a Bench,
         extents: &'a Extents,
         ask: &'a Ask,
+        watch: Watch<'a>,
     ) -> Result<Planner<'a>, VideoError> {
         let hard = HardServer::new(bench, extents, ask.bitrate)?;
         let admission = match ask.guarantee {
@@ -117,6 +118,7 @@ impl<'a> Planner<'a> {
                 bitrate: ask.bitrate,
                 order,
                 rounds,
+                watch,
             }),
         };
         Ok(Planner {

@@ -26,7 +26,7 @@ const GUESSED_ROUNDS: u32 = 200;
 const GUESSED_DEVIATIONS: f64 = 2.5;
 
 /// A server that measures what its disk can do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SoftServer<'a> {
     /// The disk, and the seed of all draws.
     pub bench: &'a Bench,
@@ -38,7 +38,15 @@ pub struct SoftServer<'a> {
     pub order: Order,
     /// How many rounds each answer rests on.
     pub rounds: u32,
+    /// Told now and then how many rounds have been simulated since it was told before.
+    pub watch: Watch<'a>,
 }
+
+/// Who watches a simulation.
+pub type Watch<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// A watcher is told each time so many requests have been simulated.
+const WATCHED_REQUESTS: u32 = 1 << 18;
 
 impl SoftServer<'_> {
     /// How many requests of all rounds are late if a round lasts so long; counting ends at `enough`.
@@ -160,10 +168,15 @@ impl SoftServer<'_> {
     ) -> Result<(), LabError> {
         let mut rng = Rng::new(self.bench.seed);
         let left = Cell::new(rounds);
+        let told_every = (WATCHED_REQUESTS / streams.max(1)).max(1);
         let draw = |requests: &mut Vec<_>| {
             let go_on = left.get() > 0;
             if go_on {
                 left.set(left.get() - 1);
+                let simulated = rounds - left.get();
+                if simulated.is_multiple_of(told_every) {
+                    (self.watch)(u64::from(told_every));
+                }
                 self.extents.draw(placement, streams, &mut rng, requests);
             }
             go_on
