@@ -97,6 +97,12 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
     }
 }
 
+/// A figure of a drive and its value.
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 /// A number, and the letters behind it.
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| c.is_ascii_alphabetic());

@@ -66,6 +66,9 @@ struct VideoArgs {
     /// How many rounds are simulated
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with = "hard")]
     rounds: u32,
+    /// Change a figure of the drive; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting)]
+    set: Vec<(String, String)>,
     /// The seed of where streams are
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -76,7 +79,8 @@ struct VideoArgs {
 
 const EXAMPLES: &str = "Examples:
   traxtent plan video atlas10k2 --bitrate 4Mb/s --streams 700 --disks 10
-  traxtent plan video generic-20tb --bitrate 25Mb/s --round 2s --hard";
+  traxtent plan video generic-20tb --bitrate 25Mb/s --round 2s --hard
+  traxtent plan video generic-20tb --bitrate 25Mb/s --set access.zero_latency_read=false";
 
 fn orders() -> impl clap::builder::TypedValueParser<Value = Order> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -95,7 +99,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn plan_video(args: &VideoArgs) -> Result<()> {
-    let drive = Machine::load(&args.target)?.only_drive()?;
+    let mut machine = Machine::load(&args.target)?;
+    for (key, value) in &args.set {
+        machine.set(key, value)?;
+    }
+    let drive = machine.only_drive()?;
     let ask = args.ask();
     let bench = Bench {
         profile: Arc::clone(&drive.profile),
@@ -273,8 +281,11 @@ impl Answer<'_> {
             None => format!("with I/Os of up to {} tracks", video::TRACKS_MAX),
         };
         Err(Failure::Finding(format!(
-            "{} disks do not carry {streams} {within}, aligned or not",
-            self.ask.disks
+            "{} not carry {streams} {within}, aligned or not",
+            match self.ask.disks {
+                1 => "one disk does".to_owned(),
+                disks => format!("{disks} disks do"),
+            },
         )))
     }
 }

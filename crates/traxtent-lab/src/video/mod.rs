@@ -41,11 +41,8 @@ pub enum VideoError {
         zones: usize,
     },
     /// A drive that takes no time.
-    #[error("{drive} has no mechanics: nothing bounds its streams")]
-    NoMechanics {
-        /// Its name.
-        drive: String,
-    },
+    #[error("a drive without mechanics: nothing bounds its streams")]
+    NoMechanics,
 }
 
 /// The streams of the paper.

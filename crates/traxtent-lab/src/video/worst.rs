@@ -63,9 +63,7 @@ impl<'a> HardServer<'a> {
     ) -> Result<HardServer<'a>, VideoError> {
         let (profile, geometry) = (&*bench.profile, &*bench.geometry);
         let Some(spec) = &profile.mechanics else {
-            return Err(VideoError::NoMechanics {
-                drive: profile.name.clone(),
-            });
+            return Err(VideoError::NoMechanics);
         };
         let mechanics = Mechanics::new(spec, geometry.cylinders());
         let curve = mechanics.seek_curve(false);
