@@ -6,3 +6,4 @@ mod extraction;
 mod linux;
 mod probe_table;
 mod random_drives;
+mod video;
