@@ -196,7 +196,7 @@ impl<'a> HardServer<'a> {
         let mut sum: u64 = times[..changes].iter().sum();
         let mut longest = sum;
         for (leaves, comes) in times.iter().zip(&times[changes..]) {
-            sum = sum - leaves + comes;
+            sum = sum + comes - leaves;
             longest = longest.max(sum);
         }
         Span(longest)
