@@ -12,6 +12,8 @@ use traxtent_core::units::{Lbn, SimTime};
 use traxtent_core::workload::{SpecError, Synthetic, WorkloadSpec};
 use traxtent_exec::{Host, Outcome, SimTarget, SimulateError, simulate};
 
+use crate::video::VideoError;
+
 /// Why a measurement cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -37,6 +39,9 @@ pub enum LabError {
     /// A drive that does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A video server that a drive cannot have.
+    #[error(transparent)]
+    Video(#[from] VideoError),
 }
 
 /// A drive under test.

@@ -18,6 +18,7 @@ pub mod profiles;
 pub mod rotation;
 mod search;
 pub mod traxtents;
+pub mod video;
 
 pub use bench::{Bench, LabError, Measured};
 pub use cpu::cpu_time;

@@ -6,3 +6,4 @@ mod excluded;
 mod linux;
 mod probe_table;
 mod random_drives;
+mod video;
