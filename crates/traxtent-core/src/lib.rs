@@ -11,6 +11,7 @@ pub mod disksim;
 pub mod drive;
 pub mod geometry;
 mod intervals;
+pub mod layout;
 pub mod mechanics;
 pub mod probe;
 pub mod profile;

@@ -10,6 +10,7 @@ mod geometry_goldens;
 mod geometry_naive;
 mod geometry_properties;
 mod hostile;
+mod log;
 mod mechanics;
 mod profile_errors;
 mod profiles;

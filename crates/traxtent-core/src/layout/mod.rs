@@ -1,0 +1,3 @@
+//! Laying data out along tracks, over a [`TrackMap`](crate::trackmap::TrackMap) and nothing else.
+
+pub mod log;
