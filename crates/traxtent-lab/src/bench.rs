@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use traxtent_core::disk::DiskError;
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::Geometry;
+use traxtent_core::layout::log::LogError;
 use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
@@ -33,6 +35,12 @@ pub enum LabError {
     /// A drive that does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A log that does not fit, or cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A disk with data that fails.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 /// A drive under test.

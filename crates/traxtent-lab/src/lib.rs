@@ -12,6 +12,7 @@ pub mod curve;
 pub mod extraction;
 mod figure;
 pub mod linux;
+pub mod log;
 pub mod probe_table;
 mod search;
 pub mod traxtents;

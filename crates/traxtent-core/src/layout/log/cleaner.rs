@@ -92,9 +92,9 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Blocks lost where chunks end early: a pass ends three, each with a summary, a grain and less
-    /// than a block.
-    const SLOP: u64 = 16;
+    /// Blocks lost where chunks end early. A pass ends three within a segment, each for a summary more,
+    /// which takes a grain, and at most the last block of the segment.
+    const SLOP: u64 = 8;
 
     /// What segments of these rooms need for `blocks` blocks and `pages` map pages to be cleaned for
     /// ever; nothing, if they are too many.

@@ -219,6 +219,13 @@ impl Config {
 
     fn segments(&self, map: &TrackMap, range: Range<Lbn>) -> Result<Vec<Segment>, LogError> {
         let shape = self.shape.check()?;
+        if !range.start.0.is_multiple_of(shape.grain_sectors.into()) {
+            return Err(LogError::Figure {
+                figure: "the first LBN",
+                value: range.start.0,
+                expected: "a multiple of grain_sectors",
+            });
+        }
         let cut = self.sizing.cut(map, range)?.into_iter();
         Ok(cut.filter_map(|cut| whole_grains(cut, shape)).collect())
     }
@@ -230,6 +237,10 @@ impl Config {
         range: Range<Lbn>,
         blocks: u64,
     ) -> Option<(Superblock, SegmentTable, Reserve)> {
+        // Sums are safe from here on.
+        if blocks == 0 || blocks > range.end.0 - range.start.0 {
+            return None;
+        }
         let pages = self.shape.pages(blocks);
         let checkpoint = Checkpoint::bytes(segments.len() as u64, pages);
         let superblock = Superblock {
@@ -243,7 +254,7 @@ impl Config {
         let behind = segments.partition_point(|segment| segment.first < from);
         let table = SegmentTable::new(segments[behind..].to_vec(), self.shape);
         let reserve = Reserve::new(table.rooms(), blocks, pages, self.cleaning)?;
-        (blocks > 0).then_some((superblock, table, reserve))
+        Some((superblock, table, reserve))
     }
 }
 

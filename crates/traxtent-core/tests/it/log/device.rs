@@ -4,11 +4,16 @@ use traxtent_core::layout::log::Op;
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 
+use super::model::Model;
+
 pub(super) const SECTOR: usize = 512;
 
 /// What carries out a log's operations.
 pub(super) trait Perform {
     fn perform(&mut self, op: Op) -> Vec<u8>;
+
+    /// Called before and after each operation that is no read, with what the log should hold.
+    fn look(&mut self, _model: &Model, _next: Option<&Op>) {}
 }
 
 #[derive(Clone)]
@@ -19,8 +24,8 @@ pub(super) struct Device {
     durable: Vec<u8>,
     /// Writes that are not, in order.
     volatile: Vec<(usize, Vec<u8>)>,
-    /// All operations but reads, if they are kept.
-    pub(super) history: Option<Vec<Op>>,
+    /// It says that it flushed, and does not.
+    pub(super) lies: bool,
 }
 
 /// What a power cut does to the units of 512 bytes that were not durable.
@@ -46,7 +51,7 @@ impl Device {
             visible: bytes.clone(),
             durable: bytes,
             volatile: Vec::new(),
-            history: None,
+            lies: false,
         }
     }
 
@@ -87,7 +92,7 @@ impl Device {
             visible: left.clone(),
             durable: left,
             volatile: Vec::new(),
-            history: None,
+            lies: false,
         }
     }
 
@@ -102,9 +107,6 @@ impl Device {
 
 impl Perform for Device {
     fn perform(&mut self, op: Op) -> Vec<u8> {
-        if let (Some(history), Op::Write { .. } | Op::Flush) = (&mut self.history, &op) {
-            history.push(op.clone());
-        }
         match op {
             Op::Read { lbn, sectors } => {
                 let at = lbn.0 as usize * SECTOR;
@@ -116,6 +118,7 @@ impl Perform for Device {
                 self.volatile.push((at, data));
                 Vec::new()
             }
+            Op::Flush if self.lies => Vec::new(),
             Op::Flush => {
                 for (at, data) in self.volatile.drain(..) {
                     self.durable[at..at + data.len()].copy_from_slice(&data);

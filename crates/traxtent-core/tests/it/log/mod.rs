@@ -1,6 +1,10 @@
 //! The log-structured layout: what it keeps, what it costs, and what power cuts leave of it.
 
+mod crashes;
 mod device;
+mod disk;
+mod format;
+mod layout;
 
 mod model;
 
@@ -14,10 +18,15 @@ use model::Worker;
 
 /// A map of 48 tracks of 15 to 30 sectors, the first at LBN 0.
 fn small_map() -> TrackMap {
+    map_of(30)
+}
+
+/// A map of 48 tracks of as many sectors, or up to 15 less.
+fn map_of(sectors: u64) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();
     let mut first = 0;
     for track in 0..48 {
-        let sectors = 30 - track / 6 * 2 - u64::from(track % 7 == 3);
+        let sectors = sectors - track / 6 * 2 - u64::from(track % 7 == 3);
         csv += &format!("{first},{sectors}\n");
         first += sectors;
     }
@@ -44,7 +53,8 @@ fn config(rng: &mut Rng) -> Config {
         sizing,
         cleaning: Cleaning {
             policy,
-            segments: 1 + rng.below(3) as u32,
+            // With many, a pass takes all the room that there is.
+            segments: [1, 2, 3, 12][rng.below(4) as usize],
         },
     }
 }

@@ -1,6 +1,6 @@
 //! What a log should hold, and somebody who works with it.
 
-use traxtent_core::layout::log::{Cleaning, Config, Found, Log, LogError, Progress, Recovery};
+use traxtent_core::layout::log::{Cleaning, Config, Found, Log, LogError, Op, Progress, Recovery};
 use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
@@ -85,13 +85,30 @@ impl<D: Perform> Worker<D> {
             next_stamp: 1,
             rng,
         };
-        worker.drain();
+        worker.drain_and_count();
         worker
     }
 
-    /// Does what the log asks for.
-    fn drain(&mut self) {
-        drain(&mut self.log, &mut self.device);
+    /// Does what the log asks for. If it was asked to sync, that is done with the first flush.
+    fn drain(&mut self, mut syncs: bool) {
+        while let Some(op) = self.log.next_op() {
+            let (reads, flushes) = (matches!(op, Op::Read { .. }), op == Op::Flush);
+            if !reads {
+                self.device.look(&self.model, Some(&op));
+            }
+            let answer = self.device.perform(op);
+            self.log.complete(answer).unwrap();
+            if flushes && std::mem::take(&mut syncs) {
+                self.model.synced();
+            }
+            if !reads {
+                self.device.look(&self.model, None);
+            }
+        }
+    }
+
+    fn drain_and_count(&mut self) {
+        self.drain(false);
         assert_accounts(&self.log);
     }
 
@@ -101,13 +118,14 @@ impl<D: Perform> Worker<D> {
         let bytes = self.log.shape().block_bytes();
         self.model.change(vec![(block, stamp)]);
         self.log.write(block, &filled(stamp, bytes)).unwrap();
-        drain(&mut self.log, &mut self.device);
+        self.drain(false);
     }
 
     pub(super) fn sync(&mut self) {
         self.log.sync().unwrap();
-        self.drain();
+        self.drain(true);
         self.model.synced();
+        assert_accounts(&self.log);
     }
 
     /// One random operation.
@@ -130,17 +148,18 @@ impl<D: Perform> Worker<D> {
                 self.model
                     .change(range.clone().map(|block| (block, 0)).collect());
                 self.log.trim(range).unwrap();
-                self.drain();
+                self.drain_and_count();
             }
             75..90 => self.sync(),
             90..92 => {
                 self.log.checkpoint().unwrap();
-                self.drain();
+                self.drain(true);
                 self.model.synced();
+                assert_accounts(&self.log);
             }
             92..94 => {
                 self.log.clean().unwrap();
-                self.drain();
+                self.drain_and_count();
             }
             _ => {
                 let block = rng.below(blocks);
@@ -164,7 +183,21 @@ impl<D: Perform> Worker<D> {
         self.sync();
         self.cleaning.segments = 1 + self.rng.below(4) as u32;
         self.log = recover(&self.map, &mut self.device, self.cleaning).unwrap();
-        self.drain();
+        self.drain_and_count();
+    }
+}
+
+/// Goes on with what a power cut has left.
+impl<D: Perform> Worker<D> {
+    pub(super) fn go_on_with(&mut self, device: D) {
+        self.device = device;
+        self.log = recover(&self.map, &mut self.device, self.cleaning).unwrap();
+        drain(&mut self.log, &mut self.device);
+        let left = self.contents();
+        assert!(self.model.allows(&left));
+        self.model.now = left;
+        self.model.synced();
+        self.check_all();
     }
 }
 
