@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use traxtent_core::disk::DiskError;
 use traxtent_core::drive::{Breakdown, Drive};
 use traxtent_core::geometry::Geometry;
 use traxtent_core::layout::LayoutError;
+use traxtent_core::layout::log::LogError;
 use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
@@ -42,6 +44,12 @@ pub enum LabError {
     /// A video server that a drive cannot have.
     #[error(transparent)]
     Video(#[from] VideoError),
+    /// A log that does not fit, or cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A disk with data that fails.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 /// A drive under test.

@@ -12,6 +12,7 @@ pub mod excluded;
 pub mod extraction;
 mod figure;
 pub mod linux;
+pub mod log;
 mod measurements;
 pub mod probe_table;
 pub mod profiles;

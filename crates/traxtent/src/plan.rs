@@ -109,6 +109,7 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
         profile: Arc::clone(&drive.profile),
         geometry: Arc::clone(&drive.geometry),
         seed: args.seed,
+        quick: false,
     };
     let plan = {
         let progress = Progress::new("rounds", None);

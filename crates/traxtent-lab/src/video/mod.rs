@@ -24,7 +24,7 @@ use traxtent_core::units::Span;
 use traxtent_core::video::{BitRate, startup_latency};
 
 use crate::bench::{Bench, LabError};
-use crate::figure::{Figure, Panel, Series, Style};
+use crate::figure::{Figure, Panel, Series};
 
 /// A server that a drive cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -161,24 +161,18 @@ pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
             };
             points.push((f64::from(streams * DISKS), startup.as_ms() / 1e3));
         }
-        Ok(Series {
-            name: name.to_owned(),
-            style: Style::Line,
-            points,
-        })
+        Ok(Series::line(name, points))
     };
-    Ok(Figure {
-        name: "t9",
-        panels: vec![Panel {
-            title: format!("{}: ten disks, 4 Mb/s a stream", bench.profile.model),
-            x: "concurrent streams",
-            y: "worst-case startup latency (s)",
-            series: vec![
-                series(Alignment::Unaligned, "unaligned")?,
-                series(Alignment::Aligned, "track-aligned")?,
-            ],
-        }],
-    })
+    Ok(Figure::of(Panel {
+        title: format!("{}: ten disks, 4 Mb/s a stream", bench.profile.model),
+        x: "concurrent streams".into(),
+        y: "worst-case startup latency (s)".into(),
+        series: vec![
+            series(Alignment::Unaligned, "unaligned")?,
+            series(Alignment::Aligned, "track-aligned")?,
+        ],
+        ..Panel::default()
+    }))
 }
 
 fn paper_server<'a>(bench: &'a Bench, extents: &'a Extents) -> SoftServer<'a> {
