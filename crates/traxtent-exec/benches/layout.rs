@@ -50,9 +50,9 @@ fn main() {
             let begun = processor_seconds();
             let empty = Allocator::new(partition.clone(), strategy);
             println!(
-                "{:<14} made in {:.2} s",
+                "{:<14} made in {:.0} ms",
                 strategy.name(),
-                processor_seconds() - begun
+                1e3 * (processor_seconds() - begun)
             );
             let used = in_use(empty, seed);
             for (at, (name, workload)) in WORKLOADS.iter().enumerate() {
