@@ -20,4 +20,5 @@ pub mod scsi;
 pub mod stats;
 pub mod trackmap;
 pub mod units;
+pub mod video;
 pub mod workload;

@@ -4,8 +4,8 @@
 #![allow(missing_docs)]
 
 use std::ops::Range;
-use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use traxtent_core::geometry::Geometry;
 use traxtent_core::layout::{Allocator, Partition, Placement, Strategy};
 use traxtent_core::profile::builtin;
@@ -36,7 +36,7 @@ fn main() {
         .filter_map(|argument| argument.parse().ok());
     let seed = numbers.next().unwrap_or(1);
     println!(
-        "blocks of {BLOCK} bytes, half of the traxtents used in part; one core, median of {RUNS} runs"
+        "blocks of {BLOCK} bytes, half of the traxtents used in part; one core, processor time, median of {RUNS} runs"
     );
     for drive in ["toshiba-p300", "generic-20tb"] {
         let profile = builtin(drive).expect("a built-in drive");
@@ -47,12 +47,12 @@ fn main() {
         let partition = Partition::whole(map, block_sectors).expect("the map is whole");
         let mut first = Vec::new();
         for strategy in Strategy::ALL {
-            let begun = Instant::now();
+            let begun = processor_seconds();
             let empty = Allocator::new(partition.clone(), strategy);
             println!(
-                "{:<14} made in {:.2} s",
+                "{:<14} made in {:.0} ms",
                 strategy.name(),
-                begun.elapsed().as_secs_f64()
+                1e3 * (processor_seconds() - begun)
             );
             let used = in_use(empty, seed);
             for (at, (name, workload)) in WORKLOADS.iter().enumerate() {
@@ -78,11 +78,17 @@ fn main() {
 /// Operations a second of one run; the copy of the allocator is left out.
 fn rate(used: &Allocator, workload: Workload, seed: u64) -> f64 {
     let mut allocator = used.clone();
-    let begun = Instant::now();
+    let begun = processor_seconds();
     let operations = workload(&mut allocator, seed);
-    let rate = operations as f64 / begun.elapsed().as_secs_f64();
+    let rate = operations as f64 / (processor_seconds() - begun);
     std::hint::black_box(allocator.space());
     rate
+}
+
+/// Seconds of processor time that this thread has had.
+fn processor_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// Uses a part of every other traxtent: the same blocks whatever the strategy.

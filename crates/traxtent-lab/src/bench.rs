@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use traxtent_core::drive::Drive;
+use traxtent_core::disk::DiskError;
+use traxtent_core::drive::{Breakdown, Drive};
 use traxtent_core::geometry::Geometry;
 use traxtent_core::layout::LayoutError;
+use traxtent_core::layout::log::LogError;
 use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
-use traxtent_core::units::Lbn;
+use traxtent_core::units::{Lbn, SimTime};
 use traxtent_core::workload::{SpecError, Synthetic, WorkloadSpec};
-use traxtent_exec::{Host, SimTarget, SimulateError, simulate};
+use traxtent_exec::{Host, Outcome, SimTarget, SimulateError, simulate};
+
+use crate::video::VideoError;
 
 /// Why a measurement cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -31,12 +35,21 @@ pub enum LabError {
     /// A probe that does not find what it looks for.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// A partition that the drive cannot have.
+    /// A layout that the drive has no room for.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// A drive that does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A video server that a drive cannot have.
+    #[error(transparent)]
+    Video(#[from] VideoError),
+    /// A log that does not fit, or cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A disk with data that fails.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 /// A drive under test.
@@ -48,7 +61,12 @@ pub struct Bench {
     pub geometry: Arc<Geometry>,
     /// The seed of all workloads.
     pub seed: u64,
+    /// Whether a rough answer will do: see [`Bench::few`].
+    pub quick: bool,
 }
+
+/// How much less is done where a rough answer will do.
+const QUICK: u64 = 10;
 
 /// What a run of a workload comes to.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +89,7 @@ impl Measured {
 
     /// The mean of one part of the response times.
     pub fn part_ms(&self, name: &str) -> f64 {
-        let index = traxtent_core::drive::Breakdown::NAMES
-            .iter()
-            .position(|part| *part == name);
+        let index = Breakdown::NAMES.iter().position(|part| *part == name);
         self.parts_ms[index.expect("a part of the breakdown")]
     }
 }
@@ -84,7 +100,10 @@ impl Bench {
     /// # Errors
     /// If there is none of that name.
     pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
-        Bench::new(name, self.seed)
+        Ok(Bench {
+            quick: self.quick,
+            ..Bench::new(name, self.seed)?
+        })
     }
 
     /// A built-in drive and a seed.
@@ -100,7 +119,22 @@ impl Bench {
             profile: Arc::new(profile),
             geometry: Arc::new(geometry),
             seed,
+            quick: false,
         })
+    }
+
+    /// The same where a rough answer will do.
+    pub fn quick(self, quick: bool) -> Bench {
+        Bench { quick, ..self }
+    }
+
+    /// How many of something to do: so many, or a tenth where a rough answer will do.
+    pub fn few(&self, many: u64) -> u64 {
+        if self.quick {
+            many.div_ceil(QUICK)
+        } else {
+            many
+        }
     }
 
     /// The same drive with a figure of its firmware changed.
@@ -131,29 +165,21 @@ impl Bench {
         f64::from(sectors) * f64::from(self.profile.sector.logical_bytes) / 1024.0
     }
 
-    /// Runs a workload of the grammar from a drive at rest.
+    /// Runs a workload of the grammar from a drive at rest: all of its requests, or [a few](Bench::few).
     ///
     /// # Errors
     /// If the workload does not fit the drive.
     pub fn run(&self, workload: &str) -> Result<Measured, LabError> {
-        let mut spec: WorkloadSpec = workload.parse()?;
-        spec.seed = self.seed;
-        let bytes = self.profile.sector.logical_bytes;
-        let mut source = Synthetic::new(&spec, bytes, &*self.geometry)?;
-        let drive = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));
         let mut response_ms = Moments::default();
         let mut parts = ComponentMeans::<8>::default();
         let mut revolutions = 0.0;
-        let end = simulate(&mut Host::new(vec![drive]), &mut source, |outcome| {
+        let end = self.each(workload, |outcome| {
             response_ms.push(outcome.response().as_ms());
             parts.push(&outcome.completion.breakdown.parts());
             let request = &outcome.arrival.request;
-            let slots = self
-                .geometry
-                .track_of(request.lbn)
-                .map_or(1, |track| track.slots);
+            let track = self.geometry.track_of(request.lbn);
+            let slots = track.map_or(1, |track| track.slots);
             revolutions += f64::from(request.sectors) / f64::from(slots);
-            true
         })?;
         let count = response_ms.count().max(1) as f64;
         Ok(Measured {
@@ -162,5 +188,27 @@ impl Bench {
             parts_ms: parts.means_ms(),
             transfer_ms: revolutions / count * self.profile.revolution_ms(),
         })
+    }
+
+    /// Runs a workload likewise, looks at each request, and says when the last was complete.
+    ///
+    /// # Errors
+    /// If the workload does not fit the drive.
+    pub fn each(
+        &self,
+        workload: &str,
+        mut look: impl FnMut(&Outcome),
+    ) -> Result<SimTime, LabError> {
+        let mut spec: WorkloadSpec = workload.parse()?;
+        spec.seed = self.seed;
+        spec.count = self.few(spec.count);
+        let bytes = self.profile.sector.logical_bytes;
+        let mut source = Synthetic::new(&spec, bytes, &*self.geometry)?;
+        let drive = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));
+        let end = simulate(&mut Host::new(vec![drive]), &mut source, |outcome| {
+            look(outcome);
+            true
+        })?;
+        Ok(end)
     }
 }

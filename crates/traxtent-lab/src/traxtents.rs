@@ -1,235 +1,33 @@
-//! The disk-level claims of the track-aligned extents paper (T: Schindler, Griffin, Lumb and Ganger, FAST 2002),
-//! section 5.2 and Figures 1 and 6 to 8.
+//! Track-sized reads and writes of single drives (paper T: Schindler, Griffin, Lumb and Ganger, FAST 2002), section 5.2
+//! and Figures 1 and 5 to 8.
 //!
 //! Both workloads are 5,000 random requests within the first zone: *onereq* has one request with the drive, *tworeq*
 //! always one more queued. Head time is the reciprocal of throughput. Efficiency is the media transfer time of the
 //! requested bytes at the zone's rate over head time.
 
-use crate::Experiment;
 use crate::bench::{Bench, LabError, Measured};
-use crate::claim::{Claim, Unit, Within};
 use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
+use crate::figure::{Figure, Panel, Series, Style};
 use Queue::{OneReq, TwoReq};
-use Unit::{Change, Kb, Ms, Share};
-use Within::{Absolute, AtLeast, Exactly, Relative};
 
 /// The drive of the paper's figures.
 pub const MAIN_DRIVE: &str = "atlas10k2";
 
 /// Sizes of the efficiency curve are multiples of 8 KB, of which a track has 33.
-pub const CURVE_STEP: u32 = 16;
+const CURVE_STEP: u32 = 16;
 
 /// The efficiency curve goes on to this size: four tracks of 264 KB, and a little.
-pub const CURVE_MOST: u32 = 2176;
+const CURVE_MOST: u32 = 2176;
 
-const POINTS_3: Within = Absolute(0.03);
-const PERCENT_3: Within = Relative(0.03);
-const PERCENT_5: Within = Relative(0.05);
-
-const WRITES: &str = "the profile has the predecessor's settling and overhead of writes; the paper's writes take some \
-    1 ms longer than seek, rotation, transfer and these, and it does not say why";
-
-/// Every experiment on single drives, in the order of the claims.
-pub const EXPERIMENTS: [Experiment; 8] = [
-    Experiment {
-        title: "Fig. 1: efficiency of track-sized reads",
-        claims: &[
-            Claim::new(
-                "T2",
-                "aligned track-sized read: efficiency",
-                0.73,
-                Share,
-                Absolute(0.02),
-            ),
-            Claim::new(
-                "T3a",
-                "the same over streaming efficiency",
-                0.82,
-                Share,
-                POINTS_3,
-            ),
-            Claim::new(
-                "T3b",
-                "unaligned over streaming efficiency",
-                0.56,
-                Share,
-                POINTS_3,
-            ),
-        ],
-        measure: point_a,
-        figure: None,
-    },
-    Experiment {
-        title: "Fig. 1: efficiency against request size",
-        claims: &[
-            Claim::new(
-                "T4",
-                "unaligned reads reach that efficiency at",
-                1024.0,
-                Kb,
-                Relative(0.15),
-            ),
-            Claim::new("T5a", "aligned reads peak at", 264.0, Kb, Exactly),
-            Claim::new("T5b", "and at", 528.0, Kb, Exactly),
-            Claim::new("T5c", "and at", 792.0, Kb, Exactly),
-        ],
-        measure: whole_curve,
-        figure: None,
-    },
-    Experiment {
-        title: "Fig. 6: head time of track-sized reads",
-        claims: &[
-            Claim::new(
-                "T8a",
-                "aligned over unaligned, onereq",
-                -0.18,
-                Change,
-                POINTS_3,
-            ),
-            Claim::new(
-                "T8b",
-                "aligned over unaligned, tworeq",
-                -0.32,
-                Change,
-                POINTS_3,
-            ),
-            Claim::new("T9a", "aligned head time, tworeq", 8.3, Ms, PERCENT_3),
-            Claim::new("T9b", "the same less its mean seek", 6.1, Ms, PERCENT_3),
-            Claim::new(
-                "T10a",
-                "onereq without bus over tworeq, aligned",
-                0.0,
-                Change,
-                POINTS_3,
-            ),
-            Claim::new(
-                "T10b",
-                "onereq without bus over tworeq, unaligned",
-                0.0,
-                Change,
-                POINTS_3,
-            ),
-        ],
-        measure: reads,
-        figure: None,
-    },
-    Experiment {
-        title: "the Atlas 10K",
-        claims: &[
-            Claim::new(
-                "T11a",
-                "Atlas 10K: aligned over unaligned, onereq",
-                -0.16,
-                Change,
-                POINTS_3,
-            ),
-            Claim::new(
-                "T11b",
-                "Atlas 10K: aligned over unaligned, tworeq",
-                -0.32,
-                Change,
-                POINTS_3,
-            ),
-        ],
-        measure: |bench| gains(&bench.with_drive("atlas10k")?),
-        figure: None,
-    },
-    Experiment {
-        title: "drives without zero-latency access",
-        claims: &[
-            Claim::new(
-                "T12a",
-                "Ultrastar 18ES: aligned over unaligned",
-                -0.06,
-                Change,
-                POINTS_3,
-            ),
-            Claim::new(
-                "T12b",
-                "Cheetah X15: aligned over unaligned",
-                -0.08,
-                Change,
-                POINTS_3,
-            ),
-        ],
-        measure: without_zero_latency,
-        figure: None,
-    },
-    Experiment {
-        title: "head time of track-sized writes",
-        claims: &[
-            Claim::new("T13a", "writes: onereq, aligned", 10.0, Ms, PERCENT_5).if_missed(WRITES),
-            Claim::new("T13b", "writes: onereq, unaligned", 13.9, Ms, PERCENT_5).if_missed(WRITES),
-            Claim::new("T13c", "writes: tworeq, aligned", 10.2, Ms, PERCENT_5).if_missed(WRITES),
-            Claim::new("T13d", "writes: tworeq, unaligned", 13.8, Ms, PERCENT_5).if_missed(WRITES),
-        ],
-        measure: writes,
-        figure: None,
-    },
-    Experiment {
-        title: "Fig. 7: bus transfer overlapped with media transfer",
-        claims: &[
-            Claim::new(
-                "T14a",
-                "overlapped, in-order delivery",
-                0.03,
-                Share,
-                POINTS_3,
-            )
-            // The firmware figure that this claim is about is fitted to it.
-            .reported(),
-            Claim::new(
-                "T14b",
-                "overlapped, out-of-order delivery",
-                0.9,
-                Share,
-                AtLeast,
-            ),
-        ],
-        measure: overlap,
-        figure: None,
-    },
-    Experiment {
-        title: "Fig. 8: deviation of response times on an infinitely fast bus",
-        claims: &[
-            Claim::new(
-                "T15a",
-                "deviation, aligned, one sector",
-                1.8,
-                Ms,
-                Absolute(0.15),
-            ),
-            Claim::new(
-                "T15b",
-                "deviation, aligned, a track",
-                0.4,
-                Ms,
-                Absolute(0.15),
-            ),
-            Claim::new(
-                "T15c",
-                "deviation, unaligned, one sector",
-                2.0,
-                Ms,
-                Absolute(0.15),
-            )
-            .reported(),
-            Claim::new(
-                "T15d",
-                "deviation, unaligned, a track",
-                1.5,
-                Ms,
-                Absolute(0.15),
-            )
-            .reported(),
-        ],
-        measure: deviations,
-        figure: None,
-    },
-];
+/// Sizes up to a track in the other pictures.
+const STEPS: u32 = 16;
 
 fn read(bench: &Bench, aligned: bool, queue: Queue) -> Result<Measured, LabError> {
     bench.run(&random_in_zone_0(bench.track_sectors(), aligned, queue))
+}
+
+fn curve(bench: &Bench, aligned: bool) -> Result<EfficiencyCurve, LabError> {
+    EfficiencyCurve::measure(bench, aligned, TwoReq, CURVE_STEP, CURVE_MOST)
 }
 
 /// The efficiency of reading the first zone from its beginning on.
@@ -239,31 +37,68 @@ pub fn streaming_efficiency(bench: &Bench) -> Result<f64, LabError> {
     Ok(bench.run(&spec)?.efficiency())
 }
 
-fn point_a(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let aligned = read(bench, true, TwoReq)?.efficiency();
-    let unaligned = read(bench, false, TwoReq)?.efficiency();
-    let streaming = streaming_efficiency(bench)?;
-    Ok(vec![aligned, aligned / streaming, unaligned / streaming])
+/// The efficiency of aligned reads of a track.
+pub(crate) fn efficiency(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    Ok(vec![read(bench, true, TwoReq)?.efficiency()])
 }
 
-fn whole_curve(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let curve = |aligned| EfficiencyCurve::measure(bench, aligned, TwoReq, CURVE_STEP, CURVE_MOST);
-    let (aligned, unaligned) = (curve(true)?, curve(false)?);
-    let point_a = read(bench, true, TwoReq)?.efficiency();
-    let kb = f64::from(bench.profile.sector.logical_bytes) / 1024.0;
-    let reaches = unaligned
-        .reaches(point_a)
-        .map_or(f64::INFINITY, |sectors| sectors * kb);
-    let peak = |n| {
-        aligned
-            .peak_near(n, bench.track_sectors())
-            .map_or(0.0, |size| bench.kb(size))
+/// The same over the efficiency of sequential reads: aligned, unaligned.
+pub(crate) fn share_of_streaming(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let streaming = streaming_efficiency(bench)?;
+    let share = |aligned| Ok(read(bench, aligned, TwoReq)?.efficiency() / streaming);
+    [true, false].into_iter().map(share).collect()
+}
+
+/// The size in KB at which unaligned reads are as efficient as aligned ones of a track.
+pub(crate) fn equally_efficient_size(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let aligned = read(bench, true, TwoReq)?.efficiency();
+    let size = curve(bench, false)?.reaches(aligned);
+    Ok(vec![
+        size.map_or(f64::INFINITY, |sectors| sectors * bench.kb(1)),
+    ])
+}
+
+/// The sizes in KB at which aligned reads are most efficient, about one, two and three tracks.
+pub(crate) fn peaks(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let aligned = curve(bench, true)?;
+    let peak = |n| aligned.peak_near(n, bench.track_sectors());
+    Ok([1, 2, 3]
+        .map(|n| peak(n).map_or(0.0, |size| bench.kb(size)))
+        .to_vec())
+}
+
+/// Efficiency against request size (Fig. 1).
+pub(crate) fn efficiency_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let series = |name, aligned| -> Result<Series, LabError> {
+        let points = curve(bench, aligned)?.points.into_iter();
+        let points = points.map(|(sectors, efficiency)| (bench.kb(sectors), efficiency));
+        Ok(Series::line(name, points.collect()))
     };
-    Ok(vec![reaches, peak(1), peak(2), peak(3)])
+    let streaming = streaming_efficiency(bench)?;
+    Ok(Figure::of(Panel {
+        title: "Efficiency of random reads, tworeq".to_owned(),
+        x: format!(
+            "request size, KB (a track has {})",
+            bench.kb(bench.track_sectors())
+        ),
+        y: "efficiency".to_owned(),
+        series: vec![
+            series("aligned to tracks", true)?,
+            series("unaligned", false)?,
+            Series {
+                style: Style::Dashed,
+                ..Series::line(
+                    "sequential",
+                    vec![(0.0, streaming), (bench.kb(CURVE_MOST), streaming)],
+                )
+            },
+        ],
+        ..Panel::default()
+    }))
 }
 
 /// The change of head time that alignment brings, onereq and tworeq.
-fn gains(bench: &Bench) -> Result<Vec<f64>, LabError> {
+pub(crate) fn gains(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let gain = |queue| -> Result<f64, LabError> {
         let aligned = read(bench, true, queue)?.head_time_ms;
         Ok(aligned / read(bench, false, queue)?.head_time_ms - 1.0)
@@ -271,36 +106,133 @@ fn gains(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![gain(OneReq)?, gain(TwoReq)?])
 }
 
-fn reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let mut values = gains(bench)?;
-    let aligned = read(bench, true, TwoReq)?;
-    values.push(aligned.head_time_ms);
-    values.push(aligned.head_time_ms - aligned.part_ms("seek"));
-    let no_bus = bench.with("bus.read_sector_ms", "0")?;
-    for alignment in [true, false] {
-        let onereq = read(&no_bus, alignment, OneReq)?.head_time_ms;
-        values.push(onereq / read(bench, alignment, TwoReq)?.head_time_ms - 1.0);
-    }
-    Ok(values)
+/// Request sizes from one sector to a track.
+fn sizes(bench: &Bench) -> impl Iterator<Item = u32> {
+    let track = bench.track_sectors();
+    (0..=STEPS).map(move |step| (track * step / STEPS).max(1))
 }
 
-/// The paper does not say which workload it means: the nearer one is judged.
-fn without_zero_latency(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let nearer = |name: &str, published: f64| -> Result<f64, LabError> {
-        let gains = gains(&bench.with_drive(name)?)?;
-        let apart = |gain: &f64| (gain - published).abs();
-        let nearest = gains
-            .into_iter()
-            .min_by(|a, b| apart(a).total_cmp(&apart(b)));
-        Ok(nearest.expect("there are two"))
+/// Head time against request size (Fig. 6).
+pub(crate) fn head_time_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let no_bus = without_bus(bench)?;
+    let curve = |name: &str, bench: &Bench, aligned, queue, style| -> Result<Series, LabError> {
+        let points = sizes(bench).map(|sectors| {
+            let measured = bench.run(&random_in_zone_0(sectors, aligned, queue))?;
+            Ok((bench.kb(sectors), measured.head_time_ms))
+        });
+        Ok(Series {
+            name: name.to_owned(),
+            style,
+            points: points.collect::<Result<_, LabError>>()?,
+        })
     };
-    Ok(vec![
-        nearer("ibm18es", -0.06)?,
-        nearer("cheetahx15", -0.08)?,
-    ])
+    Ok(Figure::of(Panel {
+        title: "Head time of random reads".to_owned(),
+        x: format!(
+            "request size, KB (a track has {})",
+            bench.kb(bench.track_sectors())
+        ),
+        y: "head time, ms".to_owned(),
+        series: vec![
+            curve("onereq, unaligned", bench, false, OneReq, Style::Line)?,
+            curve("onereq, aligned", bench, true, OneReq, Style::Line)?,
+            curve("tworeq, unaligned", bench, false, TwoReq, Style::Line)?,
+            curve("tworeq, aligned", bench, true, TwoReq, Style::Line)?,
+            curve(
+                "onereq without bus, unaligned",
+                &no_bus,
+                false,
+                OneReq,
+                Style::Dots,
+            )?,
+            curve(
+                "onereq without bus, aligned",
+                &no_bus,
+                true,
+                OneReq,
+                Style::Dots,
+            )?,
+        ],
+        ..Panel::default()
+    }))
 }
 
-fn writes(bench: &Bench) -> Result<Vec<f64>, LabError> {
+/// Head time of aligned reads of a track in milliseconds, tworeq; and less their mean seek.
+pub(crate) fn aligned_head_time(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let aligned = read(bench, true, TwoReq)?;
+    let head_time = aligned.head_time_ms;
+    Ok(vec![head_time, head_time - aligned.part_ms("seek")])
+}
+
+/// The parts of a response time that are shown.
+const PARTS: [&str; 6] = [
+    "overhead",
+    "seek",
+    "rotation",
+    "head_switch",
+    "transfer",
+    "bus",
+];
+
+/// A row of bars: its name, what it shows, and which parts of that.
+type Row<'a> = (&'a str, Measured, &'a [&'a str]);
+
+fn parts(title: &str, x: &str, rows: &[Row<'_>]) -> Figure {
+    let bars = |part: &str| {
+        let shown = (0..)
+            .zip(rows)
+            .filter(|(_, (.., parts))| parts.contains(&part));
+        Series {
+            name: part.replace('_', " "),
+            style: Style::Bar,
+            points: shown
+                .map(|(row, (_, measured, _))| (measured.part_ms(part), f64::from(row)))
+                .collect(),
+        }
+    };
+    Figure::of(Panel {
+        title: title.to_owned(),
+        x: x.to_owned(),
+        rows: rows.iter().map(|(name, ..)| (*name).to_owned()).collect(),
+        series: PARTS.into_iter().map(bars).collect(),
+        ..Panel::default()
+    })
+}
+
+/// What head times consist of (Fig. 5): of tworeq the times of the arm and the media alone, as those of the bus and of
+/// commands pass while another request is served.
+pub(crate) fn head_time_parts(bench: &Bench) -> Result<Figure, LabError> {
+    let head = &["seek", "rotation", "head_switch", "transfer"][..];
+    let rows = [
+        ("onereq, unaligned", read(bench, false, OneReq)?, &PARTS[..]),
+        ("onereq, aligned", read(bench, true, OneReq)?, &PARTS[..]),
+        ("tworeq, unaligned", read(bench, false, TwoReq)?, head),
+        ("tworeq, aligned", read(bench, true, TwoReq)?, head),
+    ];
+    Ok(parts(
+        "Components of head time, reads of a track",
+        "head time, ms",
+        &rows,
+    ))
+}
+
+/// The same drive with a bus that takes no time.
+fn without_bus(bench: &Bench) -> Result<Bench, LabError> {
+    bench.with("bus.read_sector_ms", "0")
+}
+
+/// The head time of onereq on a bus of zero transfer time over that of tworeq, less one: aligned, unaligned.
+pub(crate) fn onereq_without_bus(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let no_bus = without_bus(bench)?;
+    let apart = |aligned| -> Result<f64, LabError> {
+        let onereq = read(&no_bus, aligned, OneReq)?.head_time_ms;
+        Ok(onereq / read(bench, aligned, TwoReq)?.head_time_ms - 1.0)
+    };
+    [true, false].into_iter().map(apart).collect()
+}
+
+/// Head times of writes of a track in milliseconds: onereq aligned, unaligned; tworeq aligned, unaligned.
+pub(crate) fn write_head_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = Vec::new();
     for queue in [OneReq, TwoReq] {
         for aligned in [true, false] {
@@ -313,20 +245,43 @@ fn writes(bench: &Bench) -> Result<Vec<f64>, LabError> {
 
 /// The share of the bus transfer of aligned track-sized reads that the media transfer hides: with the drive's own
 /// delivery, which is in order, and with delivery out of order.
-fn overlap(bench: &Bench) -> Result<Vec<f64>, LabError> {
+pub(crate) fn overlap(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let whole = f64::from(bench.track_sectors()) * bench.profile.bus.read_sector_ms;
-    let out_of_order = bench.with("bus.delivery", "out-of-order")?;
     let hidden = |bench: &Bench| -> Result<f64, LabError> {
         Ok(1.0 - read(bench, true, OneReq)?.part_ms("bus") / whole)
     };
-    Ok(vec![hidden(bench)?, hidden(&out_of_order)?])
+    Ok(vec![hidden(bench)?, hidden(&out_of_order(bench)?)?])
 }
 
-/// With the buffer off: the paper ascribes the deviation to seeks alone, so none of its requests was a hit.
-fn deviations(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let bench = bench
-        .with("bus.read_sector_ms", "0")?
-        .with("cache.enabled", "false")?;
+/// The same drive, if it delivered sectors as they come.
+fn out_of_order(bench: &Bench) -> Result<Bench, LabError> {
+    bench.with("bus.delivery", "out-of-order")
+}
+
+/// What response times consist of (Fig. 7), of the bus transfer what nothing hides.
+pub(crate) fn response_parts(bench: &Bench) -> Result<Figure, LabError> {
+    let delivered = out_of_order(bench)?;
+    let rows = [
+        ("normal access", read(bench, false, OneReq)?, &PARTS[..]),
+        ("track-aligned", read(bench, true, OneReq)?, &PARTS[..]),
+        ("out-of-order", read(&delivered, true, OneReq)?, &PARTS[..]),
+    ];
+    Ok(parts(
+        "Response time of reads of a track, onereq",
+        "response time, ms",
+        &rows,
+    ))
+}
+
+/// An infinitely fast bus, and the buffer off: the paper ascribes the deviation to seeks alone, so none of its requests
+/// was a hit.
+fn without_bus_and_buffer(bench: &Bench) -> Result<Bench, LabError> {
+    without_bus(bench)?.with("cache.enabled", "false")
+}
+
+/// Standard deviations of response times in milliseconds: aligned, one sector and a track; unaligned likewise.
+pub(crate) fn deviations(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let bench = without_bus_and_buffer(bench)?;
     let mut values = Vec::new();
     for aligned in [true, false] {
         for sectors in [1, bench.track_sectors()] {
@@ -335,4 +290,41 @@ fn deviations(bench: &Bench) -> Result<Vec<f64>, LabError> {
         }
     }
     Ok(values)
+}
+
+/// Mean response time and one standard deviation about it (Fig. 8).
+pub(crate) fn deviation_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let bench = without_bus_and_buffer(bench)?;
+    let mut series = Vec::new();
+    for (name, aligned) in [("unaligned", false), ("aligned", true)] {
+        let mut curves = [const { Vec::new() }; 3];
+        for sectors in sizes(&bench) {
+            let response = bench
+                .run(&random_in_zone_0(sectors, aligned, OneReq))?
+                .response_ms;
+            for (curve, deviations) in curves.iter_mut().zip([0.0, -1.0, 1.0]) {
+                let ms = response.mean() + deviations * response.deviation();
+                curve.push((bench.kb(sectors), ms));
+            }
+        }
+        let [mean, below, above] = curves;
+        series.push(Series::line(name, mean));
+        for points in [below, above] {
+            series.push(Series {
+                name: format!("{name}, one deviation from it"),
+                style: Style::Dashed,
+                points,
+            });
+        }
+    }
+    Ok(Figure::of(Panel {
+        title: "Response time on an infinitely fast bus, onereq".to_owned(),
+        x: format!(
+            "request size, KB (a track has {})",
+            bench.kb(bench.track_sectors())
+        ),
+        y: "response time, ms".to_owned(),
+        series,
+        ..Panel::default()
+    }))
 }

@@ -1,10 +1,11 @@
 //! What experiments find, beside what papers claim: for people and for scripts.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
-use traxtent_lab::{Bench, Experiment, Finding, Verdict};
+use traxtent_experiments::{
+    Experiment, Finding, Outcome, Plan, RunError, Seeds, Verdict, reasons, run, score,
+};
 
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
@@ -13,18 +14,27 @@ use crate::table::{Side, Table};
 /// Findings in the order of their claims.
 pub(crate) struct Findings(pub(crate) Vec<Finding>);
 
-impl Findings {
-    /// Does experiments, as many at a time as the machine has processors.
-    pub(crate) fn measure(bench: &Bench, experiments: &[&Experiment]) -> Result<Findings> {
-        let results = each(experiments, |experiment| experiment.run(bench));
-        let mut findings = Vec::new();
-        for (experiment, result) in experiments.iter().zip(results) {
-            let title = experiment.title;
-            findings.extend(result.map_err(|error| Failure::at(title, error))?);
-        }
-        Ok(Findings(findings))
+/// A plan with as many workers as the machine has processors.
+pub(crate) fn plan(seeds: Seeds) -> Plan {
+    Plan {
+        seeds,
+        quick: false,
+        pictures: false,
+        workers: thread::available_parallelism().map_or(1, usize::from),
+        store: None,
     }
+}
 
+/// Does experiments; on a terminal, with a bar.
+pub(crate) fn measure(experiments: &[&'static Experiment], plan: &Plan) -> Result<Outcome> {
+    let progress = Progress::new("measurements", Some(plan.measurements(experiments) as u64));
+    run(experiments, plan, &|| progress.add(1)).map_err(|error| match error {
+        RunError::Store(_) => Failure::Io(error.to_string()),
+        _ => Failure::input(error),
+    })
+}
+
+impl Findings {
     /// The finding for one claim.
     pub(crate) fn claim(&self, id: &str) -> Option<&Finding> {
         self.0.iter().find(|finding| finding.claim.id == id)
@@ -38,12 +48,7 @@ impl Findings {
 
     /// How the claims fared, in a line.
     pub(crate) fn score(&self) -> String {
-        let (met, missed) = (self.count(Verdict::Met), self.count(Verdict::Missed));
-        format!(
-            "{met} of {} scored claims are met, {missed} missed; {} more are reported.",
-            met + missed,
-            self.count(Verdict::Reported)
-        )
+        score(&self.0)
     }
 
     /// Every finding beside its claim.
@@ -59,10 +64,10 @@ impl Findings {
         for finding in &self.0 {
             let claim = finding.claim;
             table.row([
-                claim.id.to_owned(),
-                claim.says.to_owned(),
+                claim.id.clone(),
+                claim.says.clone(),
                 claim.published(),
-                claim.unit.show(finding.measured),
+                measured(finding),
                 claim.tolerance(),
                 finding.verdict().word().to_owned(),
             ]);
@@ -70,71 +75,44 @@ impl Findings {
         table
     }
 
-    /// Why claims are missed, and why those that are only reported lie apart, a line a reason.
+    /// Why claims are missed or only reported, a line a reason.
     pub(crate) fn reasons(&self) -> Vec<String> {
-        let mut reasons: Vec<((Verdict, &str), Vec<&str>)> = Vec::new();
-        for finding in &self.0 {
-            let reason = match (finding.verdict(), finding.claim.if_missed) {
-                (Verdict::Met, _) | (Verdict::Reported, "") => continue,
-                (Verdict::Missed, "") => "the reason is not known",
-                (_, known) => known,
-            };
-            let reason = (finding.verdict(), reason);
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, ids)) => ids.push(finding.claim.id),
-                None => reasons.push((reason, vec![finding.claim.id])),
-            }
-        }
-        let line = |((verdict, reason), ids): ((Verdict, &str), Vec<&str>)| {
-            let (ids, what) = (ids.join(", "), verdict.word());
-            let what = what[..1].to_uppercase() + &what[1..];
-            format!("{what} {ids}: {reason}.")
-        };
-        reasons.into_iter().map(line).collect()
+        reasons(&self.0).iter().map(ToString::to_string).collect()
     }
 
     /// The findings for a script.
     pub(crate) fn json(&self) -> Value {
-        let finding = |finding: &Finding| {
-            let claim = finding.claim;
-            json!({
-                "claim": claim.id,
-                "says": claim.says,
-                "published": claim.published,
-                "measured": finding.measured,
-                "within": claim.tolerance(),
-                "verdict": finding.verdict().word(),
-            })
-        };
-        self.0.iter().map(finding).collect()
+        self.0.iter().map(finding_json).collect()
     }
 }
 
-/// Does something with each experiment, several at a time; results in the order of the experiments.
-pub(crate) fn each<T: Send>(
-    experiments: &[&Experiment],
-    work: impl Fn(&Experiment) -> T + Sync,
-) -> Vec<T> {
-    let progress = Progress::new("experiments", Some(experiments.len() as u64));
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(experiment) = experiments.get(index) else {
-                return done;
-            };
-            done.push((index, work(experiment)));
-            progress.add(1);
-        }
-    };
-    let mut done = thread::scope(|scope| {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(take)).collect();
-        let results = workers.into_iter();
-        let results = results.flat_map(|worker| worker.join().expect("no experiment panics"));
-        results.collect::<Vec<_>>()
-    });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+/// What was measured, and between which numbers if seeds differ.
+pub(crate) fn measured(finding: &Finding) -> String {
+    let unit = finding.claim.unit;
+    let [least, most] = [finding.spread().least, finding.spread().most].map(|end| unit.show(end));
+    let measured = unit.show(finding.measured());
+    if least == most {
+        measured
+    } else {
+        format!("{measured} ({least} to {most})")
+    }
+}
+
+/// Numbers are in the claim's unit; one that is none, such as where a curve never arrives, is null.
+fn finding_json(finding: &Finding) -> Value {
+    let claim = finding.claim;
+    let seed = |sample: &traxtent_experiments::Sample| json!({ "seed": sample.seed, "measured": sample.measured, "candidates": sample.candidates });
+    json!({
+        "id": claim.id,
+        "says": claim.says,
+        "unit": claim.unit,
+        "published": claim.published,
+        "measured": finding.measured(),
+        "tolerance": claim.within,
+        "within": finding.within(),
+        "scored": claim.scored,
+        "verdict": finding.verdict().word(),
+        "reason": (finding.verdict() != Verdict::Met).then_some(&claim.reason),
+        "seeds": finding.samples.iter().map(seed).collect::<Vec<_>>(),
+    })
 }

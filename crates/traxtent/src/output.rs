@@ -29,9 +29,20 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 
 /// Writes a file at once.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = Whole::create(path)?;
+    fill(Whole::create(path)?, bytes)
+}
+
+/// Writes a file that has been begun, and nothing after it.
+pub(crate) fn fill(mut file: Whole, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).map_err(|error| file.error(&error))?;
     file.finish()
+}
+
+/// A folder that files can be written to; it is made if need be.
+pub(crate) fn folder(path: &Path) -> Result<()> {
+    let fail = |error: io::Error| Failure::file(path, &error);
+    fs::create_dir_all(path).map_err(fail)?;
+    tempfile::tempfile_in(path).map(drop).map_err(fail)
 }
 
 /// Writes a file that is on the disk before it takes its place.

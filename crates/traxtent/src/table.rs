@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::html::escape;
+
 /// On which side of its column a text stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -56,7 +58,6 @@ impl Table {
 
     /// The table as HTML.
     pub(crate) fn html(&self) -> String {
-        let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
         let line = |tag: &str, cells: &mut dyn Iterator<Item = &String>| {
             let cells: String = cells
                 .zip(&self.head)

@@ -258,43 +258,36 @@ impl Allocator {
 
     /// The closest traxtent that is free whole, up to so many blocks.
     fn closest_whole(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
-        let region = self.closest(&self.free.whole, near, 1)?;
+        let region = self.closest(&[&self.free.whole], near, 1)?;
         let start = region.blocks.start;
         let end = Block(start.0 + u64::from(count)).min(region.blocks.end);
         Some((region, start..end))
     }
 
     fn closest_run(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
-        let whole = self.closest(&self.free.whole, near, count);
-        let partial = self.closest(&self.free.partial, near, count);
-        let closer = match (whole, partial) {
-            (Some(whole), Some(partial)) => {
-                if distance(&whole.blocks, near) < distance(&partial.blocks, near) {
-                    whole
-                } else {
-                    partial
-                }
-            }
-            (whole, partial) => whole.or(partial)?,
-        };
-        Some(self.run_in(closer, near, count))
-    }
-
-    fn partial_run(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
-        let region = self.closest(&self.free.partial, near, count)?;
+        let region = self.closest(&[&self.free.whole, &self.free.partial], near, count)?;
         Some(self.run_in(region, near, count))
     }
 
-    /// The region closest to a block whose number is at least `least`.
-    pub(super) fn closest(&self, numbers: &Largest, near: Block, least: u32) -> Option<Region> {
+    fn partial_run(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
+        let region = self.closest(&[&self.free.partial], near, count)?;
+        Some(self.run_in(region, near, count))
+    }
+
+    /// The region closest to a block for which one of the numbers is at least `least`.
+    pub(super) fn closest(&self, numbers: &[&Largest], near: Block, least: u32) -> Option<Region> {
         let here = self.regions.from(near);
-        let from = here.as_ref().map_or(numbers.len(), |region| region.at);
-        let after = numbers.at_or_after(from, least);
+        let from = here.as_ref().map_or(usize::MAX, |region| region.at);
+        let after = numbers
+            .iter()
+            .filter_map(|row| row.at_or_after(from, least));
+        let after = after.min();
         if let Some(here) = here.filter(|here| after == Some(from) && here.blocks.start <= near) {
             return Some(here);
         }
+        let before = numbers.iter().filter_map(|row| row.before(from, least));
         let at = |at| self.regions.at(at);
-        match (after.map(at), numbers.before(from, least).map(at)) {
+        match (after.map(at), before.max().map(at)) {
             (Some(after), Some(before)) => {
                 let ahead = distance(&after.blocks, near) <= distance(&before.blocks, near);
                 Some(if ahead { after } else { before })

@@ -5,7 +5,7 @@
 //! An [`Allocator`] says which blocks a file gets, a [`Reserve`]
 //! keeps traxtents whole while they fill, [`Boundaries`] shapes requests.
 //! A [`Reorganizer`] moves [`File`]s so that they are aligned again; [`Aging`] is what makes that
-//! worth while.
+//! worth while. [`log`] writes all that changes behind what was written last, a traxtent at a time.
 //!
 //! Variants stand by name in one list each: [`Strategy`], [`Placement`], [`Boundaries`].
 //!
@@ -18,6 +18,7 @@ mod error;
 mod file;
 mod free_map;
 mod free_space;
+pub mod log;
 mod nearest;
 mod partition;
 mod regions;

@@ -23,11 +23,6 @@ impl Largest {
         Largest { levels }
     }
 
-    /// How many numbers.
-    pub(super) fn len(&self) -> usize {
-        self.levels[0].len()
-    }
-
     pub(super) fn get(&self, at: usize) -> u32 {
         self.levels[0][at]
     }
@@ -62,7 +57,7 @@ impl Largest {
 
     /// The first position at or behind this one whose number is at least this.
     pub(super) fn at_or_after(&self, at: usize, least: u32) -> Option<usize> {
-        let (mut level, mut at) = (0, at);
+        let (mut level, mut at) = (0, at.min(self.levels[0].len()));
         // Up, until a sibling to the right is large enough.
         loop {
             let row = self.levels.get(level)?;
@@ -79,7 +74,7 @@ impl Largest {
 
     /// The last position before this one whose number is at least this.
     pub(super) fn before(&self, at: usize, least: u32) -> Option<usize> {
-        let (mut level, mut at) = (0, at);
+        let (mut level, mut at) = (0, at.min(self.levels[0].len()));
         loop {
             let row = self.levels.get(level)?;
             let end = at.min(row.len());

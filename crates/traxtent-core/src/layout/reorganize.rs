@@ -3,10 +3,11 @@
 //!
 //! On-line, a [`Reorganizer`] is asked for a step whenever the disk is idle, and told how many
 //! blocks it may move. Off-line, [`plan`] takes such steps until there is nothing to gain. A step
-//! either aligns: it moves the first blocks of a file that are not aligned into the closest
-//! traxtent that is free whole. Or it packs: it moves a piece into a traxtent that is fuller, so
-//! that others become free whole. Each step lengthens what is aligned, or leaves that and evens
-//! out less (the sum of the squares of blocks in use by traxtent grows), so the steps come to an end.
+//! either *aligns*: it moves the first blocks of a file that are not aligned into the closest
+//! traxtent that is free whole. Or it *packs*: it moves a piece into a traxtent that is fuller, so
+//! that others become free whole. The steps come to an end: each one that aligns lengthens what is
+//! aligned of a file for good, and each one that packs leaves that as it is and makes the sum of
+//! the squares of the blocks in use in each traxtent larger.
 //!
 //! Moves are a plan only: the blocks that a move writes are free before it, and those that it
 //! reads stay as they are until the next step, so that a file system can make each move durable
@@ -110,7 +111,8 @@ impl Reorganizer {
     /// the allocator are as if the step were done.
     ///
     /// # Errors
-    /// If the allocator knows no tracks, or has a block of a file free. Then the file is as it was.
+    /// If the allocator knows no tracks, or has free what a file says is its own. The files are as
+    /// they were then; the allocator, which was wrong before, may have more blocks in use.
     pub fn step(
         &mut self,
         allocator: &mut Allocator,
@@ -210,7 +212,7 @@ fn carry_out(
 impl Allocator {
     /// The size of the closest traxtent that is free whole.
     fn closest_whole_size(&self, near: Block) -> Option<Blocks> {
-        let region = self.closest(&self.free.whole, near, 1)?;
+        let region = self.closest(&[&self.free.whole], near, 1)?;
         Some(len(&region.blocks))
     }
 

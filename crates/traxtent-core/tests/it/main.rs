@@ -11,6 +11,7 @@ mod geometry_naive;
 mod geometry_properties;
 mod hostile;
 mod layout;
+mod log;
 mod mechanics;
 mod profile_errors;
 mod profiles;

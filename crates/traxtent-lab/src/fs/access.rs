@@ -163,11 +163,12 @@ impl Machine {
         } else if !self.cache.is_there(place) {
             // Whoever finds a block on its way sleeps until it is there, and reads ahead then.
             return Look::Again(place);
-        } else if sequential && self.cache.take_mark(place) {
-            if let Some(indirect) = self.read_on(open, block, in_call) {
-                self.cache.mark(place);
-                return Look::Again(indirect);
-            }
+        } else if sequential
+            && self.cache.take_mark(place)
+            && let Some(indirect) = self.read_on(open, block, in_call)
+        {
+            self.cache.mark(place);
+            return Look::Again(indirect);
         }
         self.cache.touch(place);
         match self.cache.is_there(place) {

@@ -4,13 +4,14 @@
 //! off. The drive of the paper goes on reading ahead when it is told not to; it is switched off in the drive itself here,
 //! since the paper saw an effect.
 
-use traxtent_core::stats::Moments;
+use traxtent_core::stats::{Confidence, Interval};
 
 use super::apps::{self, Run, timed};
 use super::config::Ext2;
 use super::machine::Machine;
 use super::streams::Streams;
 use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series, Style};
 
 const MB: u64 = 1 << 20;
 
@@ -40,17 +41,27 @@ fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[f64; 3]
     ])
 }
 
+/// Reads a file of 1 GB.
+fn scan(machine: &mut Machine) -> Run {
+    let directory = machine.directory(0);
+    let file = machine.existing(directory, 1024 * MB);
+    timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
+}
+
+/// Compares two files of 512 MB.
+fn diff(machine: &mut Machine) -> Run {
+    let directory = machine.directory(0);
+    let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
+    timed(machine, |machine| apps::diff(machine, files, 512 * MB))
+}
+
 /// Q7: the change of a stream's bandwidth that alignment makes; the same without the drive's read-ahead; the
 /// conventional bandwidth in MB/s.
 ///
 /// # Errors
 /// If the drive is too small.
 pub fn stream(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let [conventional, aligned, off] = each(bench, |machine| {
-        let directory = machine.directory(0);
-        let file = machine.existing(directory, 1024 * MB);
-        timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
-    })?;
+    let [conventional, aligned, off] = each(bench, scan)?;
     Ok(vec![
         conventional / aligned - 1.0,
         conventional / off - 1.0,
@@ -64,16 +75,75 @@ pub fn stream(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// If the drive is too small.
 pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let [conventional, aligned, off] = each(bench, |machine| {
-        let directory = machine.directory(0);
-        let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
-        timed(machine, |machine| apps::diff(machine, files, 512 * MB))
-    })?;
+    let [conventional, aligned, off] = each(bench, diff)?;
     Ok(vec![
         conventional / aligned,
         off / aligned - 1.0,
         conventional,
     ])
+}
+
+/// Paper Q, Fig. 5: the bandwidth of a stream.
+///
+/// # Errors
+/// As [`stream`].
+pub fn stream_bars(bench: &Bench) -> Result<Figure, LabError> {
+    let bandwidths = each(bench, scan)?.map(|seconds| 1024.0 / seconds);
+    Ok(bars(
+        "sequential read of 1 GB",
+        "bandwidth (MB/s)",
+        bandwidths,
+    ))
+}
+
+/// Paper Q, Fig. 6: the time of a comparison.
+///
+/// # Errors
+/// As [`comparison`].
+pub fn comparison_bars(bench: &Bench) -> Result<Figure, LabError> {
+    let seconds = each(bench, diff)?;
+    Ok(bars("diff of two files of 512 MB", "time (s)", seconds))
+}
+
+fn bars(title: &str, x: &str, lengths: [f64; 3]) -> Figure {
+    let rows = ["conventional", "aligned", "aligned, drive's read-ahead off"];
+    let points = (0..).map(f64::from).zip(lengths);
+    Figure::of(Panel {
+        title: title.to_owned(),
+        x: x.to_owned(),
+        y: String::new(),
+        rows: rows.map(str::to_owned).to_vec(),
+        series: vec![Series {
+            name: x.to_owned(),
+            style: Style::Bar,
+            points: points.map(|(row, length)| (length, row)).collect(),
+        }],
+    })
+}
+
+/// Paper Q, Fig. 7: startup latencies against the number of streams.
+///
+/// # Errors
+/// As [`streams`].
+pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let mut series = Vec::new();
+    for system in Ext2::ALL {
+        let name = match system {
+            Ext2::Conventional => "conventional",
+            Ext2::TrackSized => "windows of a track",
+            Ext2::Aligned => "aligned",
+        };
+        let startup = Startup::measure(bench, system)?;
+        let points = (1..).map(f64::from).zip(startup.seconds);
+        series.push(Series::line(name, points.collect()));
+    }
+    Ok(Figure::of(Panel {
+        title: "streams of 500 KB/s".to_owned(),
+        x: "streams".to_owned(),
+        y: "startup latency (s)".to_owned(),
+        series,
+        ..Panel::default()
+    }))
 }
 
 /// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed, and half the width of the 90 %
@@ -97,21 +167,25 @@ impl Startup {
             _ => bench.clone(),
         };
         let count = Streams::PAPER.count;
-        let mut by_stream = vec![Moments::default(); count];
+        let mut by_stream = vec![Vec::new(); count];
         for run in 0..RUNS {
             let config = system.config(bench.track_sectors(), MEMORY[1]);
             let mut machine = Machine::new(&bench, config)?;
             let latencies = Streams::PAPER.run(&mut machine, bench.seed * RUNS + run);
-            for at in 0..count {
+            for (at, runs) in by_stream.iter_mut().enumerate() {
                 let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
-                by_stream[at].push(near.iter().sum::<f64>() / near.len() as f64);
+                runs.push(near.iter().sum::<f64>() / near.len() as f64);
             }
         }
-        // Student's t for nine degrees of freedom, 90 %.
-        let half = |m: &Moments| 1.833 * m.deviation() / (RUNS as f64).sqrt();
+        let intervals = by_stream
+            .iter()
+            .map(|runs| Interval::of(runs, Confidence::P90).expect("there are runs"));
+        let (seconds, confidence) = intervals
+            .map(|interval| (interval.mean, interval.half_width.unwrap_or(0.0)))
+            .unzip();
         Ok(Startup {
-            seconds: by_stream.iter().map(Moments::mean).collect(),
-            confidence: by_stream.iter().map(half).collect(),
+            seconds,
+            confidence,
         })
     }
 

@@ -3,10 +3,6 @@
 //! Drives write through: the paper's writes end when they are on the media (its section 5.2 gives them response times of a
 //! media access). Everything but the drive's buffer is as the profile has it.
 
-use traxtent_core::layout::Partition;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
-
 use super::apps::{self, Run, timed};
 use super::build::build;
 use super::config::{Config, Ffs};
@@ -49,19 +45,6 @@ fn compared(runs: &[Run; 3]) -> Vec<f64> {
         traxtent / unmodified - 1.0,
         unmodified,
     ]
-}
-
-/// T19: the share of blocks of 8 KB that span a boundary.
-///
-/// # Errors
-/// None that a built-in drive makes.
-pub fn excluded_blocks(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let config = Ffs::Traxtent.config();
-    let map = TrackMap::of(&bench.geometry);
-    let lbns = Lbn(config.partition_start)..map.end();
-    let partition = Partition::new(map, lbns, config.block_sectors)?;
-    let excluded = partition.excluded().count() as f64;
-    Ok(vec![excluded / partition.blocks().0 as f64])
 }
 
 /// The program of T20 with a file of so many bytes, 256 MB at least (less is over before groups have changed).

@@ -1,4 +1,4 @@
-//! Q5: the time to read 64 sectors that begin at an offset from a track boundary.
+//! The time to read 64 sectors that begin at an offset from a track boundary.
 //!
 //! As the paper did it: boundaries of the top surface within the first zone, in random order, offsets at random. The
 //! buffer is ordered off, and as this drive may not obey, no boundary comes twice before all have come once.
@@ -9,7 +9,7 @@ use traxtent_core::request::Request;
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 
-use super::{MAIN_DRIVE, NUMBERINGS};
+use super::layout::outermost;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 use crate::search::Search;
@@ -20,9 +20,8 @@ const SECTORS: u32 = 64;
 /// The largest offset to either side.
 const REACH: i64 = 256;
 
-/// Rounds over all boundaries: so many that the mean is known to two microseconds, for it lies about three from the
-/// bound of its claim.
-const ROUNDS: u32 = 256;
+/// Rounds over all boundaries: so many that the means are known to two microseconds.
+const ROUNDS: u64 = 256;
 
 /// Points in the picture.
 const SHOWN: usize = 2000;
@@ -37,11 +36,11 @@ fn crosses(offset: i64) -> bool {
 
 /// The boundaries between two tracks of the top surface with the size of the outermost one, as a probe finds them.
 fn boundaries(bench: &Bench) -> Result<Vec<Lbn>, LabError> {
-    let (_, sizes) = NUMBERINGS[0];
     let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
+    let sizes = outermost(bench, &tracks)?;
     let zone = tracks
         .iter()
-        .take_while(|track| NUMBERINGS[0].1.contains(&track.sectors));
+        .take_while(|track| sizes.contains(&track.sectors));
     let mut target = bench.target();
     let mut boundaries = Vec::new();
     let mut before_on_top = false;
@@ -62,7 +61,7 @@ fn reads(bench: &Bench) -> Result<Vec<Point>, LabError> {
     let mut target = bench.target();
     target.set_caching(Caching::OFF);
     let mut points = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..bench.few(ROUNDS) {
         shuffle(&mut boundaries, &mut rng);
         for boundary in &boundaries {
             let offset = rng.below(2 * REACH as u64) as i64 - REACH;
@@ -93,9 +92,8 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let bench = bench.with_drive(MAIN_DRIVE)?;
-    let points = reads(&bench)?;
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let points = reads(bench)?;
     let (mut within, across) = (times(&points, false), times(&points, true));
     within.sort_unstable_by(f64::total_cmp);
     let percentile = |p: usize| within[(within.len() - 1) * p / 100];
@@ -104,7 +102,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
         mean_within,
         mean_across,
         percentile(99) - percentile(1),
-        mean_across - mean_within - skew_ms(&bench),
+        mean_across - mean_within - skew_ms(bench),
     ])
 }
 
@@ -118,13 +116,10 @@ fn skew_ms(bench: &Bench) -> f64 {
 }
 
 /// Time against offset.
-pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
-    let points = reads(&bench.with_drive(MAIN_DRIVE)?)?;
-    let series = |name: &str, across, published_ms| Series {
-        name: format!(
-            "{name}: mean {:.1} ms (paper {published_ms})",
-            mean(&times(&points, across))
-        ),
+pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    let points = reads(bench)?;
+    let series = |name: &str, across| Series {
+        name: format!("{name}: mean {:.1} ms", mean(&times(&points, across))),
         style: Style::Dots,
         points: points
             .iter()
@@ -135,15 +130,13 @@ pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     };
     let panel = Panel {
         title: "Reads of 64 sectors about track boundaries".to_owned(),
-        x: "first sector, counted from the boundary",
-        y: "response time, ms",
+        x: "first sector, counted from the boundary".to_owned(),
+        y: "response time, ms".to_owned(),
         series: vec![
-            series("within a track", false, 5.7),
-            series("across its end", true, 7.3),
+            series("within a track", false),
+            series("across its end", true),
         ],
+        ..Panel::default()
     };
-    Ok(Figure {
-        name: "q5",
-        panels: vec![panel],
-    })
+    Ok(Figure::of(panel))
 }

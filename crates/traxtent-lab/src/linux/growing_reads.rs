@@ -1,4 +1,4 @@
-//! Q1: a scan that reads one sector more each time, and takes the first fall of bandwidth for the end of a track.
+//! A scan that reads one sector more each time, and takes the first fall of bandwidth for the end of a track.
 //!
 //! The host has ordered the drive's buffer off. A drive that goes on reading ahead all the same serves the growing
 //! reads from its buffer until they no longer fit a segment of it: there bandwidth falls, wherever they begin.
@@ -11,7 +11,6 @@ use traxtent_core::units::{Lbn, Span};
 use traxtent_core::workload::Rng;
 use traxtent_exec::SimTarget;
 
-use super::MAIN_DRIVE;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
@@ -37,7 +36,7 @@ const SIZES_A_POINT: usize = 16;
 const PROOF_SECTORS: u32 = 512;
 
 /// Reads at cliffs, and as many elsewhere.
-const PROOF_READS: u32 = 10_000;
+const PROOF_READS: u64 = 10_000;
 
 /// Boundaries that the scan is let find.
 const BOUNDARIES: usize = 20;
@@ -119,7 +118,7 @@ fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError
     let mut target = ordered_off(bench);
     let places = (target.identity().capacity.0 - u64::from(PROOF_SECTORS)) / step;
     let mut times = Moments::default();
-    for _ in 0..PROOF_READS {
+    for _ in 0..bench.few(PROOF_READS) {
         let lbn = Lbn(step * rng.below(places));
         let timing = target.request(Request::read(lbn, PROOF_SECTORS))?;
         times.push(timing.response().as_ms());
@@ -132,26 +131,25 @@ fn nth(cliffs: &[u32], n: usize) -> f64 {
     cliffs.get(n).map_or(f64::INFINITY, |&at| f64::from(at))
 }
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let bench = bench.with_drive(MAIN_DRIVE)?;
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut rng = Rng::new(bench.seed);
     let [from_0, from_256, from_any] =
-        starts(&bench, &mut rng)?.map(|bandwidths| cliffs(&bandwidths));
-    let found = boundaries(&mut ordered_off(&bench), &mut rng)?;
+        starts(bench, &mut rng)?.map(|bandwidths| cliffs(&bandwidths));
+    let found = boundaries(&mut ordered_off(bench), &mut rng)?;
     let begins_track = |lbn: &&Lbn| {
         let track = bench.geometry.track_of(**lbn);
         track.is_some_and(|track| track.first_lbn == **lbn)
     };
     let ends = [(0.0, &from_0), (256.0, &from_256)].map(|(from, cliffs)| from + nth(cliffs, 0));
-    let at_cliffs = mean_read_ms(&bench, u64::from(PROOF_SECTORS), &mut rng)?;
-    let elsewhere = mean_read_ms(&bench, 1, &mut rng)?;
+    let at_cliffs = mean_read_ms(bench, u64::from(PROOF_SECTORS), &mut rng)?;
+    let elsewhere = mean_read_ms(bench, 1, &mut rng)?;
     Ok(vec![
         nth(&from_0, 0),
         nth(&from_256, 0) - nth(&from_0, 0),
         nth(&from_any, 0) - nth(&from_0, 0),
         nth(&from_256, 1) - nth(&from_0, 1),
         ends.into_iter()
-            .filter(|&end| ends_track(&bench, end))
+            .filter(|&end| ends_track(bench, end))
             .count() as f64,
         found.iter().filter(begins_track).count() as f64,
         at_cliffs / elsewhere - 1.0,
@@ -192,8 +190,8 @@ fn points(scan: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Bandwidth against size on the drive that ignores orders, and on the same drive if it obeyed.
-pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
-    let deaf = bench.with_drive(MAIN_DRIVE)?;
+pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    let deaf = bench;
     let obedient = deaf.with("cache.read_ahead.ignores_host", "false")?;
     let panel = |bench: &Bench, title: &str| -> Result<Panel, LabError> {
         let scans = starts(bench, &mut Rng::new(bench.seed))?;
@@ -207,16 +205,16 @@ pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
             });
         Ok(Panel {
             title: title.to_owned(),
-            x: "request size, sectors (a track has 1144)",
-            y: "bandwidth, MB/s",
+            x: "request size, sectors (a track has 1144)".to_owned(),
+            y: "bandwidth, MB/s".to_owned(),
             series: series.collect(),
+            ..Panel::default()
         })
     };
     Ok(Figure {
-        name: "q1",
         panels: vec![
             panel(
-                &deaf,
+                deaf,
                 "Growing reads, buffer ordered off: a drive that reads ahead anyway",
             )?,
             panel(&obedient, "The same drive, if it obeyed")?,

@@ -1,22 +1,21 @@
-//! Q2 to Q4: the layout of a serpentine drive by translation and by timing, and how drives of one model differ.
+//! The layout of a serpentine drive by translation and by timing, and how drives of one model differ.
 
-use traxtent_core::probe::{Algorithm, Target, Verify};
+use std::collections::BTreeSet;
 
-use super::{MAIN_DRIVE, NUMBERINGS};
+use traxtent_core::probe::{Algorithm, Found, Target, Verify};
+
+use super::ONE_MODEL;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 use crate::search::Search;
 
-/// Width of the serpentine in tracks.
-const WIDTH: u32 = 32;
+/// Tracks in the picture: as many as Fig. 2 describes, twice.
+const SHOWN: usize = 256;
 
-/// Tracks in the picture: what Fig. 2 describes, twice.
-const SHOWN: usize = 8 * WIDTH as usize;
-
-/// Q2: the paper's steps beside ours.
-pub(super) fn seven_minutes(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let bench = bench.with_drive(MAIN_DRIVE)?;
-    let search = |algorithm| Search::run(&bench, algorithm, Verify::Sample);
+/// The paper's steps, then ours: drive time in minutes and translations of the former, drive times in minutes by
+/// translation and by timing, the slower over the paper's, and the boundaries that any missed or invented.
+pub(crate) fn mapping_time(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let search = |algorithm| Search::run(bench, algorithm, Verify::Sample);
     let jump = search(Algorithm::Jump)?;
     let (tree, angle) = (search(Algorithm::Tree)?, search(Algorithm::Angle)?);
     let wrong = |search: &Search| search.wrong_boundaries(&bench.geometry);
@@ -34,14 +33,15 @@ pub(super) fn seven_minutes(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// Where a track lies: cylinder and surface.
 type Lies = (u32, u16);
 
-/// The place of the nth track by the words of section 2.3: cylinder 31 of the top surface outward to 0, the bottom
-/// surface from 0 inward to 31; then 63 outward to 32 on the bottom and 32 inward to 63 on the top; and so on.
-fn by_the_paper(n: u32) -> Lies {
-    let (pass, step) = (n / WIDTH, n % WIDTH);
+/// The place of the nth track in the serpentine of section 2.3: the first `width` tracks outward to cylinder 0 of the
+/// top surface, as many back inward on the bottom one, the next `width` cylinders outward on the bottom and inward on
+/// the top, and so on.
+fn in_serpentine(n: u32, width: u32) -> Lies {
+    let (pass, step) = (n / width, n % width);
     let (cell, inward) = (pass / 2, pass % 2 == 1);
-    let within = if inward { step } else { WIDTH - 1 - step };
+    let within = if inward { step } else { width - 1 - step };
     let surface = (cell % 2) ^ u32::from(inward);
-    (cell * WIDTH + within, surface as u16)
+    (cell * width + within, surface as u16)
 }
 
 /// A track found, with the place of its first LBN by translation.
@@ -54,27 +54,33 @@ struct Translated {
 /// The first so many tracks of the drive.
 fn translated(bench: &Bench, count: usize) -> Result<Vec<Translated>, LabError> {
     let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
+    translate(bench, &tracks[..tracks.len().min(count)])
+}
+
+fn translate(bench: &Bench, tracks: &[Found]) -> Result<Vec<Translated>, LabError> {
     let mut target = bench.target();
-    let mut found = Vec::new();
-    for track in tracks.iter().take(count) {
+    let translated = tracks.iter().map(|track| {
         let place = target.translate(track.first_lbn)?;
-        found.push(Translated {
+        Ok(Translated {
             first_lbn: track.first_lbn.0,
             sectors: track.sectors,
             lies: (place.cylinder.0, place.surface.0),
-        });
-    }
-    Ok(found)
+        })
+    });
+    translated.collect()
 }
 
-/// Q3: the tracks of the first zone, which has one size a surface, and all.
-pub(super) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let tracks = translated(&bench.with_drive(MAIN_DRIVE)?, usize::MAX)?;
-    let (_, sizes) = NUMBERINGS[0];
+/// The tracks of the first zone, and of the drive, that are not where a serpentine has them; its width, which is how many
+/// tracks come before the surface changes; and the cylinder of LBN 0.
+pub(crate) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let tracks = translated(bench, usize::MAX)?;
+    let on_first_surface = |track: &&Translated| track.lies.1 == tracks[0].lies.1;
+    let width = tracks.iter().take_while(on_first_surface).count() as u32;
     let astray: Vec<bool> = (0..)
         .zip(&tracks)
-        .map(|(n, track)| by_the_paper(n) != track.lies)
+        .map(|(n, track)| in_serpentine(n, width) != track.lies)
         .collect();
+    let sizes = sizes_of_cylinder_0(&tracks);
     let zone = tracks
         .iter()
         .position(|track| !sizes.contains(&track.sectors));
@@ -82,12 +88,14 @@ pub(super) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![
         count(&astray[..zone.unwrap_or(astray.len())]),
         count(&astray),
+        f64::from(width),
+        f64::from(tracks[0].lies.0),
     ])
 }
 
 /// Track number against LBN.
-pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
-    let tracks = translated(&bench.with_drive(MAIN_DRIVE)?, SHOWN)?;
+pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    let tracks = translated(bench, SHOWN)?;
     let series = ["top surface", "bottom surface"].into_iter().zip(0..);
     let series = series.map(|(name, surface)| {
         let on = tracks.iter().filter(|track| track.lies.1 == surface);
@@ -100,58 +108,50 @@ pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
         }
     });
     let panel = Panel {
-        title: "Where tracks lie: a serpentine of 32, by translation of each track's first LBN"
-            .to_owned(),
-        x: "LBN, thousands",
-        y: "track number on its surface (cylinder)",
+        title: "Where tracks lie, by translation of each one's first LBN".to_owned(),
+        x: "LBN, thousands".to_owned(),
+        y: "track number on its surface (cylinder)".to_owned(),
         series: series.collect(),
+        ..Panel::default()
     };
-    Ok(Figure {
-        name: "q3",
-        panels: vec![panel],
-    })
+    Ok(Figure::of(panel))
 }
 
-/// Q4: what is found on a drive of each numbering.
-pub(super) fn numberings(bench: &Bench) -> Result<Vec<f64>, LabError> {
+/// Drives of one model: how many numberings there are among them, boundaries missed or invented by translation and by
+/// timing, and the sectors of each drive's outermost tracks, surface by surface.
+pub(crate) fn numberings(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut found = Vec::new();
-    let mut by = [0; 2];
-    for (name, _) in NUMBERINGS {
+    let mut wrong = [0; 2];
+    for name in ONE_MODEL {
         let bench = bench.with_drive(name)?;
-        let searches = [
-            (Algorithm::Tree, Verify::None),
-            (Algorithm::Angle, Verify::Full),
-        ];
-        for ((algorithm, verify), wrong) in searches.into_iter().zip(&mut by) {
-            let search = Search::run(&bench, algorithm, verify)?;
-            *wrong += search.wrong_boundaries(&bench.geometry);
-            if algorithm == Algorithm::Tree {
-                found.push(outermost(&bench, &search)?);
-            }
-        }
+        let tree = Search::run(&bench, Algorithm::Tree, Verify::None)?;
+        let angle = Search::run(&bench, Algorithm::Angle, Verify::Full)?;
+        wrong[0] += tree.wrong_boundaries(&bench.geometry);
+        wrong[1] += angle.wrong_boundaries(&bench.geometry);
+        found.push(outermost(&bench, &tree.tracks)?);
     }
-    let published = NUMBERINGS.map(|(_, sectors)| sectors);
-    let others = found
-        .iter()
-        .filter(|numbering| !published.contains(numbering))
-        .count();
-    found.sort_unstable();
-    found.dedup();
-    let [by_tree, by_angle] = by.map(|wrong| wrong as f64);
-    Ok(vec![found.len() as f64, others as f64, by_tree, by_angle])
+    let different: BTreeSet<[u32; 2]> = found.iter().copied().collect();
+    let mut values = vec![different.len() as f64, wrong[0] as f64, wrong[1] as f64];
+    values.extend(found.into_iter().flatten().map(f64::from));
+    Ok(values)
 }
+
+/// So many tracks surely hold the first cylinder.
+const FIRST_TRACKS: usize = 1024;
 
 /// Sectors on the outermost track of each surface, of tracks found and translated.
-fn outermost(bench: &Bench, search: &Search) -> Result<[u32; 2], LabError> {
-    let mut target = bench.target();
-    let mut sectors = [0; 2];
-    for track in search.tracks.iter().take(2 * WIDTH as usize) {
-        let place = target.translate(track.first_lbn)?;
-        if place.cylinder.0 == 0 {
-            sectors[usize::from(place.surface.0)] = track.sectors;
-        }
+pub(crate) fn outermost(bench: &Bench, tracks: &[Found]) -> Result<[u32; 2], LabError> {
+    let first = &tracks[..tracks.len().min(FIRST_TRACKS)];
+    Ok(sizes_of_cylinder_0(&translate(bench, first)?))
+}
+
+/// Sectors on the tracks of the outermost cylinder, by surface.
+fn sizes_of_cylinder_0(tracks: &[Translated]) -> [u32; 2] {
+    let mut sizes = [0; 2];
+    for track in tracks.iter().filter(|track| track.lies.0 == 0) {
+        sizes[usize::from(track.lies.1)] = track.sectors;
     }
-    Ok(sectors)
+    sizes
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
             (127, (63, top)),
             (128, (95, top)),
         ] {
-            assert_eq!(by_the_paper(n), lies, "track {n}");
+            assert_eq!(in_serpentine(n, 32), lies, "track {n}");
         }
     }
 }

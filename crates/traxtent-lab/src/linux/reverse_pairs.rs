@@ -1,4 +1,4 @@
-//! Q6: a random sector is read, then the one before it. A drive that keeps what passed its head before the first
+//! A random sector is read, then the one before it. A drive that keeps what passed its head before the first
 //! has the second in its buffer; any other waits for most of a revolution.
 
 use traxtent_core::probe::Target;
@@ -11,7 +11,7 @@ use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
 /// Pairs a drive.
-const PAIRS: u32 = 10_000;
+const PAIRS: u64 = 10_000;
 
 /// Steps of a distribution in the picture.
 const STEPS: usize = 400;
@@ -22,16 +22,13 @@ const SHOWN_MS: f64 = 7.0;
 /// What is served sooner has not waited for the media: the fastest drive takes 4 ms a revolution.
 const AT_ONCE_MS: f64 = 1.0;
 
-/// The paper's waits of 3 to 6 ms, each end 5 % wider.
-const WAITS_MS: std::ops::RangeInclusive<f64> = 3.0 * 0.95..=6.0 * 1.05;
-
 /// Times of the second reads in milliseconds, ascending.
 fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut target = bench.target();
     let mut rng = Rng::new(bench.seed);
     let last = target.identity().capacity.0 - 1;
     let mut times = Vec::new();
-    for _ in 0..PAIRS {
+    for _ in 0..bench.few(PAIRS) {
         let lbn = Lbn(rng.below(last));
         target.request(Request::read(Lbn(lbn.0 + 1), 1))?;
         times.push(target.request(Request::read(lbn, 1))?.response().as_ms());
@@ -40,31 +37,29 @@ fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(times)
 }
 
-/// The share of times that are the paper's waits.
-fn share_as_published(times: &[f64]) -> f64 {
-    let waits = times.iter().filter(|ms| WAITS_MS.contains(ms)).count();
-    waits as f64 / times.len() as f64
-}
-
-pub(super) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let times = second_reads(&bench.with_drive(MAIN_DRIVE)?)?;
+/// The share of second reads that is served at once, and the shortest and the longest wait of the rest; then the
+/// shortest and the longest wait on the ordinary drives. In milliseconds.
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let times = second_reads(bench)?;
     let (at_once, waits) = times.split_at(times.partition_point(|&ms| ms < AT_ONCE_MS));
     let mut others = Vec::new();
     for name in ORDINARY_DRIVES {
         others.extend(second_reads(&bench.with_drive(name)?)?);
     }
     others.sort_unstable_by(f64::total_cmp);
-    Ok(vec![
-        at_once.len() as f64 / times.len() as f64,
-        share_as_published(waits),
-        share_as_published(&others),
-        others[0],
-        others[others.len() - 1],
-    ])
+    // Nothing is both the shortest and the longest of no waits at all.
+    let ends = |times: &[f64]| {
+        let end = |end: Option<&f64>| end.copied().unwrap_or(f64::NAN);
+        [end(times.first()), end(times.last())]
+    };
+    let mut values = vec![at_once.len() as f64 / times.len() as f64];
+    values.extend(ends(waits));
+    values.extend(ends(&others));
+    Ok(values)
 }
 
 /// Distributions of the times of second reads.
-pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let mut series = Vec::new();
     for name in [MAIN_DRIVE].into_iter().chain(ORDINARY_DRIVES) {
         let times = second_reads(&bench.with_drive(name)?)?;
@@ -84,12 +79,10 @@ pub(super) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     }
     let panel = Panel {
         title: "Two sectors read in reverse order: the second read".to_owned(),
-        x: "response time, ms",
-        y: "share of reads",
+        x: "response time, ms".to_owned(),
+        y: "share of reads".to_owned(),
         series,
+        ..Panel::default()
     };
-    Ok(Figure {
-        name: "q6",
-        panels: vec![panel],
-    })
+    Ok(Figure::of(panel))
 }

@@ -2,8 +2,10 @@
 
 mod blind;
 mod compare;
-mod extraction;
+mod excluded;
 mod fs;
 mod linux;
+mod log;
 mod probe_table;
 mod random_drives;
+mod video;

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use traxtent_core::probe::Algorithm;
 use traxtent_core::profile::{Profile, Standing};
+use traxtent_experiments::{Experiment, PublishedPoint, Seeds, Unit, Verdict, experiments};
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
-use traxtent_lab::traxtents::{EXPERIMENTS, MAIN_DRIVE, streaming_efficiency};
-use traxtent_lab::{Bench, Experiment, LabError, Unit, Verdict};
+use traxtent_lab::traxtents::{MAIN_DRIVE, streaming_efficiency};
+use traxtent_lab::{Bench, LabError};
 
-use crate::claims::Findings;
+use crate::claims::{self, Findings};
 use crate::failure::{Failure, Result};
+use crate::html::escape;
 use crate::map::draw_tracks;
 use crate::output;
 use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, Mark};
@@ -27,6 +29,14 @@ const MODERN_DRIVE: &str = "generic-20tb";
 /// Points of an efficiency curve to a track: as many as multiples of 8 KB in the paper's.
 const POINTS_A_TRACK: u32 = 33;
 const TRACKS: u32 = 4;
+
+/// The experiments of the paper that are about reads and writes of a track.
+const EXPERIMENTS: [&str; 12] = [
+    "T2", "T3", "T4", "T5", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15",
+];
+
+/// What the curve of aligned reads is called, here and in the paper's experiments.
+const ALIGNED: &str = "aligned to tracks";
 
 /// The seed of every workload of the demo.
 const SEED: u64 = 1;
@@ -54,8 +64,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .map(|algorithm| BlindProbe::of(&bench, algorithm))
         .collect::<Result<Vec<_>>>()?;
     let head_times = HeadTimes::measure(&bench).map_err(broken)?;
-    let experiments: Vec<&Experiment> = EXPERIMENTS.iter().collect();
-    let findings = Findings::measure(&bench, &experiments)?;
+    let plan = claims::plan(Seeds::Only(SEED));
+    let findings = Findings(claims::measure(&beside(), &plan)?.findings);
     let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
     let modern_head_times = HeadTimes::measure(&modern).map_err(broken)?;
     let picture = picture(&bench, &modern)?;
@@ -103,6 +113,28 @@ impl HeadTimes {
     }
 }
 
+/// The experiments on reads and writes of a track.
+fn beside() -> Vec<&'static Experiment> {
+    let chosen = experiments().iter();
+    chosen
+        .filter(|experiment| EXPERIMENTS.contains(&experiment.number.as_str()))
+        .collect()
+}
+
+/// What of the paper's Fig. 1 its text tells.
+fn published() -> Vec<Mark> {
+    let of_figure = experiments()
+        .iter()
+        .find(|experiment| experiment.number == "T2");
+    let figure = of_figure.and_then(|experiment| experiment.figure.as_ref());
+    let points = figure.map_or(&[][..], |figure| &figure.published).iter();
+    let mark = |point: &PublishedPoint| Mark {
+        at: point.at.into(),
+        curve: usize::from(point.series != ALIGNED),
+    };
+    points.map(mark).collect()
+}
+
 /// Efficiency against request size, on the paper's drive and on one of today.
 fn picture(bench: &Bench, modern: &Bench) -> Result<Efficiency> {
     let mut panels = std::thread::scope(|scope| {
@@ -112,17 +144,7 @@ fn picture(bench: &Bench, modern: &Bench) -> Result<Efficiency> {
     .into_iter()
     .collect::<Result<Vec<_>, _>>()
     .map_err(broken)?;
-    // Point A of Fig. 1, the unaligned efficiency at its size, and point B.
-    let (point_a, streaming) = (0.73, 0.73 / 0.82);
-    let mark = |size, efficiency, curve| Mark {
-        at: (size, efficiency),
-        curve,
-    };
-    panels[0].marks = vec![
-        mark(264.0, point_a, 0),
-        mark(264.0, 0.56 * streaming, 1),
-        mark(1024.0, point_a, 1),
-    ];
+    panels[0].marks = published();
     Ok(Efficiency { panels })
 }
 
@@ -145,7 +167,7 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
     Ok(EfficiencyPanel {
         title: title(&bench.profile),
         curves: vec![
-            curve("aligned to tracks", points(true)?),
+            curve(ALIGNED, points(true)?),
             curve("unaligned", points(false)?),
             curve(
                 "sequential",
@@ -231,7 +253,7 @@ impl Report {
                 Unit::Ms.show(*unaligned),
                 Unit::Ms.show(*aligned),
                 Unit::Change.show(aligned / unaligned - 1.0),
-                published.map_or_else(String::new, |f| f.claim.unit.show(f.claim.published)),
+                published.map_or_else(String::new, |f| f.claim.published()),
             ]);
         }
         for (name, unaligned, aligned) in &self.modern_head_times.rows {
@@ -406,9 +428,3 @@ th.right, td.right { text-align: right; }
 code { background: #f3f3f3; padding: 0 0.2rem; }
 dd { margin: 0 0 0.5rem 1.5rem; }
 ";
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-}

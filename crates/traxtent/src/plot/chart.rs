@@ -10,11 +10,13 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::canvas::{Drawn, FONT};
 
 /// Colours that people who see colours differently tell apart too (Okabe and Ito).
-pub(super) const COLOURS: [RGBColor; 4] = [
+pub(super) const COLOURS: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
 ];
 pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
 const FAINT: RGBColor = RGBColor(225, 225, 225);
@@ -41,6 +43,7 @@ pub(super) struct Axis<'a> {
 pub(super) enum Sign<'a> {
     Line(usize, &'a str),
     Dot(usize, &'a str),
+    Bar(usize, &'a str),
     Mark(&'a str),
 }
 
@@ -69,12 +72,18 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
             .draw_text(&fitted, &font, (self.px(16.0), self.px(14.0)))
     }
 
-    /// Writes a legend in a row, below the title.
-    pub(super) fn legend(&self, top: f64, left: f64, signs: &[Sign<'_>]) -> Drawn<DB> {
+    /// Writes a legend below the title, in as many rows as it takes; says where it ends.
+    pub(super) fn legend(&self, top: f64, left: f64, signs: &[Sign<'_>]) -> DrawnTo<DB> {
+        const ROW: f64 = 22.0;
         let font = self.text(TEXT, INK);
-        let middle = self.px(top);
-        let mut x = self.px(left);
+        let (mut x, mut row) = (self.px(left), 0.0);
+        let right = self.area.dim_in_pixel().0 as i32 - self.px(10.0);
         for sign in signs {
+            let wide = self.px(31.0) + self.width(sign.name(), &font);
+            if x + wide > right && x > self.px(left) {
+                (x, row) = (self.px(left), row + 1.0);
+            }
+            let middle = self.px(top + row * ROW);
             let name = match sign {
                 Sign::Line(colour, name) => {
                     let line = vec![(x, middle), (x + self.px(24.0), middle)];
@@ -91,6 +100,15 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
                     self.area.draw(&dot)?;
                     name
                 }
+                Sign::Bar(colour, name) => {
+                    let corners = [
+                        (x + self.px(4.0), middle - self.px(7.0)),
+                        (x + self.px(24.0), middle + self.px(7.0)),
+                    ];
+                    self.area
+                        .draw(&Rectangle::new(corners, colour_of(*colour)))?;
+                    name
+                }
                 Sign::Mark(name) => {
                     self.diamond((x + self.px(12.0), middle), INK)?;
                     name
@@ -99,9 +117,9 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
             let style = font.clone().pos(Pos::new(HPos::Left, VPos::Center));
             self.area
                 .draw_text(name, &style, (x + self.px(31.0), middle))?;
-            x += self.px(31.0 + 26.0) + self.width(name, &font);
+            x += wide + self.px(26.0);
         }
-        Ok(())
+        Ok(top + row * ROW + ROW / 2.0)
     }
 
     /// Draws axes, `top` below the upper edge.
@@ -143,6 +161,41 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         plane.draw_series(line).map(drop)
     }
 
+    /// Draws a dashed curve.
+    pub(super) fn dashes(
+        &self,
+        plane: &mut Plane<'a, DB>,
+        colour: usize,
+        points: &[(f64, f64)],
+    ) -> Drawn<DB> {
+        let points = points.iter().copied();
+        let line = DashedLineSeries::new(points, self.px(5.0), self.px(4.0), self.stroke(colour));
+        plane.draw_series(line).map(drop)
+    }
+
+    /// Draws a bar with a rim, so that it stands out from its neighbours.
+    pub(super) fn bar(
+        &self,
+        plane: &mut Plane<'a, DB>,
+        colour: usize,
+        corners: [(f64, f64); 2],
+    ) -> Drawn<DB> {
+        let rim = WHITE.stroke_width(self.px(1.0) as u32);
+        let bar = [
+            Rectangle::new(corners, colour_of(colour)),
+            Rectangle::new(corners, rim),
+        ];
+        plane.draw_series(bar).map(drop)
+    }
+
+    /// Writes a text that ends a little above a place.
+    pub(super) fn label(&self, plane: &Plane<'a, DB>, text: &str, at: (f64, f64)) -> Drawn<DB> {
+        let (x, y) = self.place(plane, at);
+        let style = self.text(TEXT, INK).pos(Pos::new(HPos::Left, VPos::Bottom));
+        self.area
+            .draw_text(text, &style, (x + self.px(6.0), y - self.px(2.0)))
+    }
+
     /// Draws points, each by itself.
     pub(super) fn dots(
         &self,
@@ -155,11 +208,21 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
     }
 
     /// Draws a published value.
-    pub(super) fn mark(&self, plane: &Plane<'a, DB>, colour: usize, at: (f64, f64)) -> Drawn<DB> {
-        let at = plane.backend_coord(&at);
+    pub(super) fn mark(
+        &self,
+        plane: &Plane<'a, DB>,
+        colour: Option<usize>,
+        at: (f64, f64),
+    ) -> Drawn<DB> {
+        let colour = colour.map_or(INK, |colour| COLOURS[colour % COLOURS.len()]);
+        self.diamond(self.place(plane, at), colour)
+    }
+
+    /// Where a point of the axes lies on this area.
+    fn place(&self, plane: &Plane<'a, DB>, at: (f64, f64)) -> (i32, i32) {
+        let (x, y) = plane.backend_coord(&at);
         let (left, top) = self.area.get_base_pixel();
-        let at = (at.0 - left, at.1 - top);
-        self.diamond(at, COLOURS[colour % COLOURS.len()])
+        (x - left, y - top)
     }
 
     fn stroke(&self, colour: usize) -> ShapeStyle {
@@ -198,6 +261,19 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         }
     }
 }
+
+impl<'a> Sign<'a> {
+    fn name(&self) -> &'a str {
+        match self {
+            Sign::Line(_, name) | Sign::Dot(_, name) | Sign::Bar(_, name) | Sign::Mark(name) => {
+                name
+            }
+        }
+    }
+}
+
+/// How far down drawing has come, as shown.
+type DrawnTo<DB> = Result<f64, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 type PlaneResult<'a, DB> =
     Result<Plane<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;

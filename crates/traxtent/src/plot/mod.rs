@@ -15,7 +15,7 @@ mod pictures;
 mod tracks;
 
 #[cfg(feature = "plot")]
-pub(crate) use figure::figure;
+pub(crate) use figure::{figure, inline};
 #[cfg(feature = "plot")]
 pub(crate) use pictures::{efficiency, response, validation};
 #[cfg(feature = "plot")]
@@ -120,6 +120,26 @@ pub(crate) struct Bar {
     pub(crate) colour: usize,
 }
 
+/// A panel for a page that has its title and its legend.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Inline {
+    /// The axes and what is drawn there.
+    pub(crate) svg: String,
+    /// The legend.
+    pub(crate) keys: Vec<Key>,
+}
+
+/// An entry of a legend.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Key {
+    /// Its sign: line, dot, bar, or mark for what is published.
+    pub(crate) class: &'static str,
+    /// Its colour, if it has one.
+    pub(crate) colour: Option<usize>,
+    /// Its name.
+    pub(crate) name: String,
+}
+
 /// Refuses a file name that no picture can be written to, before anything is computed.
 pub(crate) fn check_ending(path: &Path) -> Result<()> {
     if !cfg!(feature = "plot") {
@@ -139,10 +159,17 @@ pub(crate) fn check_ending(path: &Path) -> Result<()> {
 #[cfg(not(feature = "plot"))]
 mod none {
     //! What draws nothing; `check_ending` has refused before.
+    use traxtent_experiments::FigureSpec;
+    use traxtent_lab::Figure;
+
     use super::*;
 
-    pub(crate) fn figure(path: &Path, _: &traxtent_lab::Figure) -> Result<()> {
+    pub(crate) fn figure(path: &Path, _: &Figure, _: Option<&FigureSpec>) -> Result<()> {
         check_ending(path)
+    }
+
+    pub(crate) fn inline(_: &Figure, _: usize, _: &FigureSpec) -> Result<Inline> {
+        check_ending(Path::new("any.svg")).map(|()| Inline::default())
     }
 
     pub(crate) fn response(path: &Path, _: &Response) -> Result<()> {
@@ -162,4 +189,4 @@ mod none {
     }
 }
 #[cfg(not(feature = "plot"))]
-pub(crate) use none::{efficiency, figure, response, tracks, validation};
+pub(crate) use none::{efficiency, figure, inline, response, tracks, validation};

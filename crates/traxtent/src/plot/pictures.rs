@@ -206,7 +206,7 @@ impl EfficiencyPanel {
             sheet.curve(&mut plane, index, &points)?;
         }
         for mark in &self.marks {
-            sheet.mark(&plane, mark.curve, shown(mark.at))?;
+            sheet.mark(&plane, Some(mark.curve), shown(mark.at))?;
         }
         Ok(())
     }

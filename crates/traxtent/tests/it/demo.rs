@@ -13,7 +13,7 @@ fn writes_a_report() {
     let report = json(&["demo", "--json", "--out", out]);
     let claims = report["claims"].as_array().unwrap();
     for id in ["T2", "T8a", "T8b", "T9a", "T11a", "T12a", "T13a", "T15a"] {
-        assert!(claims.iter().any(|claim| claim["claim"] == id), "{id}");
+        assert!(claims.iter().any(|claim| claim["id"] == id), "{id}");
     }
     let html = fs::read_to_string(report["report"].as_str().unwrap()).unwrap();
     assert!(html.contains("T8b") && html.contains("</html>"));

@@ -1,21 +1,29 @@
 //! `traxtent lab`.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
 
 use super::command::{json, prints, traxtent};
+
+/// The names of the claims in an answer, in its order.
+fn ids(answer: &Value) -> Vec<&str> {
+    let claims = answer.as_array().unwrap().iter();
+    claims.map(|claim| claim["id"].as_str().unwrap()).collect()
+}
 
 /// Does the list name every claim once, also in the documents?
 #[test]
 fn list() {
     let list = json(&["lab", "list", "--json"]);
     let experiments = list.as_array().unwrap();
-    let claims = experiments
+    let ids: Vec<&str> = experiments
         .iter()
-        .flat_map(|experiment| experiment["claims"].as_array().unwrap());
-    let ids: Vec<&str> = claims
-        .map(|claim| claim["claim"].as_str().unwrap())
+        .flat_map(|experiment| ids(&experiment["claims"]))
         .collect();
-    let once: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    let once: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(once.len(), ids.len());
     let docs = fs::read_to_string(testkit::workspace().join("docs/lab.md")).unwrap();
     for id in ids {
@@ -38,18 +46,60 @@ fn run() {
         args.extend(["--pictures", pictures.to_str().unwrap()]);
     }
     let report = json(&args);
-    let claims = report["claims"].as_array().unwrap();
-    let ids: Vec<&str> = claims
-        .iter()
-        .map(|c| c["claim"].as_str().unwrap())
-        .collect();
-    assert_eq!(ids, ["Q3a", "Q6b"]);
-    assert_eq!((&report["met"], &report["missed"]), (&2.into(), &0.into()));
+    assert_eq!(ids(&report), ["Q3a", "Q6b"]);
     if cfg!(feature = "plot") {
         for name in ["q3.svg", "q6.svg"] {
             let svg = fs::read_to_string(pictures.join(name)).unwrap();
             assert!(svg.contains("<svg") && svg.contains("surface") == (name == "q3.svg"));
+            assert!(svg.contains("published"));
         }
+    }
+}
+
+/// Has every claim's object what a script needs, in kinds that it can rely on?
+#[test]
+fn schema() {
+    let report = traxtent(&["lab", "run", "T", "Q", "--quick", "--seeds", "2", "--json"]);
+    assert_eq!(report.status, 1);
+    let report: Value = serde_json::from_str(&report.out).unwrap();
+    assert!(report.as_array().unwrap().len() > 100);
+    for claim in report.as_array().unwrap() {
+        let is_number = |value: &Value| value.is_number();
+        let published = &claim["published"];
+        let ends = published
+            .as_array()
+            .is_some_and(|ends| ends.len() == 2 && ends.iter().all(is_number));
+        assert!(published.is_number() || ends, "{claim}");
+        assert!(
+            claim["measured"].is_number() || claim["measured"].is_null(),
+            "{claim}"
+        );
+        let tolerance = &claim["tolerance"];
+        let bound = |key: &str| tolerance[key].is_number();
+        let words = ["exact", "at-least"].iter().any(|word| tolerance == word);
+        assert!(
+            words || bound("absolute") || bound("relative") || bound("at-most"),
+            "{claim}"
+        );
+        let (within, scored) = (
+            claim["within"].as_bool().unwrap(),
+            claim["scored"].as_bool().unwrap(),
+        );
+        let verdict = match (scored, within) {
+            (false, _) => "reported",
+            (true, true) => "met",
+            (true, false) => "missed",
+        };
+        assert_eq!(claim["verdict"], verdict);
+        assert_eq!(claim["reason"].is_string(), verdict != "met", "{claim}");
+        for key in ["id", "says", "unit"] {
+            assert!(!claim[key].as_str().unwrap().is_empty(), "{claim}");
+        }
+        let seeds = claim["seeds"].as_array().unwrap();
+        assert!(
+            (1..=2).contains(&seeds.len()) && seeds.iter().all(|seed| seed["seed"].is_u64()),
+            "{claim}"
+        );
     }
 }
 
@@ -70,12 +120,124 @@ fn seeds() {
     assert_ne!(run("7"), run("8"));
 }
 
-/// Is a name that no claim has refused?
+/// Does a run that takes what another left print the same, and does a report?
 #[test]
-fn unknown() {
-    for id in ["Q99", "X", ""] {
-        let answer = traxtent(&["lab", "run", id]);
-        assert_eq!(answer.status, 2);
-        assert!(answer.err.contains("lab list"), "{}", answer.err);
+fn resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let args = ["lab", "run", "T9", "T12", "--json", "--quick"];
+    let at_once = traxtent(&args).out;
+    let resumed = [&args[..], &["--resume", state.to_str().unwrap()]].concat();
+    assert_eq!(traxtent(&resumed).out, at_once);
+    assert_eq!(fs::read_dir(&state).unwrap().count(), 3);
+    assert_eq!(traxtent(&resumed).out, at_once);
+}
+
+/// Is the page whole: every claim, its reason, its figure, nothing that another file or host would have?
+#[test]
+fn page() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("new/place");
+    let report = traxtent(&[
+        "lab",
+        "report",
+        "T13",
+        "T14",
+        "--quick",
+        "--out",
+        place.to_str().unwrap(),
+    ]);
+    assert_eq!(report.status, 1, "{}", report.err);
+    let page = fs::read_to_string(place.join("report.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    for text in [
+        "id=\"T13d\"",
+        "10.00 ms",
+        "settling and overhead of writes",
+        "traxtent lab run T14",
+        "prefers-color-scheme",
+    ] {
+        assert!(page.contains(text), "{text}");
     }
+    assert!(!page.contains("id=\"T12a\""));
+    assert_eq!(page.contains("<svg"), cfg!(feature = "plot"));
+    let links = page.replace("http://www.w3.org/2000/svg", "");
+    for text in ["http", "src=", "url(", "@import", "NaN"] {
+        assert!(!links.contains(text), "{text}");
+    }
+    let file = folder.path().join("page.html");
+    let again = traxtent(&[
+        "lab",
+        "report",
+        "T13",
+        "T14",
+        "--quick",
+        "--out",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!(again.status, 1);
+    assert_eq!(fs::read_to_string(file).unwrap(), page);
+}
+
+/// Is bad input one line, with the right status, and nothing half-written?
+#[test]
+fn bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = folder.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "kept").unwrap();
+    let within = |path: &std::path::Path, name: &str| path.join(name).to_str().unwrap().to_owned();
+    let (in_file, beside) = (
+        within(&file, "report"),
+        within(folder.path(), "none/page.html"),
+    );
+    let mut cases = vec![
+        (
+            vec!["lab", "run", "Q99"],
+            2,
+            "no claim is called \"Q99\": `traxtent lab list`",
+        ),
+        (vec!["lab", "run", "T2", "X"], 2, "no claim is called \"X\""),
+        (vec!["lab", "run", ""], 2, "no claim is called \"\""),
+        (
+            vec!["lab", "report", "Q99"],
+            2,
+            "no claim is called \"Q99\"",
+        ),
+        (vec!["lab", "report", "--out", &in_file], 3, "file/report"),
+        (vec!["lab", "report", "--out", &beside], 3, "none/page.html"),
+        (
+            vec!["lab", "run", "T2", "--resume", &in_file],
+            3,
+            "file/report",
+        ),
+        (vec!["lab", "run", "T2", "--seeds", "0"], 2, "0"),
+        (
+            vec!["lab", "run", "T2", "--seeds", "2", "--seed", "3"],
+            2,
+            "--seed",
+        ),
+    ];
+    let in_closed = within(&closed, "new");
+    // The superuser may write anywhere.
+    if fs::write(closed.join("try"), "").is_err() {
+        cases.push((vec!["lab", "report", "--out", &in_closed], 3, "closed"));
+    }
+    for (args, status, says) in cases {
+        let answer = traxtent(&args);
+        assert_eq!(answer.status, status, "{args:?}: {}", answer.err);
+        assert!(
+            answer.err.contains(says) && answer.out.is_empty(),
+            "{args:?}: {}",
+            answer.err
+        );
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+    let left: BTreeSet<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, BTreeSet::from(["closed".into(), "file".into()]));
 }

@@ -1,0 +1,96 @@
+//! Everything that can be measured, by name, in one list.
+
+use crate::bench::{Bench, LabError};
+use crate::figure::Figure;
+use crate::fs::{self, table2};
+use crate::{excluded, extraction, linux, log, profiles, rotation, traxtents, video};
+
+/// Measures numbers on a drive, always as many and in the same order.
+pub type Measure = fn(&Bench) -> Result<Vec<f64>, LabError>;
+
+/// Measures what a picture shows.
+pub type Draw = fn(&Bench) -> Result<Figure, LabError>;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    /// Its name in the list.
+    pub name: &'static str,
+    /// The numbers.
+    pub measure: Measure,
+    /// The picture, if it has one.
+    pub draw: Option<Draw>,
+}
+
+const fn numbers(name: &'static str, measure: Measure) -> Measurement {
+    Measurement {
+        name,
+        measure,
+        draw: None,
+    }
+}
+
+impl Measurement {
+    const fn drawn(self, draw: Draw) -> Measurement {
+        Measurement {
+            draw: Some(draw),
+            ..self
+        }
+    }
+}
+
+/// Every measurement. To add one, write its line, and name it in an experiment.
+pub const MEASUREMENTS: &[Measurement] = &[
+    numbers("drive-profile", profiles::figures),
+    // Reads and writes of a track (traxtents).
+    numbers("efficiency-of-a-track", traxtents::efficiency).drawn(traxtents::efficiency_curves),
+    numbers("share-of-streaming", traxtents::share_of_streaming),
+    numbers("equally-efficient-size", traxtents::equally_efficient_size),
+    numbers("efficiency-peaks", traxtents::peaks),
+    numbers("rotational-latency", rotation::latencies).drawn(rotation::latency_curves),
+    numbers("switch-probability", rotation::switch_probabilities),
+    numbers("gains", traxtents::gains).drawn(traxtents::head_time_curves),
+    numbers("aligned-head-time", traxtents::aligned_head_time).drawn(traxtents::head_time_parts),
+    numbers("onereq-without-bus", traxtents::onereq_without_bus),
+    numbers("write-head-times", traxtents::write_head_times),
+    numbers("overlap", traxtents::overlap).drawn(traxtents::response_parts),
+    numbers("deviations", traxtents::deviations).drawn(traxtents::deviation_curves),
+    // Track boundaries.
+    numbers("boundaries-by-timing", extraction::by_timing),
+    numbers("boundaries-by-translation", extraction::by_translation),
+    numbers("boundaries-by-expertise", extraction::by_expertise),
+    // What a file system makes of them.
+    numbers("excluded-blocks", excluded::excluded_blocks),
+    // File systems and their hosts.
+    numbers("ffs-scan", table2::scans),
+    numbers("ffs-diff", table2::diffs),
+    numbers("ffs-copy", table2::copies),
+    numbers("ffs-postmark", table2::postmark),
+    numbers("ffs-build", table2::builds),
+    numbers("ffs-head", table2::heads),
+    numbers("ffs-remedies", table2::remedies),
+    numbers("ext2-stream", fs::linux::stream).drawn(fs::linux::stream_bars),
+    numbers("ext2-diff", fs::linux::comparison).drawn(fs::linux::comparison_bars),
+    numbers("ext2-streams", fs::linux::streams).drawn(fs::linux::startup_curves),
+    // Servers of video.
+    numbers("video-soft", video::soft_streams),
+    numbers("video-startup", video::soft_startup).drawn(video::startup_figure),
+    numbers("video-hard", video::hard_streams),
+    numbers("video-equal", video::hard_equal),
+    // Logs.
+    numbers("overall-write-cost", log::overall_write_cost).drawn(log::overall_write_cost_curves),
+    numbers("transfer-model", log::transfer_model),
+    numbers("working-log", log::working_log),
+    // What a drive is like from outside (Linux validation).
+    numbers("growing-reads", linux::growing_reads::measure).drawn(linux::growing_reads::figure),
+    numbers("mapping-time", linux::layout::mapping_time),
+    numbers("serpentine", linux::layout::serpentine).drawn(linux::layout::figure),
+    numbers("numberings", linux::layout::numberings),
+    numbers("boundary-reads", linux::boundary_reads::measure).drawn(linux::boundary_reads::figure),
+    numbers("reverse-pairs", linux::reverse_pairs::measure).drawn(linux::reverse_pairs::figure),
+];
+
+/// The measurement of that name.
+pub fn measurement(name: &str) -> Option<&'static Measurement> {
+    MEASUREMENTS.iter().find(|known| known.name == name)
+}

@@ -1,0 +1,72 @@
+//! Waiting for sectors to come round, and head switches (paper T, section 2.2 and Fig. 3): what random reads meet.
+
+use traxtent_core::units::Span;
+
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series};
+
+/// So many reads that a mean share of a revolution is known to a thousandth.
+const READS: u32 = 100_000;
+
+/// Steps of the request size in the picture.
+const STEPS: u32 = 32;
+
+/// Mean rotational latency of reads that begin at a random track of the first zone, as a share of a revolution.
+fn latency(bench: &Bench, sectors: u32, zero_latency: bool) -> Result<f64, LabError> {
+    let access = if zero_latency { "true" } else { "false" };
+    let bench = bench
+        .with("access.zero_latency_read", access)?
+        .with("cache.enabled", "false")?;
+    let reads = format!("random,count={READS},size={sectors},align=track,zone=0");
+    Ok(bench.run(&reads)?.part_ms("rotation") / bench.profile.revolution_ms())
+}
+
+/// Ordinary access: one sector, a quarter, half, three quarters of a track, a track. Zero-latency access: a track.
+pub(crate) fn latencies(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let track = bench.track_sectors();
+    let sizes = [1, track / 4, track / 2, track * 3 / 4, track];
+    let mut latencies = Vec::new();
+    for sectors in sizes {
+        latencies.push(latency(bench, sectors, false)?);
+    }
+    latencies.push(latency(bench, track, true)?);
+    Ok(latencies)
+}
+
+/// Rotational latency against request size (Fig. 3).
+pub(crate) fn latency_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let track = bench.track_sectors();
+    let curve = |name, zero_latency| -> Result<Series, LabError> {
+        let points = (0..=STEPS).map(|step| {
+            let sectors = (track * step / STEPS).max(1);
+            let percent = 100.0 * f64::from(sectors) / f64::from(track);
+            Ok((percent, latency(bench, sectors, zero_latency)?))
+        });
+        Ok(Series::line(name, points.collect::<Result<_, LabError>>()?))
+    };
+    Ok(Figure::of(Panel {
+        title: "Rotational latency of reads that begin at a track".to_owned(),
+        x: "request size, % of a track".to_owned(),
+        y: "mean rotational latency, revolutions".to_owned(),
+        series: vec![
+            curve("ordinary access", false)?,
+            curve("zero-latency access", true)?,
+        ],
+        ..Panel::default()
+    }))
+}
+
+/// The share of random reads in the first zone that change tracks: 128 sectors, half a track, a track.
+pub(crate) fn switch_probabilities(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let track = bench.track_sectors();
+    let share = |sectors| -> Result<f64, LabError> {
+        let (mut reads, mut switches) = (0_u32, 0_u32);
+        let workload = format!("random,count={},size={sectors},zone=0", 2 * READS);
+        bench.each(&workload, |read| {
+            reads += 1;
+            switches += u32::from(read.completion.breakdown.head_switch > Span::ZERO);
+        })?;
+        Ok(f64::from(switches) / f64::from(reads))
+    };
+    [128, track / 2, track].into_iter().map(share).collect()
+}

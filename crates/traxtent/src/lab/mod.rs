@@ -1,0 +1,252 @@
+//! `traxtent lab`: the experiments of the papers.
+
+mod markdown;
+mod page;
+mod report;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde_json::json;
+use traxtent_experiments::{
+    Experiment, Outcome, PAPERS, Plan, Seeds, Selection, Store, Verdict, experiments,
+};
+
+use crate::claims::{self, Findings};
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::plot;
+use crate::table::{Side, Table};
+
+/// Repeat the experiments of the papers
+///
+/// Each experiment measures, on built-in drives, numbers that a paper publishes, and sets them side by side. A claim is
+/// met or missed by a tolerance that was fixed beforehand, or it is only reported, where no honest model could be
+/// judged by it. Exit status 1 means that a scored claim is missed.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List the experiments and their claims
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run experiments
+    Run {
+        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        #[command(flatten)]
+        how: How,
+        /// Draw the pictures of the experiments that have one, as SVG in this folder
+        #[arg(long, value_name = "FOLDER")]
+        pictures: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run experiments and write a report with pictures: a page that needs no other file
+    Report(report::Args),
+}
+
+#[derive(clap::Args, Debug)]
+struct How {
+    /// With so many seeds: a verdict has to hold with each. Where nothing is random, one is enough
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    seeds: u16,
+    /// With this seed alone
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// A tenth of the requests: rough, but soon done
+    #[arg(long)]
+    quick: bool,
+    /// Keep each result in this folder as soon as it is there, and take from it what an earlier run of the same build
+    /// has left
+    #[arg(long, value_name = "FOLDER")]
+    resume: Option<PathBuf>,
+}
+
+impl How {
+    fn plan(&self, pictures: bool) -> Result<Plan> {
+        let seeds = match self.seed {
+            Some(seed) => Seeds::Only(seed),
+            None => Seeds::First(usize::from(self.seeds)),
+        };
+        let open = |folder: &PathBuf| {
+            Store::open(folder, &build()?).map_err(|error| Failure::Io(error.to_string()))
+        };
+        Ok(Plan {
+            quick: self.quick,
+            pictures,
+            store: self.resume.as_ref().map(open).transpose()?,
+            ..claims::plan(seeds)
+        })
+    }
+}
+
+/// Which build of the program this is: results of another are not taken for its own.
+fn build() -> Result<String> {
+    let own = std::env::current_exe().and_then(std::fs::read);
+    let bytes = own.map_err(|error| Failure::Io(format!("the program's own file: {error}")))?;
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(format!(
+        "{version} {} {:08x}",
+        bytes.len(),
+        crc32fast::hash(&bytes)
+    ))
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.verb {
+        Verb::List { json } => list(*json),
+        Verb::Run {
+            ids,
+            how,
+            pictures,
+            json,
+        } => run_some(ids, how, pictures.as_deref(), *json),
+        Verb::Report(args) => report::run(args),
+    }
+}
+
+fn list(json: bool) -> Result<()> {
+    if json {
+        let claim = |claim: &traxtent_experiments::Claim| {
+            json!({
+                "id": claim.id,
+                "says": claim.says,
+                "unit": claim.unit,
+                "published": claim.published,
+                "tolerance": claim.within,
+                "scored": claim.scored,
+                "reason": claim.reason,
+            })
+        };
+        let experiment = |experiment: &Experiment| {
+            json!({
+                "number": experiment.number,
+                "title": experiment.title,
+                "drives": experiment.drives,
+                "layout": experiment.layout,
+                "workload": experiment.workload,
+                "seeds": experiment.seeds,
+                "measurement": experiment.measurement.name,
+                "differences": experiment.differences,
+                "figure": experiment.figure.as_ref().map(|figure| &figure.name),
+                "claims": experiment.claims.iter().map(claim).collect::<Vec<_>>(),
+            })
+        };
+        return output::json(&experiments().iter().map(experiment).collect::<Vec<_>>());
+    }
+    let mut table = Table::new([
+        ("CLAIMS", Side::Left),
+        ("EXPERIMENT", Side::Left),
+        ("PICTURE", Side::Left),
+    ]);
+    for experiment in experiments() {
+        let picture = experiment.figure.as_ref().map(|figure| figure.name.clone());
+        table.row([
+            ids(experiment),
+            experiment.title.clone(),
+            picture.unwrap_or_default(),
+        ]);
+    }
+    let mut out = output::stdout();
+    table.write(&mut out)?;
+    writeln!(out)?;
+    for paper in PAPERS {
+        writeln!(out, "{} or {}: {}", paper.letter, paper.name, paper.title)?;
+    }
+    output::finish(out)
+}
+
+/// The names of an experiment's claims, from the first to the last.
+fn ids(experiment: &Experiment) -> String {
+    match &experiment.claims[..] {
+        [only] => only.id.clone(),
+        [first, .., last] => format!("{} to {}", first.id, last.id),
+        [] => String::new(),
+    }
+}
+
+fn run_some(ids: &[String], how: &How, pictures: Option<&Path>, json: bool) -> Result<()> {
+    let selection = selection(ids)?;
+    if let Some(folder) = pictures {
+        plot::check_ending(&folder.join("any.svg"))?;
+        output::folder(folder)?;
+    }
+    let plan = how.plan(pictures.is_some())?;
+    let (findings, outcome) = measure(&selection, &plan)?;
+    let drawn = match pictures {
+        Some(folder) => draw(&outcome, folder)?,
+        None => Vec::new(),
+    };
+    if json {
+        output::json(&findings.json())?;
+    } else {
+        print(&findings, how, &drawn)?;
+    }
+    verdict(&findings)
+}
+
+/// The claims of these names; all, if there are none.
+fn selection(ids: &[String]) -> Result<Selection> {
+    if ids.is_empty() {
+        return Ok(Selection::all());
+    }
+    Selection::of(ids)
+        .map_err(|error| Failure::input(format!("{error}: `traxtent lab list` lists them")))
+}
+
+/// Does the experiments with chosen claims, and forgets their other claims.
+fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
+    let mut outcome = claims::measure(&selection.experiments(), plan)?;
+    selection.retain(&mut outcome.findings);
+    Ok((Findings(std::mem::take(&mut outcome.findings)), outcome))
+}
+
+fn print(findings: &Findings, how: &How, drawn: &[PathBuf]) -> Result<()> {
+    let mut out = output::stdout();
+    findings.table().write(&mut out)?;
+    writeln!(out, "\n{}", findings.score())?;
+    if how.quick {
+        writeln!(out, "{ROUGH}")?;
+    }
+    for reason in findings.reasons() {
+        writeln!(out, "  {reason}")?;
+    }
+    for picture in drawn {
+        writeln!(out, "wrote {}", picture.display())?;
+    }
+    output::finish(out)
+}
+
+/// What a quick run is worth.
+const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its bound may fall on either side of it.";
+
+/// Draws pictures into a folder, each a file by its experiment's number.
+fn draw(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
+    let draw = |(experiment, figure): &(&Experiment, _)| {
+        let path = folder.join(format!("{}.svg", experiment.number.to_lowercase()));
+        plot::figure(&path, figure, experiment.figure.as_ref())?;
+        Ok(path)
+    };
+    outcome.pictures.iter().map(draw).collect()
+}
+
+/// The exit status.
+fn verdict(findings: &Findings) -> Result<()> {
+    match findings.count(Verdict::Missed) {
+        0 => Ok(()),
+        1 => Err(Failure::Finding("a scored claim is missed".to_owned())),
+        n => Err(Failure::Finding(format!("{n} scored claims are missed"))),
+    }
+}

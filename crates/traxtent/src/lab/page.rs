@@ -1,0 +1,214 @@
+//! The report as one page that needs no other file: every claim beside what was measured, and the figures redrawn.
+//!
+//! It follows the reader's choice of light or dark, and tables turn into cards where there is no room for columns.
+
+use traxtent_experiments::{Experiment, Finding, PAPERS, Paper, Verdict, experiments};
+use traxtent_lab::Figure;
+
+use crate::claims::Findings;
+use crate::failure::Result;
+use crate::html::escape;
+use crate::plot::{self, Key};
+
+/// What is said of the whole.
+pub(super) struct Head {
+    /// How many seeds a verdict had to hold with.
+    pub(super) seeds: usize,
+    /// What else the reader must know.
+    pub(super) note: Option<&'static str>,
+    /// The command that makes the page.
+    pub(super) command: String,
+}
+
+type Pictures = [(&'static Experiment, Figure)];
+
+/// The page.
+pub(super) fn html(head: &Head, findings: &Findings, pictures: &Pictures) -> Result<String> {
+    let mut body = summary(head, findings);
+    for paper in &PAPERS {
+        body += &of_paper(paper, findings, pictures)?;
+    }
+    let style = include_str!("page.css");
+    Ok(format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>The papers' experiments</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    ))
+}
+
+/// What it is, how it went, and every claim as a link.
+fn summary(head: &Head, findings: &Findings) -> String {
+    let chip = |finding: &Finding| {
+        let (id, word) = (escape(&finding.claim.id), finding.verdict().word());
+        format!("<a class=\"{word}\" href=\"#{id}\" title=\"{word}\">{id}</a>\n")
+    };
+    let chips: String = findings.0.iter().map(chip).collect();
+    let seeds = match head.seeds {
+        1 => "with one seed".to_owned(),
+        n => {
+            format!("with {n} seeds where anything is random, and a verdict had to hold with each")
+        }
+    };
+    let note = head
+        .note
+        .map_or_else(String::new, |note| format!("<p>{}</p>\n", escape(note)));
+    format!(
+        "<header>\n<h1>The papers' experiments</h1>\n\
+         <p>What papers published of disks, beside what traxtent {} measures on its built-in drives, {seeds}. A claim is \
+         <b class=\"met\">met</b> or <b class=\"missed\">missed</b> by a tolerance that was fixed before anything was \
+         measured; it is <b class=\"reported\">reported</b> where no honest model could be judged by it. Nothing is bent \
+         towards a claim, and one that is missed stays here.</p>\n\
+         <p class=\"score\">{}</p>\n{note}<p class=\"chips\">\n{chips}</p>\n\
+         <p>This page: <code>{}</code></p>\n</header>\n",
+        env!("CARGO_PKG_VERSION"),
+        escape(&findings.score()),
+        escape(&head.command),
+    )
+}
+
+fn of_paper(paper: &Paper, findings: &Findings, pictures: &Pictures) -> Result<String> {
+    let mut sections = String::new();
+    for experiment in experiments() {
+        let is_its = |finding: &&Finding| {
+            experiment
+                .claims
+                .iter()
+                .any(|claim| claim.id == finding.claim.id)
+        };
+        let its: Vec<&Finding> = findings.0.iter().filter(is_its).collect();
+        if !its.is_empty() && experiment.number.starts_with(paper.letter) {
+            let picture = pictures
+                .iter()
+                .find(|(of, _)| of.number == experiment.number);
+            sections += &of_experiment(experiment, &its, picture.map(|(_, figure)| figure))?;
+        }
+    }
+    Ok(if sections.is_empty() {
+        sections
+    } else {
+        format!(
+            "<h2>{}: {}</h2>\n{sections}",
+            paper.letter,
+            escape(paper.title)
+        )
+    })
+}
+
+fn of_experiment(
+    experiment: &Experiment,
+    findings: &[&Finding],
+    picture: Option<&Figure>,
+) -> Result<String> {
+    let number = escape(&experiment.number);
+    let rows: String = findings.iter().map(|finding| row(finding)).collect();
+    let figure = match picture {
+        Some(picture) => figure(experiment, picture)?,
+        None => String::new(),
+    };
+    Ok(format!(
+        "<section>\n<h3 id=\"group-{number}\">{number} · {}</h3>\n<p class=\"how\">{}</p>\n\
+         <table>\n<thead><tr><th>claim</th><th></th><th>published</th><th>measured</th><th>within</th>\
+         <th>verdict</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n{figure}\
+         <p class=\"command\"><code>traxtent lab run {number}</code></p>\n</section>\n",
+        escape(&experiment.title),
+        escape(&how(experiment)),
+    ))
+}
+
+/// Drives, workload and layout as sentences.
+fn how(experiment: &Experiment) -> String {
+    let mut says = format!("{}: {}.", experiment.drives.join(", "), experiment.workload);
+    if let Some(layout) = &experiment.layout {
+        says += &format!(" Layout: {layout}.");
+    }
+    if let Some(differences) = &experiment.differences {
+        says += &format!(" Differences: {differences}.");
+    }
+    says
+}
+
+/// A claim's row, and why it is missed or not judged.
+fn row(finding: &Finding) -> String {
+    let claim = finding.claim;
+    let (id, word) = (escape(&claim.id), finding.verdict().word());
+    let why = match (finding.verdict(), claim.reason.as_str()) {
+        (Verdict::Met, _) | (Verdict::Reported, "") => String::new(),
+        (_, "") => "the reason is not known".to_owned(),
+        (_, reason) => escape(reason),
+    };
+    let why = if why.is_empty() {
+        why
+    } else {
+        format!("<tr class=\"why\"><td colspan=\"6\">{why}.</td></tr>\n")
+    };
+    format!(
+        "<tr id=\"{id}\"><td class=\"id\">{id}</td><td class=\"says\">{}</td>\
+         <td class=\"number\" data-is=\"published\">{}</td><td class=\"number\" data-is=\"measured\">{}</td>\
+         <td class=\"number\" data-is=\"within\">{}</td><td class=\"verdict {word}\">{word}</td></tr>\n{why}",
+        escape(&claim.says),
+        escape(&claim.published()),
+        measured(finding),
+        escape(&claim.tolerance()),
+    )
+}
+
+/// What was measured, with how far seeds lie apart and what else was measured.
+fn measured(finding: &Finding) -> String {
+    let show = |number| escape(&finding.claim.unit.show(number));
+    let mut text = show(finding.measured());
+    let (least, most) = (show(finding.spread().least), show(finding.spread().most));
+    if least != most {
+        text += &format!(" <small>{least} to {most}</small>");
+    }
+    if let [sample] = &finding.samples[..] {
+        let others = sample
+            .candidates
+            .iter()
+            .filter(|other| **other != sample.measured);
+        let others: Vec<String> = others.map(|other| show(*other)).collect();
+        if !others.is_empty() {
+            text += &format!(" <small>or {}</small>", others.join(" or "));
+        }
+    }
+    text
+}
+
+fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
+    let Some(spec) = &experiment.figure else {
+        return Ok(String::new());
+    };
+    let mut panels = String::new();
+    for (index, panel) in picture.panels.iter().enumerate() {
+        let drawn = plot::inline(picture, index, spec)?;
+        let keys: String = drawn.keys.iter().map(key).collect();
+        panels += &format!(
+            "<div class=\"panel\">\n<h4>{}</h4>\n<ul>{keys}</ul>\n{}</div>\n",
+            escape(&panel.title),
+            drawn.svg,
+        );
+    }
+    let caption = format!("{} redrawn", escape(&spec.name));
+    let points = if spec.published.is_empty() {
+        ""
+    } else {
+        "; diamonds are what the paper's text tells"
+    };
+    Ok(format!(
+        "<figure>\n{panels}<figcaption>{caption}{points}.</figcaption>\n</figure>\n"
+    ))
+}
+
+fn key(key: &Key) -> String {
+    let colour = key
+        .colour
+        .map_or_else(String::new, |colour| format!(" c{}", colour % COLOURS));
+    format!(
+        "<li><i class=\"{}{colour}\"></i>{}</li>",
+        key.class,
+        escape(&key.name)
+    )
+}
+
+/// As many as the style has.
+const COLOURS: usize = 6;

@@ -1,0 +1,94 @@
+//! `traxtent lab report`: a page, or Markdown.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::{How, ROUGH, draw, markdown, measure, page, selection, verdict};
+use crate::failure::Result;
+use crate::output;
+use crate::plot;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Claims, groups of claims or papers; all, if none is named
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    how: How,
+    /// Where to write the page: a file that ends in .html, or a folder, for report.html
+    #[arg(long, value_name = "PLACE", default_value = "traxtent-lab")]
+    out: PathBuf,
+    /// Print Markdown instead
+    #[arg(long, conflicts_with = "out")]
+    markdown: bool,
+    /// With --markdown: draw the pictures as SVG in this folder
+    #[arg(long, value_name = "FOLDER", requires = "markdown")]
+    pictures: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<()> {
+    if args.markdown {
+        print(args)
+    } else {
+        write(args)
+    }
+}
+
+/// Writes the page. That it can be written is known before anything is measured.
+fn write(args: &Args) -> Result<()> {
+    let selection = selection(&args.ids)?;
+    let path = place(&args.out)?;
+    let page = output::Whole::create(&path)?;
+    let plan = args.how.plan(cfg!(feature = "plot"))?;
+    let (findings, outcome) = measure(&selection, &plan)?;
+    let head = page::Head {
+        seeds: args.how.seed.map_or(args.how.seeds.into(), |_| 1),
+        note: args.how.quick.then_some(ROUGH),
+        command: command(args),
+    };
+    let text = page::html(&head, &findings, &outcome.pictures)?;
+    output::fill(page, text.as_bytes())?;
+    let mut out = output::stdout();
+    writeln!(out, "{}\nwrote {}", findings.score(), path.display())?;
+    output::finish(out)?;
+    verdict(&findings)
+}
+
+fn print(args: &Args) -> Result<()> {
+    let selection = selection(&args.ids)?;
+    if let Some(folder) = &args.pictures {
+        plot::check_ending(&folder.join("any.svg"))?;
+        output::folder(folder)?;
+    }
+    let plan = args.how.plan(args.pictures.is_some())?;
+    let (findings, outcome) = measure(&selection, &plan)?;
+    let drawn = match &args.pictures {
+        Some(folder) => draw(&outcome, folder)?,
+        None => Vec::new(),
+    };
+    markdown::print(&findings, &drawn)?;
+    verdict(&findings)
+}
+
+/// The page's file: the one that is named, or one in the folder that is, which is made if need be.
+fn place(out: &Path) -> Result<PathBuf> {
+    if out.extension().is_some_and(|ending| ending == "html") {
+        return Ok(out.to_owned());
+    }
+    output::folder(out)?;
+    Ok(out.join("report.html"))
+}
+
+/// What makes the same page again.
+fn command(args: &Args) -> String {
+    let mut words = vec!["traxtent lab report".to_owned()];
+    words.extend(args.ids.iter().cloned());
+    match args.how.seed {
+        Some(seed) => words.push(format!("--seed {seed}")),
+        None if args.how.seeds > 1 => words.push(format!("--seeds {}", args.how.seeds)),
+        None => {}
+    }
+    words.extend(args.how.quick.then(|| "--quick".to_owned()));
+    words.join(" ")
+}

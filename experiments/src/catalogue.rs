@@ -1,0 +1,132 @@
+//! All experiments, and how they are called.
+
+use std::sync::LazyLock;
+
+use crate::claim::Claim;
+use crate::experiment::Experiment;
+use crate::finding::Finding;
+
+macro_rules! texts {
+    ($($folder:literal)+) => {
+        &[$(($folder, include_str!(concat!("../", $folder, "/experiment.toml")))),+]
+    };
+}
+
+/// Every experiment's folder and text, in the order of listings.
+static TEXTS: &[(&str, &str)] = texts![
+    "T01" "T02" "T03" "T04" "T05" "T06" "T07" "T08" "T09" "T10" "T11" "T12" "T13" "T14" "T15" "T16" "T17" "T18" "T19"
+    "T26" "T27" "T28" "T29" "T30" "T31" "T32"
+    "Q01" "Q02" "Q03" "Q04" "Q05" "Q06"
+];
+
+/// A paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paper {
+    /// What its claims begin with.
+    pub letter: char,
+    /// What it is called besides.
+    pub name: &'static str,
+    /// Who wrote it, its title, and where it appeared.
+    pub title: &'static str,
+}
+
+/// The papers, in the order of listings.
+pub static PAPERS: [Paper; 4] = [
+    Paper {
+        letter: 'T',
+        name: "traxtents",
+        title: "Schindler, Griffin, Lumb, Ganger, Track-Aligned Extents, FAST 2002",
+    },
+    Paper {
+        letter: 'Q',
+        name: "linux",
+        title: "Qian, Meyers, Wang, A Linux Implementation Validation of Track-Aligned Extents and Track-Aligned RAIDs",
+    },
+    Paper {
+        letter: 'P',
+        name: "tpl",
+        title: "Li, Tan, TPL: a data layout method for reducing rotational latency of modern hard disk drives",
+    },
+    Paper {
+        letter: 'A',
+        name: "4k",
+        title: "Smith, Linux on 4 KB sector disks: practical advice",
+    },
+];
+
+/// Every experiment, in the order of listings.
+///
+/// # Panics
+/// If a text is no experiment, which a test would have said.
+pub fn experiments() -> &'static [Experiment] {
+    static EXPERIMENTS: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
+        let read = |&(folder, text)| match Experiment::parse(folder, text) {
+            Ok(experiment) => experiment,
+            Err(error) => panic!("{error}"),
+        };
+        TEXTS.iter().map(read).collect()
+    });
+    &EXPERIMENTS
+}
+
+/// A name that no claim has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no claim is called {0:?}")]
+pub struct UnknownClaim(pub String);
+
+/// Claims chosen by name.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    names: Vec<String>,
+}
+
+impl Selection {
+    /// Claims (T9a), groups (T9), papers (T, traxtents), or all.
+    ///
+    /// # Errors
+    /// If a name is that of no claim.
+    pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Selection, UnknownClaim> {
+        let mut known = Vec::new();
+        for name in names.iter().map(AsRef::as_ref) {
+            let paper = PAPERS.iter().find(|paper| paper.name == name);
+            let name = paper.map_or(name.to_owned(), |paper| paper.letter.to_string());
+            let mut claims = experiments()
+                .iter()
+                .flat_map(|experiment| &experiment.claims);
+            if name != ALL && !claims.any(|claim| claim.is_called(&name)) {
+                return Err(UnknownClaim(name));
+            }
+            known.push(name);
+        }
+        Ok(Selection { names: known })
+    }
+
+    /// All claims.
+    pub fn all() -> Selection {
+        Selection {
+            names: vec![ALL.to_owned()],
+        }
+    }
+
+    /// Whether a claim is chosen.
+    pub fn has(&self, claim: &Claim) -> bool {
+        self.names
+            .iter()
+            .any(|name| name == ALL || claim.is_called(name))
+    }
+
+    /// The experiments with a chosen claim.
+    pub fn experiments(&self) -> Vec<&'static Experiment> {
+        let chosen =
+            |experiment: &&Experiment| experiment.claims.iter().any(|claim| self.has(claim));
+        experiments().iter().filter(chosen).collect()
+    }
+
+    /// The findings for chosen claims alone.
+    pub fn retain(&self, findings: &mut Vec<Finding>) {
+        findings.retain(|finding| self.has(finding.claim));
+    }
+}
+
+/// What all claims are called together.
+const ALL: &str = "all";

@@ -1,0 +1,333 @@
+//! A published number, and how far from it a measured one may be.
+
+use serde::{Deserialize, Serialize};
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A share, shown in percent.
+    Share,
+    /// A change, shown in percent with its sign.
+    Change,
+    /// A plain ratio.
+    Ratio,
+    /// Things, one by one.
+    Count,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Minutes.
+    Minutes,
+    /// Shares of a turn of the platters.
+    Revolutions,
+    /// Revolutions a minute.
+    Rpm,
+    /// Years of our era.
+    Year,
+    /// Logical sectors.
+    Sectors,
+    /// Units of 1,024 bytes.
+    Kb,
+    /// Units of 1,048,576 bytes.
+    Mb,
+    /// Units of 10^9 bytes.
+    Gb,
+    /// Streams of a server.
+    Streams,
+    /// Things a second.
+    PerSecond,
+}
+
+/// What a paper reports: a number or a range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Published {
+    /// A number.
+    Number(f64),
+    /// Anything from the one to the other, ends included.
+    Range([f64; 2]),
+}
+
+/// How far the measured number may be from the published one. It may always be anywhere in a published range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Within {
+    /// This much, in the unit of the claim (0.03 is three points of a share).
+    Absolute(f64),
+    /// This part of the published number.
+    Relative(f64),
+    /// Nothing.
+    Exact,
+    /// It may be larger by any amount.
+    AtLeast,
+    /// It may be anything up to this, in the unit of the claim, whatever was published.
+    AtMost(f64),
+}
+
+/// One published number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// What the number is called, such as T9a.
+    pub id: String,
+    /// What it says, in a line.
+    pub says: String,
+    /// The number.
+    pub published: Published,
+    /// Its unit.
+    pub unit: Unit,
+    /// The tolerance.
+    pub within: Within,
+    /// Whether it is judged, or only reported.
+    pub scored: bool,
+    /// Why it is only reported, or why the model misses it, as far as that is known.
+    #[serde(default)]
+    pub reason: String,
+    /// Of so many numbers of the measurement, the one nearest to the published number is judged: where a paper does not
+    /// say which of them it means.
+    #[serde(default = "one")]
+    pub nearest_of: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+impl Published {
+    /// Both ends.
+    pub fn ends(self) -> [f64; 2] {
+        match self {
+            Published::Number(number) => [number; 2],
+            Published::Range(ends) => ends,
+        }
+    }
+
+    /// How far a number is from it, and from which end.
+    fn distance(self, measured: f64) -> (f64, f64) {
+        let [from, to] = self.ends();
+        if measured < from {
+            (from - measured, from)
+        } else if measured > to {
+            (measured - to, to)
+        } else {
+            // Also what is no number, which is near nothing.
+            (measured * 0.0, to)
+        }
+    }
+}
+
+impl Claim {
+    /// Whether a measured number is within the tolerance.
+    pub fn allows(&self, measured: f64) -> bool {
+        let (distance, end) = self.published.distance(measured);
+        match self.within {
+            Within::Absolute(by) => distance <= by,
+            Within::Relative(part) => distance <= part * end.abs(),
+            Within::Exact => distance == 0.0,
+            Within::AtLeast => measured >= self.published.ends()[0],
+            Within::AtMost(bound) => measured <= bound,
+        }
+    }
+
+    /// The one of several numbers that is nearest to the published one.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn nearest(&self, measured: &[f64]) -> f64 {
+        let distance = |number: &f64| self.published.distance(*number).0;
+        let nearest = measured
+            .iter()
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        *nearest.expect("a claim is held against some number")
+    }
+
+    /// Whether an ID names this claim: its own, or that of a group, as T13 and T name T13a.
+    pub fn is_called(&self, id: &str) -> bool {
+        let is_number = |character: Option<char>| character.is_some_and(|c| c.is_ascii_digit());
+        let rest = self.id.strip_prefix(id);
+        rest.is_some_and(|rest| {
+            let cuts_a_number = is_number(id.chars().last()) && is_number(rest.chars().next());
+            !(id.is_empty() || cuts_a_number)
+        })
+    }
+
+    /// The published number, or range, with its unit.
+    pub fn published(&self) -> String {
+        match self.published {
+            Published::Number(number) => self.unit.show(number),
+            Published::Range([from, to]) => {
+                format!("{} to {}", self.unit.show(from), self.unit.show(to))
+            }
+        }
+    }
+
+    /// The tolerance in words.
+    pub fn tolerance(&self) -> String {
+        match (self.within, self.unit) {
+            (Within::Absolute(by), Unit::Share | Unit::Change) => {
+                format!("{} points", plain(by * 100.0))
+            }
+            (Within::Absolute(by), unit) => unit.show(by),
+            (Within::Relative(part), _) => format!("{} %", plain(part * 100.0)),
+            (Within::AtLeast, _) => "or more".to_owned(),
+            (Within::Exact, _) if self.published.ends()[0] < self.published.ends()[1] => {
+                "in between".to_owned()
+            }
+            (Within::Exact, _) => "exact".to_owned(),
+            (Within::AtMost(bound), unit) => format!("{} or less", unit.show(bound)),
+        }
+    }
+}
+
+impl Unit {
+    /// A number with its unit.
+    pub fn show(self, number: f64) -> String {
+        match self {
+            _ if number.is_nan() => "none".to_owned(),
+            Unit::Share => format!("{:.1} %", number * 100.0),
+            Unit::Change => format!("{:+.1} %", number * 100.0),
+            Unit::Ratio | Unit::Revolutions => format!("{number:.3}"),
+            Unit::Count | Unit::Year | Unit::Rpm | Unit::Streams => whole(number),
+            Unit::Ms => format!("{number:.2} ms"),
+            Unit::Seconds => format!("{number:.1} s"),
+            Unit::Minutes => format!("{number:.2} min"),
+            Unit::Sectors => format!("{} sectors", whole(number)),
+            Unit::Kb => format!("{} KB", whole(number)),
+            Unit::Mb => format!("{number:.2} MB"),
+            Unit::Gb => format!("{number:.2} GB"),
+            Unit::PerSecond => format!("{number:.1}/s"),
+        }
+    }
+}
+
+/// What is counted, where a mean over seeds need not be whole.
+fn whole(number: f64) -> String {
+    let tenths = format!("{number:.1}");
+    tenths
+        .strip_suffix(".0")
+        .map_or(tenths.clone(), str::to_owned)
+}
+
+/// A number without needless decimals.
+fn plain(number: f64) -> String {
+    let rounded = (number * 1e6).round() / 1e6;
+    rounded.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(published: Published, unit: Unit, within: Within) -> Claim {
+        Claim {
+            id: "X1".to_owned(),
+            says: "a claim".to_owned(),
+            published,
+            unit,
+            within,
+            scored: true,
+            reason: String::new(),
+            nearest_of: 1,
+        }
+    }
+
+    /// Is the bound itself met, and what lies beyond it missed?
+    #[test]
+    fn both_sides_of_a_bound() {
+        let claim = claim(
+            Published::Number(-0.18),
+            Unit::Change,
+            Within::Absolute(0.03),
+        );
+        assert!(claim.allows(-0.2099) && !claim.allows(-0.2101));
+        assert!(claim.allows(-0.1501) && !claim.allows(-0.1499));
+        assert!(!claim.allows(f64::NAN) && !claim.allows(f64::INFINITY));
+    }
+
+    /// Are the ends of a range in it, is a tolerance counted from its ends, and does a bound hold from one side only?
+    #[test]
+    fn ranges_and_bounds() {
+        let range = |within| claim(Published::Range([2.0, 2.3]), Unit::Ratio, within);
+        let exact = range(Within::Exact);
+        assert!(exact.allows(2.0) && exact.allows(2.3));
+        assert!(!exact.allows(1.999) && !exact.allows(2.301) && !exact.allows(f64::NAN));
+        let wider = range(Within::Relative(0.1));
+        assert!(wider.allows(1.81) && !wider.allows(1.79));
+        assert!(wider.allows(2.52) && !wider.allows(2.54));
+        let bound = claim(
+            Published::Number(240.0),
+            Unit::Minutes,
+            Within::AtMost(10.0),
+        );
+        assert!(bound.allows(0.0) && bound.allows(10.0) && !bound.allows(10.001));
+        let least = claim(Published::Number(0.9), Unit::Share, Within::AtLeast);
+        assert!(least.allows(0.9) && least.allows(1.0) && !least.allows(0.899));
+    }
+
+    /// Do numbers read as the papers print them?
+    #[test]
+    fn shown() {
+        let shown = |published, unit, within| {
+            let claim = claim(published, unit, within);
+            (claim.published(), claim.tolerance())
+        };
+        let number = Published::Number;
+        for (found, published, tolerance) in [
+            (
+                shown(number(-0.18), Unit::Change, Within::Absolute(0.03)),
+                "-18.0 %",
+                "3 points",
+            ),
+            (
+                shown(number(8.3), Unit::Ms, Within::Relative(0.05)),
+                "8.30 ms",
+                "5 %",
+            ),
+            (
+                shown(number(240.0), Unit::Minutes, Within::AtMost(10.0)),
+                "240.00 min",
+                "10.00 min or less",
+            ),
+            (
+                shown(Published::Range([2.0, 2.3]), Unit::Ratio, Within::Exact),
+                "2.000 to 2.300",
+                "in between",
+            ),
+            (
+                shown(number(264.0), Unit::Kb, Within::Exact),
+                "264 KB",
+                "exact",
+            ),
+        ] {
+            assert_eq!((found.0.as_str(), found.1.as_str()), (published, tolerance));
+        }
+    }
+
+    /// Does a name find its own claim and its group, and not one whose number merely begins alike?
+    #[test]
+    fn names() {
+        let is = |id: &str, name: &str| {
+            let mut claim = claim(Published::Number(0.0), Unit::Count, Within::Exact);
+            id.clone_into(&mut claim.id);
+            claim.is_called(name)
+        };
+        assert!(is("Q1a", "Q1a") && is("Q1a", "Q1") && is("Q1a", "Q") && is("T2", "T2"));
+        assert!(is("T1a3", "T1a") && is("T1a3", "T1") && is("T1a3", "T1a3"));
+        assert!(!is("Q10a", "Q1") && !is("Q1a", "Q1b") && !is("Q1a", "") && !is("T2", "Q"));
+        assert!(!is("Q1", "Q1a") && !is("T1a30", "T1a3"));
+    }
+
+    /// Of several numbers, is the nearest one judged?
+    #[test]
+    fn nearest() {
+        let claim = claim(
+            Published::Number(-0.06),
+            Unit::Change,
+            Within::Absolute(0.03),
+        );
+        assert_eq!(claim.nearest(&[-0.2, -0.07, f64::NAN]), -0.07);
+    }
+}

@@ -1,0 +1,320 @@
+//! An experiment as its text has it, read strictly.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use traxtent_core::profile;
+use traxtent_lab::{Measurement, measurement};
+
+use crate::claim::{Claim, Published, Within};
+use crate::finding::{Finding, Sample};
+
+/// A measurement on stated drives, and the claims that its numbers are held against.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The number of its claims, such as T2.
+    pub number: String,
+    /// What is done, in a line.
+    pub title: String,
+    /// The built-in drives on which the measurement is made, one after the other.
+    pub drives: Vec<String>,
+    /// How data lie, in plain words.
+    pub layout: Option<String>,
+    /// What is asked of the drive, in plain words.
+    pub workload: String,
+    /// The seeds over which the verdicts have to hold; one, if nothing is random.
+    pub seeds: Vec<u64>,
+    /// What is measured.
+    pub measurement: &'static Measurement,
+    /// Known differences from the paper's set-up.
+    pub differences: Option<String>,
+    /// The paper's figure that is redrawn.
+    pub figure: Option<FigureSpec>,
+    /// The claims, in the order in which the measurement answers, drive by drive.
+    pub claims: Vec<Claim>,
+    /// All of the above as it was read.
+    pub text: String,
+}
+
+/// A figure of a paper.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureSpec {
+    /// What the paper calls it.
+    pub name: String,
+    /// Points of it that the paper's text tells.
+    #[serde(default)]
+    pub published: Vec<PublishedPoint>,
+}
+
+/// A point of a figure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedPoint {
+    /// In which panel, from the left.
+    #[serde(default)]
+    pub panel: usize,
+    /// To which series it belongs.
+    pub series: String,
+    /// Where it lies; at the end of a bar, its row is the second.
+    pub at: [f64; 2],
+}
+
+/// What is wrong with an experiment's text, in one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// No experiment at all: the place, and what is wrong there.
+    #[error("experiments/{folder}/experiment.toml:{line}: {what}")]
+    Syntax {
+        /// The experiment's folder.
+        folder: String,
+        /// The line.
+        line: usize,
+        /// What is wrong, in one line.
+        what: String,
+    },
+    /// Something that makes no sense.
+    #[error("experiments/{folder}/experiment.toml: {key} = {value}: {expected}")]
+    Value {
+        /// The experiment's folder.
+        folder: String,
+        /// The key.
+        key: String,
+        /// What it has.
+        value: String,
+        /// What it should have.
+        expected: &'static str,
+    },
+}
+
+/// The text's keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    title: String,
+    drive: Drives,
+    layout: Option<String>,
+    workload: String,
+    seeds: Vec<u64>,
+    measure: String,
+    differences: Option<String>,
+    figure: Option<FigureSpec>,
+    claim: Vec<Claim>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Drives {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Experiment {
+    /// Reads the text in a folder.
+    ///
+    /// # Errors
+    /// If it has other keys than these, names something that there is not, or makes no sense.
+    pub fn parse(folder: &str, text: &str) -> Result<Experiment, SpecError> {
+        let read: Text = toml::from_str(text).map_err(|error| SpecError::Syntax {
+            folder: folder.to_owned(),
+            line: line_of(text, &error),
+            what: error.message().replace('\n', " "),
+        })?;
+        let Some(number) = number_of(folder) else {
+            let value = |key: &str, expected| SpecError::Value {
+                folder: folder.to_owned(),
+                key: key.to_owned(),
+                value: folder.to_owned(),
+                expected,
+            };
+            return Err(value(
+                "folder",
+                "a paper's letter and two digits, such as T02",
+            ));
+        };
+        let check = Check {
+            folder,
+            number: &number,
+        };
+        let drives = match read.drive {
+            Drives::One(drive) => vec![drive],
+            Drives::Several(drives) => drives,
+        };
+        check.drives(&drives)?;
+        check.that(
+            !read.seeds.is_empty(),
+            "seeds",
+            "[]",
+            "must be at least one",
+        )?;
+        check.claims(&read.claim)?;
+        let Some(measurement) = measurement(&read.measure) else {
+            return Err(check.error(
+                "measure",
+                read.measure,
+                "no measurement of the lab is called that",
+            ));
+        };
+        check.that(
+            read.figure.is_none() || measurement.draw.is_some(),
+            "figure",
+            &read.measure,
+            "this measurement has no picture",
+        )?;
+        Ok(Experiment {
+            number,
+            title: read.title,
+            drives,
+            layout: read.layout,
+            workload: read.workload,
+            seeds: read.seeds,
+            measurement,
+            differences: read.differences,
+            figure: read.figure,
+            claims: read.claim,
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl Experiment {
+    /// Sets the numbers that a measurement gives, seed by seed, beside the claims.
+    ///
+    /// # Panics
+    /// If there are more numbers than the claims ask for, or fewer.
+    pub fn judge(&'static self, by_seed: &[(u64, Vec<f64>)]) -> Vec<Finding> {
+        let wanted: usize = self.claims.iter().map(|claim| claim.nearest_of).sum();
+        for (_, numbers) in by_seed {
+            assert_eq!(numbers.len(), wanted, "{}: one number a claim", self.number);
+        }
+        let mut from = 0;
+        let finding = |claim: &'static Claim| {
+            let its = from..from + claim.nearest_of;
+            from = its.end;
+            let sample = |(seed, numbers): &(u64, Vec<f64>)| Sample {
+                seed: *seed,
+                measured: claim.nearest(&numbers[its.clone()]),
+                candidates: numbers[its.clone()].to_vec(),
+            };
+            Finding {
+                claim,
+                samples: by_seed.iter().map(sample).collect(),
+            }
+        };
+        self.claims.iter().map(finding).collect()
+    }
+}
+
+/// The line where reading ended.
+fn line_of(text: &str, error: &toml::de::Error) -> usize {
+    let read = error.span().map_or(0, |span| span.start.min(text.len()));
+    1 + text.as_bytes()[..read]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+}
+
+/// The number of the claims in a folder: T2 in T02.
+fn number_of(folder: &str) -> Option<String> {
+    let (letter, digits) = folder.split_at_checked(1)?;
+    let is_letter = letter.bytes().all(|byte| byte.is_ascii_uppercase());
+    let are_digits = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u32 = digits.parse().ok()?;
+    (is_letter && are_digits && number > 0).then(|| format!("{letter}{number}"))
+}
+
+/// What makes sense in an experiment.
+struct Check<'a> {
+    folder: &'a str,
+    number: &'a str,
+}
+
+impl Check<'_> {
+    fn error(&self, key: &str, value: impl Into<String>, expected: &'static str) -> SpecError {
+        SpecError::Value {
+            folder: self.folder.to_owned(),
+            key: key.to_owned(),
+            value: value.into(),
+            expected,
+        }
+    }
+
+    fn that(
+        &self,
+        holds: bool,
+        key: &str,
+        value: &str,
+        expected: &'static str,
+    ) -> Result<(), SpecError> {
+        if holds {
+            Ok(())
+        } else {
+            Err(self.error(key, value, expected))
+        }
+    }
+
+    fn drives(&self, drives: &[String]) -> Result<(), SpecError> {
+        self.that(!drives.is_empty(), "drive", "[]", "must be at least one")?;
+        for drive in drives {
+            let known = profile::builtin::names().any(|name| name == drive);
+            self.that(known, "drive", drive, "no built-in drive is called that")?;
+        }
+        Ok(())
+    }
+
+    fn claims(&self, claims: &[Claim]) -> Result<(), SpecError> {
+        self.that(!claims.is_empty(), "claim", "[]", "must be at least one")?;
+        let mut ids = BTreeSet::new();
+        for claim in claims {
+            let id = &claim.id;
+            self.that(
+                claim.is_called(self.number),
+                "id",
+                id,
+                "must begin with the folder's number",
+            )?;
+            self.that(ids.insert(id), "id", id, "must not come twice")?;
+            self.that(
+                claim.nearest_of > 0,
+                "nearest_of",
+                "0",
+                "must be at least 1",
+            )?;
+            self.numbers(claim)?;
+            self.that(
+                claim.scored || !claim.reason.is_empty(),
+                &format!("{id}: reason"),
+                "nothing",
+                "a claim that is not scored needs one",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn numbers(&self, claim: &Claim) -> Result<(), SpecError> {
+        let key = |key: &str| format!("{}: {key}", claim.id);
+        let ends = claim.published.ends();
+        let in_order = match claim.published {
+            Published::Number(_) => true,
+            Published::Range([from, to]) => from < to,
+        };
+        self.that(
+            ends.iter().all(|end| end.is_finite()) && in_order,
+            &key("published"),
+            &format!("{ends:?}"),
+            "must be a number, or a range from the less to the greater",
+        )?;
+        let (by, least) = match claim.within {
+            Within::Absolute(by) | Within::Relative(by) => (by, 0.0),
+            Within::AtMost(bound) => (bound, f64::MIN),
+            Within::Exact | Within::AtLeast => return Ok(()),
+        };
+        self.that(
+            by.is_finite() && by >= least,
+            &key("within"),
+            &by.to_string(),
+            "must be a number, and a tolerance not below 0",
+        )
+    }
+}

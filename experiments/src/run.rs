@@ -1,0 +1,236 @@
+//! Doing experiments: drive by drive and seed by seed, several at a time, each but once.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use traxtent_lab::{Bench, Figure, LabError};
+
+use crate::experiment::Experiment;
+use crate::finding::Finding;
+use crate::store::{Store, StoreError, Stored};
+
+/// How experiments are done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// With which seeds.
+    pub seeds: Seeds,
+    /// Whether a rough answer will do: a tenth of the requests.
+    pub quick: bool,
+    /// Whether pictures are drawn as well, with the first seed on the first drive.
+    pub pictures: bool,
+    /// How many measurements at a time.
+    pub workers: usize,
+    /// Where results are kept, and taken from.
+    pub store: Option<Store>,
+}
+
+/// Which seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeds {
+    /// So many of an experiment's, going on behind the greatest if it has too few. One where nothing is random.
+    First(usize),
+    /// This one.
+    Only(u64),
+}
+
+impl Plan {
+    /// How many measurements it makes of experiments.
+    pub fn measurements(&self, experiments: &[&'static Experiment]) -> usize {
+        jobs(experiments, self).len()
+    }
+}
+
+/// What a run comes to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// In the order of the claims.
+    pub findings: Vec<Finding>,
+    /// In the order of the experiments.
+    pub pictures: Vec<(&'static Experiment, Figure)>,
+}
+
+/// Why a run ends early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A measurement cannot be made.
+    #[error("{experiment} on {drive}, seed {seed}: {error}")]
+    Lab {
+        /// The experiment.
+        experiment: &'static str,
+        /// The drive.
+        drive: &'static str,
+        /// The seed.
+        seed: u64,
+        /// Why not.
+        error: Box<LabError>,
+    },
+    /// Results cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Does experiments, and calls `progress` whenever another measurement is done, from any thread.
+///
+/// # Errors
+/// With the first that cannot be done.
+///
+/// # Panics
+/// If a measurement has not as many numbers as its experiment's claims ask for.
+pub fn run(
+    experiments: &[&'static Experiment],
+    plan: &Plan,
+    progress: &(dyn Fn() + Sync),
+) -> Result<Outcome, RunError> {
+    let jobs = jobs(experiments, plan);
+    let mut results = do_all(&jobs, plan, progress)?.into_iter();
+    let mut outcome = Outcome {
+        findings: Vec::new(),
+        pictures: Vec::new(),
+    };
+    for experiment in experiments.iter().copied() {
+        let mut by_seed = Vec::new();
+        for seed in plan.seeds.of(experiment) {
+            let of_drives = results.by_ref().take(experiment.drives.len());
+            let numbers = of_drives.flat_map(|result| match result {
+                Stored::Numbers(numbers) => numbers,
+                Stored::Picture(_) => unreachable!("numbers come before the picture"),
+            });
+            by_seed.push((seed, numbers.collect()));
+        }
+        outcome.findings.extend(experiment.judge(&by_seed));
+        if plan.pictures && experiment.figure.is_some() {
+            let Some(Stored::Picture(figure)) = results.next() else {
+                unreachable!("the picture comes last")
+            };
+            outcome.pictures.push((experiment, figure));
+        }
+    }
+    Ok(outcome)
+}
+
+impl Seeds {
+    /// The seeds for an experiment.
+    pub fn of(self, experiment: &Experiment) -> Vec<u64> {
+        let known = &experiment.seeds;
+        match self {
+            Seeds::Only(seed) => vec![seed],
+            Seeds::First(_) if known.len() == 1 => known.clone(),
+            Seeds::First(count) => {
+                let next = known.iter().max().map_or(0, |most| most + 1);
+                known
+                    .iter()
+                    .copied()
+                    .chain(next..)
+                    .take(count.max(1))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// One measurement.
+struct Job {
+    experiment: &'static Experiment,
+    drive: &'static str,
+    seed: u64,
+    picture: bool,
+}
+
+/// Each experiment's measurements, seed by seed and drive by drive, then its picture.
+fn jobs(experiments: &[&'static Experiment], plan: &Plan) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for experiment in experiments.iter().copied() {
+        let seeds = plan.seeds.of(experiment);
+        let job = |drive: &'static String, seed, picture| Job {
+            experiment,
+            drive,
+            seed,
+            picture,
+        };
+        for &seed in &seeds {
+            jobs.extend(
+                experiment
+                    .drives
+                    .iter()
+                    .map(|drive| job(drive, seed, false)),
+            );
+        }
+        if plan.pictures && experiment.figure.is_some() {
+            jobs.push(job(&experiment.drives[0], seeds[0], true));
+        }
+    }
+    jobs
+}
+
+/// Does jobs, several at a time; results in the order of the jobs.
+fn do_all(
+    jobs: &[Job],
+    plan: &Plan,
+    progress: &(dyn Fn() + Sync),
+) -> Result<Vec<Stored>, RunError> {
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = || -> Result<Vec<(usize, Stored)>, RunError> {
+        let mut results = Vec::new();
+        while !failed.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { break };
+            let result = job.recall_or_do(plan);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            results.push((index, result?));
+            progress();
+        }
+        Ok(results)
+    };
+    let mut results = thread::scope(|scope| {
+        let workers: Vec<_> = (0..plan.workers.max(1))
+            .map(|_| scope.spawn(work))
+            .collect();
+        let mut results = Vec::new();
+        for worker in workers {
+            match worker.join() {
+                Ok(done) => results.extend(done?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok::<_, RunError>(results)
+    })?;
+    results.sort_by_key(|(index, _)| *index);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+impl Job {
+    fn recall_or_do(&self, plan: &Plan) -> Result<Stored, RunError> {
+        let Some(store) = &plan.store else {
+            return self.run(plan.quick);
+        };
+        let key = store.key(
+            self.experiment,
+            (self.drive, self.seed, plan.quick),
+            self.picture,
+        );
+        if let Some(result) = store.recall(&key)? {
+            return Ok(result);
+        }
+        let result = self.run(plan.quick)?;
+        store.keep(&key, &result)?;
+        Ok(result)
+    }
+
+    fn run(&self, quick: bool) -> Result<Stored, RunError> {
+        let measurement = self.experiment.measurement;
+        let measure = || -> Result<Stored, LabError> {
+            let bench = Bench::new(self.drive, self.seed)?.quick(quick);
+            match measurement.draw {
+                Some(draw) if self.picture => draw(&bench).map(Stored::Picture),
+                _ => (measurement.measure)(&bench).map(Stored::Numbers),
+            }
+        };
+        measure().map_err(|error| RunError::Lab {
+            experiment: &self.experiment.number,
+            drive: self.drive,
+            seed: self.seed,
+            error: Box::new(error),
+        })
+    }
+}

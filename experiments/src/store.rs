@@ -1,0 +1,157 @@
+//! Measured numbers and pictures, kept in a folder, so that a run that was broken off goes on where it was.
+//!
+//! An entry tells which build of the program made it and from which text of the experiment; made by or from any other,
+//! it is measured anew. Entries appear whole or not at all, and begin with the checksum of the rest.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+use traxtent_lab::Figure;
+
+use crate::experiment::Experiment;
+
+/// A folder of results.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+    build: String,
+}
+
+/// A folder or a file in it that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
+pub struct StoreError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why not.
+    pub error: io::Error,
+}
+
+/// What a result is the result of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Key {
+    build: String,
+    experiment: String,
+    /// Of the experiment's text.
+    text_crc32: u32,
+    drive: String,
+    seed: u64,
+    quick: bool,
+    picture: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    key: Key,
+    result: Stored,
+}
+
+/// A result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Stored {
+    /// Of a measurement.
+    Numbers(Vec<f64>),
+    /// Of a drawing.
+    Picture(Figure),
+}
+
+impl Store {
+    /// The folder, made if need be, for results of this build of the program.
+    ///
+    /// # Errors
+    /// If it cannot be made or written to.
+    pub fn open(folder: &Path, build: &str) -> Result<Store, StoreError> {
+        let at = |error| StoreError {
+            path: folder.to_owned(),
+            error,
+        };
+        fs::create_dir_all(folder).map_err(at)?;
+        NamedTempFile::new_in(folder).map_err(at)?;
+        Ok(Store {
+            folder: folder.to_owned(),
+            build: build.to_owned(),
+        })
+    }
+
+    /// What a result of an experiment is kept by.
+    pub(crate) fn key(
+        &self,
+        experiment: &Experiment,
+        (drive, seed, quick): (&str, u64, bool),
+        picture: bool,
+    ) -> Key {
+        Key {
+            build: self.build.clone(),
+            experiment: experiment.number.clone(),
+            text_crc32: crc32fast::hash(experiment.text.as_bytes()),
+            drive: drive.to_owned(),
+            seed,
+            quick,
+            picture,
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        let rough = if key.quick { "-quick" } else { "" };
+        let picture = if key.picture { "-picture" } else { "" };
+        let Key {
+            experiment,
+            drive,
+            seed,
+            ..
+        } = key;
+        let name = format!("{experiment}-{drive}-{seed}{rough}{picture}.toml");
+        self.folder.join(name)
+    }
+
+    /// A result, if there is one of just this.
+    pub(crate) fn recall(&self, key: &Key) -> Result<Option<Stored>, StoreError> {
+        let path = self.path(key);
+        match fs::read_to_string(&path) {
+            // What cannot be read as an entry is none.
+            Ok(text) => Ok(entry(&text)
+                .filter(|entry| entry.key == *key)
+                .map(|entry| entry.result)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+            Err(error) => Err(StoreError { path, error }),
+        }
+    }
+
+    /// Keeps a result.
+    pub(crate) fn keep(&self, key: &Key, result: &Stored) -> Result<(), StoreError> {
+        let path = self.path(key);
+        let entry = Entry {
+            key: key.clone(),
+            result: result.clone(),
+        };
+        let text = toml::to_string(&entry).expect("an entry has a text");
+        let text = format!("{}\n{text}", checksum(&text));
+        let write = || -> io::Result<()> {
+            let mut file = NamedTempFile::new_in(&self.folder)?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_data()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|error| StoreError {
+            path: path.clone(),
+            error,
+        })
+    }
+}
+
+/// An entry's first line.
+fn checksum(text: &str) -> String {
+    format!("# crc32 {:08x}", crc32fast::hash(text.as_bytes()))
+}
+
+/// The entry that a file holds, if it is as it was written.
+fn entry(text: &str) -> Option<Entry> {
+    let (first, rest) = text.split_once('\n')?;
+    (first == checksum(rest)).then(|| toml::from_str(rest).ok())?
+}

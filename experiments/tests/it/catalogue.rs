@@ -1,0 +1,120 @@
+//! The list of experiments.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use traxtent_experiments::{PAPERS, Plan, Selection, experiments, run};
+
+use super::plan;
+
+/// Is every folder with an experiment in the list, and does every text read?
+#[test]
+fn every_folder_is_listed() {
+    let folder = testkit::workspace().join("experiments");
+    let folders = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let found: BTreeSet<String> = folders
+        .filter(|path| path.join("experiment.toml").exists())
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let padded = |number: &str| format!("{}{:0>2}", &number[..1], &number[1..]);
+    let listed: BTreeSet<String> = experiments()
+        .iter()
+        .map(|experiment| padded(&experiment.number))
+        .collect();
+    assert_eq!(found, listed);
+}
+
+/// Has every claim a name of its own, and every measurement of the lab an experiment?
+#[test]
+fn names() {
+    let claims = || {
+        experiments()
+            .iter()
+            .flat_map(|experiment| &experiment.claims)
+    };
+    let ids: BTreeSet<&str> = claims().map(|claim| claim.id.as_str()).collect();
+    assert_eq!(ids.len(), claims().count());
+    let used: BTreeSet<&str> = experiments()
+        .iter()
+        .map(|experiment| experiment.measurement.name)
+        .collect();
+    let known: BTreeSet<&str> = traxtent_lab::MEASUREMENTS
+        .iter()
+        .map(|known| known.name)
+        .collect();
+    assert_eq!(used, known);
+    assert_eq!(known.len(), traxtent_lab::MEASUREMENTS.len());
+}
+
+/// Do claims, groups, papers and all of them choose what they say, and nothing else?
+#[test]
+fn selections() {
+    let count = |names: &[&str]| {
+        let selection = Selection::of(names).unwrap();
+        let claims = experiments()
+            .iter()
+            .flat_map(|experiment| &experiment.claims);
+        claims.filter(|claim| selection.has(claim)).count()
+    };
+    assert_eq!(
+        (count(&["T9a"]), count(&["T9"]), count(&["T8", "T9"])),
+        (1, 2, 4)
+    );
+    assert_eq!(count(&["T1"]), 56);
+    assert_eq!(count(&["T"]), count(&["traxtents"]));
+    assert_eq!(count(&["Q"]), count(&["linux"]));
+    assert_eq!(
+        count(&["all"]),
+        experiments().iter().map(|e| e.claims.len()).sum::<usize>()
+    );
+    for name in ["", "t", "T99", "Q1ab", "X", "T 1", "ALL"] {
+        assert_eq!(Selection::of(&[name]).unwrap_err().0, name);
+    }
+    let letters: BTreeSet<char> = PAPERS.iter().map(|paper| paper.letter).collect();
+    let numbers = experiments()
+        .iter()
+        .filter_map(|experiment| experiment.number.chars().next());
+    assert!(numbers.collect::<BTreeSet<_>>().is_subset(&letters));
+}
+
+/// Does every point that a paper tells belong to a series of the picture, and is every picture fit to be drawn?
+#[test]
+fn pictures() {
+    let drawn: Vec<_> = experiments()
+        .iter()
+        .filter(|experiment| {
+            experiment.figure.is_some() && QUICK.contains(&experiment.number.as_str())
+        })
+        .collect();
+    let plan = Plan {
+        quick: true,
+        pictures: true,
+        ..plan()
+    };
+    let outcome = run(&drawn, &plan, &|| {}).unwrap();
+    assert_eq!(outcome.pictures.len(), drawn.len());
+    for (experiment, figure) in &outcome.pictures {
+        let number = &experiment.number;
+        for panel in &figure.panels {
+            assert!(!panel.title.is_empty() && !panel.x.is_empty(), "{number}");
+            let points = || panel.series.iter().flat_map(|series| &series.points);
+            assert!(points().count() > 0, "{number}");
+            assert!(
+                points().all(|(x, y)| x.is_finite() && y.is_finite()),
+                "{number}"
+            );
+        }
+        for point in &experiment.figure.as_ref().unwrap().published {
+            let mut series = figure.panels[point.panel].series.iter();
+            assert!(
+                series.any(|series| series.name == point.series),
+                "{number}: {point:?}"
+            );
+        }
+    }
+}
+
+/// The experiments whose pictures are drawn in seconds.
+const QUICK: [&str; 10] = ["T2", "T6", "T8", "T9", "T14", "T15", "Q1", "Q3", "Q5", "Q6"];

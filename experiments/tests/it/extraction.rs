@@ -1,0 +1,60 @@
+//! Finding track boundaries (paper T, section 4.1) on DiskSim's own model of the Atlas 10K, which has the defects that the
+//! built-in drives leave out.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use traxtent_core::disksim;
+use traxtent_core::geometry::Geometry;
+use traxtent_experiments::Verdict;
+use traxtent_lab::Bench;
+
+use super::experiment;
+
+/// DiskSim's Atlas 10K from its parameter files.
+fn reference(folder: &Path) -> Bench {
+    let file = folder.join("atlas10k.parv");
+    let sources = |path: &str| {
+        let name = Path::new(path).file_name().unwrap();
+        fs::read(folder.join(name)).map_err(|error| error.to_string())
+    };
+    let text = fs::read(&file).unwrap();
+    let system = disksim::load_system("atlas10k.parv", &text, None, &sources).unwrap();
+    let profile = system.disks[0].profile.clone();
+    Bench {
+        geometry: Arc::new(Geometry::build(&profile.geometry).unwrap()),
+        profile: Arc::new(profile),
+        seed: 1,
+        quick: false,
+    }
+}
+
+/// Asserts that every scored claim of an experiment is met on that drive.
+#[track_caller]
+fn assert_met(number: &str) {
+    let folder = testkit::shared_data!("disksim");
+    let experiment = experiment(number);
+    let numbers = (experiment.measurement.measure)(&reference(&folder)).unwrap();
+    for finding in experiment.judge(&[(1, numbers)]) {
+        assert_ne!(finding.verdict(), Verdict::Missed, "{finding:?}");
+    }
+}
+
+/// Are all boundaries found by timing, in a twenty-fourth of the paper's time?
+#[test]
+fn t16_by_timing() {
+    assert_met("T16");
+}
+
+/// Does the paper's translation without expertise take the paper's number of translations?
+#[test]
+fn t17_by_translation() {
+    assert_met("T17");
+}
+
+/// Do DIXtrac's five steps take less than a minute and 30,000 translations?
+#[test]
+fn t18_by_expertise() {
+    assert_met("T18");
+}

@@ -1,0 +1,27 @@
+//! The papers' experiments.
+
+mod catalogue;
+mod extraction;
+mod reach;
+mod resume;
+mod strict;
+mod verdicts;
+
+/// The experiment of this number.
+fn experiment(number: &str) -> &'static traxtent_experiments::Experiment {
+    let mut experiments = traxtent_experiments::experiments().iter();
+    experiments
+        .find(|experiment| experiment.number == number)
+        .unwrap_or_else(|| panic!("no experiment is numbered {number}"))
+}
+
+/// A plan of one seed, on all processors.
+fn plan() -> traxtent_experiments::Plan {
+    traxtent_experiments::Plan {
+        seeds: traxtent_experiments::Seeds::First(1),
+        quick: false,
+        pictures: false,
+        workers: std::thread::available_parallelism().map_or(1, usize::from),
+        store: None,
+    }
+}

@@ -1,0 +1,143 @@
+//! Texts that are no experiments.
+
+use traxtent_experiments::{Experiment, experiments};
+
+/// Is what is wrong with a text said in one line, with the place?
+#[test]
+fn one_clear_line() {
+    let text = &experiments()[1].text;
+    assert!(Experiment::parse("T02", text).is_ok());
+    let line = |key: &str| 1 + text.lines().position(|line| line.starts_with(key)).unwrap();
+    let figures: [(&str, &str, &str, String); 17] = [
+        (
+            "title =",
+            "titel =",
+            "T02/experiment.toml:1: unknown field `titel`",
+            String::new(),
+        ),
+        (
+            "unit =",
+            "units =",
+            "unknown field `units`",
+            format!(":{}: ", line("unit")),
+        ),
+        (
+            "unit = \"share\"",
+            "unit = \"shares\"",
+            "unknown variant `shares`",
+            format!(":{}: ", line("unit")),
+        ),
+        (
+            "published = 0.73",
+            "published = \"much\"",
+            "",
+            format!(":{}: ", line("published = 0")),
+        ),
+        (
+            "published = 0.73",
+            "published = nan",
+            "T2: published = [NaN, NaN]",
+            String::new(),
+        ),
+        (
+            "published = 0.73",
+            "published = [0.8, 0.7]",
+            "a range from the less to the greater",
+            String::new(),
+        ),
+        (
+            "absolute = 0.02",
+            "absolute = -0.02",
+            "T2: within = -0.02",
+            String::new(),
+        ),
+        (
+            "absolute = 0.02",
+            "about = 0.02",
+            "unknown variant `about`",
+            format!(":{}: ", line("within")),
+        ),
+        (
+            "scored = true",
+            "scored = false",
+            "T2: reason = nothing",
+            String::new(),
+        ),
+        ("scored = true", "", "missing field `scored`", String::new()),
+        (
+            "id = \"T2\"",
+            "id = \"T20\"",
+            "id = T20: must begin with the folder's number",
+            String::new(),
+        ),
+        (
+            "scored = true",
+            "scored = true\nnearest_of = 0",
+            "nearest_of = 0: must be at least 1",
+            String::new(),
+        ),
+        (
+            "\"atlas10k2\"",
+            "\"atlas10k9\"",
+            "drive = atlas10k9: no built-in drive",
+            String::new(),
+        ),
+        (
+            "\"atlas10k2\"",
+            "[]",
+            "drive = []: must be at least one",
+            String::new(),
+        ),
+        (
+            "efficiency-of-a-track",
+            "guess",
+            "measure = guess: no measurement",
+            String::new(),
+        ),
+        (
+            "seeds = [1, 2, 3, 4, 5]",
+            "seeds = []",
+            "seeds = []: must be at least one",
+            String::new(),
+        ),
+        (
+            "efficiency-of-a-track",
+            "efficiency-peaks",
+            "figure = efficiency-peaks: this measurement has no picture",
+            String::new(),
+        ),
+    ];
+    for (from, to, says, place) in figures {
+        assert!(text.contains(from), "{from}");
+        let error = Experiment::parse("T02", &text.replacen(from, to, 1))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(says) && error.contains(&place),
+            "{to}: {error}"
+        );
+        assert!(
+            error.starts_with("experiments/T02/experiment.toml:") && !error.contains('\n'),
+            "{error}"
+        );
+    }
+    let twice = text.clone() + &text[text.find("[[claim]]").unwrap()..];
+    let error = Experiment::parse("T02", &twice).unwrap_err().to_string();
+    assert!(error.contains("id = T2: must not come twice"), "{error}");
+}
+
+/// Is a folder that is no number of a claim refused?
+#[test]
+fn folders() {
+    let text = &experiments()[1].text;
+    for folder in ["", "T", "T2", "T00", "t02", "02", "T002", "TT2", "Ä02"] {
+        let error = Experiment::parse(folder, text).unwrap_err().to_string();
+        assert!(error.contains("two digits"), "{folder}: {error}");
+    }
+    assert!(
+        Experiment::parse("T03", text)
+            .unwrap_err()
+            .to_string()
+            .contains("id = T2")
+    );
+}

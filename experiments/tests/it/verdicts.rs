@@ -1,0 +1,66 @@
+//! What the experiments find today.
+
+use traxtent_experiments::{Plan, Seeds, Verdict, experiments, run};
+
+use super::plan;
+
+/// The claims that are missed with the first seed.
+const MISSED: &[&str] = &[
+    "T1a8", "T1c8", "T1e8", "T1g8", "T13a", "T13b", "T13c", "T13d", "Q1d", "Q1f", "Q5b",
+];
+
+/// Are all claims met but for those that are known to be missed, and is there a reason for each of these?
+///
+/// Of the papers' single drives; what takes minutes is left to `traxtent lab run`.
+#[test]
+fn as_known() {
+    let single_drives = experiments()
+        .iter()
+        .filter(|experiment| SINGLE_DRIVES.contains(&experiment.number.as_str()));
+    let outcome = run(&single_drives.collect::<Vec<_>>(), &plan(), &|| {}).unwrap();
+    let missed: Vec<&str> = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.verdict() == Verdict::Missed)
+        .inspect(|finding| assert!(!finding.claim.reason.is_empty(), "{finding:?}"))
+        .map(|finding| finding.claim.id.as_str())
+        .collect();
+    assert_eq!(missed, MISSED);
+}
+
+const SINGLE_DRIVES: [&str; 24] = [
+    "T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15",
+    "T16", "T17", "T18", "Q1", "Q2", "Q3", "Q4", "Q5", "Q6",
+];
+
+/// Does a verdict have to hold with each seed, and does a seed change what is random alone?
+#[test]
+fn seeds() {
+    let of = |number, seeds| {
+        let plan = Plan {
+            seeds,
+            quick: true,
+            ..plan()
+        };
+        run(&[super::experiment(number)], &plan, &|| {})
+            .unwrap()
+            .findings
+    };
+    let three = of("T8", Seeds::First(3));
+    for (finding, seed) in three.iter().zip([1, 2, 3]) {
+        let seeds: Vec<u64> = finding.samples.iter().map(|sample| sample.seed).collect();
+        assert_eq!(seeds, [1, 2, 3]);
+        let spread = finding.spread();
+        assert!(spread.least < finding.measured() && finding.measured() < spread.most);
+        let all = finding
+            .samples
+            .iter()
+            .all(|sample| finding.claim.allows(sample.measured));
+        assert_eq!(finding.within(), all);
+        let alone = of("T8", Seeds::Only(seed));
+        assert_eq!(alone[0].samples[0], three[0].samples[seed as usize - 1]);
+    }
+    // More than are listed go on behind them; where nothing is random, one is all.
+    assert_eq!(of("T8", Seeds::First(7))[0].samples[6].seed, 7);
+    assert_eq!(of("T1", Seeds::First(7))[0].samples.len(), 1);
+}
