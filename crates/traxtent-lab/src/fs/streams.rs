@@ -42,7 +42,7 @@ impl Streams {
             }
             let mut idle = true;
             for stream in &mut streams {
-                if stream.is_ready(machine) {
+                while stream.is_ready(machine) {
                     idle = false;
                     self.step(machine, stream);
                 }

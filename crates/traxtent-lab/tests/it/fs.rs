@@ -10,7 +10,8 @@ use traxtent_core::units::{Block, Lbn};
 use traxtent_lab::Bench;
 use traxtent_lab::fs::apps::{copy, diff, head, random_reads, scan, timed};
 use traxtent_lab::fs::postmark::Postmark;
-use traxtent_lab::fs::{Config, Ffs, FileId, Machine};
+use traxtent_lab::fs::streams::Streams;
+use traxtent_lab::fs::{Config, Ext2, Ffs, FileId, Machine};
 
 const MB: u64 = 1 << 20;
 
@@ -234,6 +235,73 @@ fn postmark_writes_metadata_through() {
     assert_eq!(run.traffic.writes, 2 * (100 + 100));
     assert!(run.traffic.reads < 10, "{}", run.traffic.reads);
     assert!((20.0..200.0).contains(&rate), "{rate}");
+}
+
+fn linux(system: Ext2, memory_mb: usize) -> Machine {
+    let bench = Bench::new("maxtor10k5", 1).unwrap();
+    Machine::new(&bench, system.config(bench.track_sectors(), memory_mb)).unwrap()
+}
+
+/// Do the windows of Linux begin with a quarter of 128 KB, double, and follow each other, until all of a file is read once?
+#[test]
+fn linux_windows_grow() {
+    let mut machine = linux(Ext2::Conventional, 128);
+    let directory = machine.directory(0);
+    let bytes = 8 * MB;
+    let file = machine.existing(directory, bytes);
+    machine.keep_log();
+    scan(&mut machine, file, bytes);
+    let lengths: Vec<u32> = machine.log().iter().map(|read| read.sectors).collect();
+    // The inode; 8 blocks; of the window of 16 those before the indirect block, and this with them; the others; 32 each.
+    assert_eq!(lengths[..6], [8, 64, 40, 96, 256, 256], "{lengths:?}");
+    let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
+    let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
+    assert_eq!(all, read.len(), "a sector was read twice");
+    for block in machine.blocks(file) {
+        assert!((0..8).all(|at| read.contains(&(63 + block.0 * 8 + at))));
+    }
+}
+
+/// Are the aligned windows of Linux whole tracks, and is no request across a boundary?
+#[test]
+fn linux_windows_are_tracks() {
+    let geometry = Bench::new("maxtor10k5", 1).unwrap().geometry;
+    let mut machine = linux(Ext2::Aligned, 128);
+    let directory = machine.directory(0);
+    let files = [(); 2].map(|()| machine.existing(directory, 40 * MB));
+    machine.keep_log();
+    diff(&mut machine, files, 40 * MB);
+    let mut whole = 0;
+    for request in machine.log() {
+        let track = geometry.track_of(request.lbn).unwrap();
+        let crosses = request.end() > track.end_lbn() && request.sectors > 8;
+        assert!(!crosses, "{request:?}");
+        whole += usize::from(request.sectors > track.sectors - 16);
+    }
+    assert!(whole > 100, "{whole} of some 140 tracks");
+}
+
+/// Is the first stream served at once, and does every stream start, also on a system that is overloaded?
+#[test]
+fn streams_start() {
+    let few = Streams {
+        count: 12,
+        ..Streams::PAPER
+    };
+    let latencies = few.run(&mut linux(Ext2::Conventional, 2048), 1);
+    assert_eq!(latencies.len(), 12);
+    assert!(
+        latencies.iter().all(|seconds| *seconds < 0.2),
+        "{latencies:?}"
+    );
+    let fast = Streams {
+        rate: 8 << 20,
+        ..few
+    };
+    let overloaded = fast.run(&mut linux(Ext2::Conventional, 2048), 1);
+    assert_eq!(overloaded.len(), 12);
+    let mean = |seconds: &[f64]| seconds.iter().sum::<f64>() / 12.0;
+    assert!(mean(&overloaded) > mean(&latencies));
 }
 
 /// Is a run the same when it is run again, and another one with another seed?
