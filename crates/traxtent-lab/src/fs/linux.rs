@@ -18,8 +18,8 @@ const MB: u64 = 1 << 20;
 /// Memory of the scans and the comparison, and of the streams, in megabytes.
 const MEMORY: [usize; 2] = [128, 2048];
 
-/// Runs of the streams whose mean is taken: twice the ten of the paper, since ten leave it to chance by some ten percent.
-const RUNS: u64 = 20;
+/// Runs of the streams whose mean is taken: the ten of the paper leave it to chance by some ten percent.
+const RUNS: u64 = 50;
 
 /// Neighbours on each side with which a startup latency is averaged.
 const AROUND: usize = 8;
