@@ -2,7 +2,6 @@
 
 use traxtent_core::layout::log::{Cleaning, Config, Found, Log, LogError, Op, Progress, Recovery};
 use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 
 use super::device::{Perform, SECTOR};
