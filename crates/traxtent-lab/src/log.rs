@@ -149,8 +149,8 @@ pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
         });
         panels.push(Panel {
             title: format!("LFS, {}", load.title()),
-            x: "segment size (KB)",
-            y: "overall write cost",
+            x: "segment size (KB)".into(),
+            y: "overall write cost".into(),
             series: series.collect(),
             ..Panel::default()
         });
