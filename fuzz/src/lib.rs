@@ -40,6 +40,8 @@ pub const TARGETS: &[Target] = &[
     target("track-list", targets::trackmap::csv),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
+    target("experiment", targets::experiments::text),
+    target("claim-names", targets::experiments::names),
     target("scsi-command", targets::scsi::command),
     target("scsi-sense", targets::scsi::sense),
     target("scsi-inquiry", targets::scsi::inquiry),
