@@ -38,6 +38,8 @@ pub const TARGETS: &[Target] = &[
     target("workload-toml", targets::workload::table),
     target("map-file", targets::trackmap::file),
     target("track-list", targets::trackmap::csv),
+    target("log-structure", targets::log::structure),
+    target("log-image", targets::log::image),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
     target("experiment", targets::experiments::text),

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures with the machine, the seed and the commit beside them.
 
 mod build;
+mod layout;
 mod probe;
 mod serve;
 mod sim;
@@ -29,6 +30,8 @@ enum Subject {
         #[arg(long, default_value_t = 10_000_000)]
         most: u64,
     },
+    /// Allocations and frees that the allocators do in a second
+    Layout,
     /// Ways to find tracks, on every drive: what they ask, how long it takes, whether it is exact
     Probe(probe::Options),
     /// A served drive: how fast without mechanics, beside nbdkit's own memory, and how true with them
@@ -41,6 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     println!("{}\n", machine::header(options.seed));
     match &options.subject {
         Subject::Sim { most } => sim::run(options.seed, *most)?,
+        Subject::Layout => layout::run(options.seed)?,
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
         Subject::Serve(chosen) => return serve::run(options.seed, chosen),
         Subject::Build => build::run()?,

@@ -15,6 +15,14 @@ pub struct Lbn(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sectors(pub u64);
 
+/// A block of a file system, counted from the first of its partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block(pub u64);
+
+/// A count of file-system blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blocks(pub u64);
+
 /// A cylinder: the tracks of all surfaces at one arm position, counted from the outer edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cylinder(pub u32);
@@ -174,6 +182,7 @@ macro_rules! offset_by {
 
 offset_by!(SimTime, Span, "ps");
 offset_by!(Lbn, Sectors, "sectors");
+offset_by!(Block, Blocks, "blocks");
 
 impl Add for Angle {
     type Output = Angle;
@@ -196,6 +205,12 @@ impl fmt::Display for SimTime {
 }
 
 impl fmt::Display for Lbn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

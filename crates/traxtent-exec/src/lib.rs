@@ -16,7 +16,7 @@ pub mod simulate;
 
 pub use packed::Packed;
 pub use sim_host::Noise;
-pub use sim_target::SimTarget;
+pub use sim_target::{DefectLists, SimTarget};
 pub use sim_transport::SimTransport;
 pub use simulate::{Host, Outcome, SimulateError, simulate};
 pub use traxtent_core::scsi::{Faults, Obedience};

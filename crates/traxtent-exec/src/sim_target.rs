@@ -23,7 +23,18 @@ pub struct SimTarget {
     host: Host,
     identity: Identity,
     translates: bool,
-    defect_lists: bool,
+    lists: DefectLists,
+}
+
+/// What a drive tells of its bad sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefectLists {
+    /// Nothing.
+    Absent,
+    /// Those of manufacture in one list, those that have grown in another.
+    Apart,
+    /// All as those of manufacture.
+    Together,
 }
 
 impl SimTarget {
@@ -40,7 +51,10 @@ impl SimTarget {
                 physical_bytes: profile.sector.physical_bytes,
             },
             translates: scsi.translates,
-            defect_lists: scsi.defect_lists,
+            lists: match scsi.defect_lists {
+                true => DefectLists::Apart,
+                false => DefectLists::Absent,
+            },
             host: Host::new(&profile),
             server: DeviceServer::new(Drive::with_geometry(profile, geometry)),
         }
@@ -48,7 +62,13 @@ impl SimTarget {
 
     /// The same drive, but it does not translate and has no defect lists.
     pub fn without_translation(mut self) -> SimTarget {
-        (self.translates, self.defect_lists) = (false, false);
+        self.translates = false;
+        self.with_defect_lists(DefectLists::Absent)
+    }
+
+    /// The same drive with other lists of its bad sectors.
+    pub fn with_defect_lists(mut self, lists: DefectLists) -> SimTarget {
+        self.lists = lists;
         self
     }
 
@@ -147,10 +167,12 @@ impl Target for SimTarget {
     }
 
     fn defects(&mut self) -> Result<Defects, TargetError> {
+        let together = self.lists == DefectLists::Together;
         let mut list = |primary: bool| {
-            self.translating(self.defect_lists, "defect lists")?;
+            self.translating(self.lists != DefectLists::Absent, "defect lists")?;
             let defects = self.geometry().defects();
-            let list = defects.filter(|defect| (defect.remedy == Remedy::Slipped) == primary);
+            let list =
+                defects.filter(|defect| (together || defect.remedy == Remedy::Slipped) == primary);
             let places = list.flat_map(|defect| {
                 (0..defect.slots).map(move |k| Place {
                     slot: defect.place.slot + k,

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use traxtent_core::disk::DiskError;
 use traxtent_core::drive::{Breakdown, Drive};
 use traxtent_core::geometry::Geometry;
+use traxtent_core::layout::LayoutError;
+use traxtent_core::layout::log::LogError;
 use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
 use traxtent_core::units::{Lbn, SimTime};
 use traxtent_core::workload::{SpecError, Synthetic, WorkloadSpec};
 use traxtent_exec::{Host, Outcome, SimTarget, SimulateError, simulate};
+
+use crate::video::VideoError;
 
 /// Why a measurement cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +35,21 @@ pub enum LabError {
     /// A probe that does not find what it looks for.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// A layout that the drive has no room for.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// A drive that does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A video server that a drive cannot have.
+    #[error(transparent)]
+    Video(#[from] VideoError),
+    /// A log that does not fit, or cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A disk with data that fails.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 /// A drive under test.

@@ -8,15 +8,18 @@ mod bench;
 pub mod blind;
 mod cpu;
 pub mod curve;
+pub mod excluded;
 pub mod extraction;
 mod figure;
 pub mod linux;
+pub mod log;
 mod measurements;
 pub mod probe_table;
 pub mod profiles;
 pub mod rotation;
 mod search;
 pub mod traxtents;
+pub mod video;
 
 pub use bench::{Bench, LabError, Measured};
 pub use cpu::cpu_time;

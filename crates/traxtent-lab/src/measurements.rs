@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, LabError};
 use crate::figure::Figure;
-use crate::{extraction, linux, profiles, rotation, traxtents};
+use crate::{excluded, extraction, linux, log, profiles, rotation, traxtents, video};
 
 /// Measures numbers on a drive, always as many and in the same order.
 pub type Measure = fn(&Bench) -> Result<Vec<f64>, LabError>;
@@ -58,6 +58,17 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("boundaries-by-timing", extraction::by_timing),
     numbers("boundaries-by-translation", extraction::by_translation),
     numbers("boundaries-by-expertise", extraction::by_expertise),
+    // What a file system makes of them.
+    numbers("excluded-blocks", excluded::excluded_blocks),
+    // Servers of video.
+    numbers("video-soft", video::soft_streams),
+    numbers("video-startup", video::soft_startup).drawn(video::startup_figure),
+    numbers("video-hard", video::hard_streams),
+    numbers("video-equal", video::hard_equal),
+    // Logs.
+    numbers("overall-write-cost", log::overall_write_cost).drawn(log::overall_write_cost_curves),
+    numbers("transfer-model", log::transfer_model),
+    numbers("working-log", log::working_log),
     // What a drive is like from outside (Linux validation).
     numbers("growing-reads", linux::growing_reads::measure).drawn(linux::growing_reads::figure),
     numbers("mapping-time", linux::layout::mapping_time),

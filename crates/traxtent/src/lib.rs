@@ -15,6 +15,7 @@ mod lab;
 mod map;
 mod output;
 mod parse;
+mod plan;
 mod plot;
 mod probe;
 mod progress;
@@ -47,6 +48,7 @@ enum Verb {
     Fault(fault::Args),
     Lab(lab::Args),
     Map(map::Args),
+    Plan(plan::Args),
     Probe(probe::Args),
     Serve(serve::Args),
     Sim(sim::Args),
@@ -81,6 +83,7 @@ pub fn main() -> ExitCode {
         Verb::Fault(args) => fault::run(args),
         Verb::Lab(args) => lab::run(args),
         Verb::Map(args) => map::run(args),
+        Verb::Plan(args) => plan::run(args),
         Verb::Probe(args) => probe::run(args),
         Verb::Serve(args) => serve::run(args),
         Verb::Sim(args) => sim::run(args),
@@ -100,6 +103,7 @@ pub fn main() -> ExitCode {
 pub fn read_as_arguments(text: &str) -> usize {
     let _ = target::Target::parse(text);
     let _ = (parse::pace(text), parse::speed(text));
+    let _ = (parse::bitrate(text), parse::time(text));
     let _ = text.parse::<traxtent_exec::serve::Speed>();
     let options: Vec<String> = text.lines().map(str::to_owned).collect();
     sim::sweep_points(&options)

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use traxtent_core::units::Lbn;
+use traxtent_core::units::{Lbn, Span};
+use traxtent_core::video::BitRate;
 use traxtent_core::workload::{ReplayPace, TraceFormat};
 
 /// The name of a trace format.
@@ -46,4 +47,64 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|speed| (1e-6..=1e6).contains(speed))
         .ok_or_else(|| "expected a number from 0.000001 to 1000000".to_owned())
+}
+
+/// A bit rate: a number and its unit.
+pub(crate) fn bitrate(text: &str) -> Result<BitRate, String> {
+    let (number, unit) = split_unit(text);
+    let factor = match unit {
+        "b/s" | "bit/s" | "bps" => 1.0,
+        "kb/s" | "kbit/s" | "kbps" => 1e3,
+        "Mb/s" | "Mbit/s" | "Mbps" => 1e6,
+        "Gb/s" | "Gbit/s" | "Gbps" => 1e9,
+        "B/s" => 8.0,
+        "kB/s" => 8e3,
+        "MB/s" => 8e6,
+        _ => 0.0,
+    };
+    let rate = number
+        .trim()
+        .parse::<f64>()
+        .map_or(0.0, |rate| rate * factor);
+    if (1.0..=1e12).contains(&rate) {
+        Ok(BitRate(rate.round() as u64))
+    } else {
+        Err(
+            "expected a bit rate from 1b/s to 1000Gb/s, such as 4Mb/s, 500kb/s or 1.5MB/s"
+                .to_owned(),
+        )
+    }
+}
+
+/// A time above 0.
+pub(crate) fn time(text: &str) -> Result<Span, String> {
+    let (number, unit) = split_unit(text);
+    let factor = match unit {
+        "us" => 1e-3,
+        "ms" => 1.0,
+        "s" => 1e3,
+        "min" => 60e3,
+        _ => 0.0,
+    };
+    let ms = number
+        .trim()
+        .parse::<f64>()
+        .map_or(0.0, |time| time * factor);
+    if (1e-3..=86_400e3).contains(&ms) {
+        Ok(Span::from_ms(ms))
+    } else {
+        Err("expected a time from 1us to 1440min, such as 500ms or 2s".to_owned())
+    }
+}
+
+/// A figure of a drive and its value.
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// A number, and the letters behind it.
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| c.is_ascii_alphabetic());
+    text.split_at(end.unwrap_or(text.len()))
 }

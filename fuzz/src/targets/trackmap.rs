@@ -1,6 +1,7 @@
 //! Track maps.
 
-use traxtent_core::trackmap::{MapFile, TrackMap, differences, seal, spanning_blocks};
+use traxtent_core::layout::Partition;
+use traxtent_core::trackmap::{MapFile, TrackMap, differences, seal};
 use traxtent_core::units::Lbn;
 
 /// Tracks that are looked at; a short text stands for very many.
@@ -63,5 +64,7 @@ fn consistent(map: &TrackMap) {
     let last = map.track(map.len() - 1).expect("a map has tracks");
     assert_eq!(last.end(), map.end());
     assert_eq!(map.track_of(map.end()), None);
-    spanning_blocks(map, map.first()..next, 8).for_each(drop);
+    if let Ok(partition) = Partition::new(map.clone(), map.first()..next, 8) {
+        partition.excluded().for_each(drop);
+    }
 }

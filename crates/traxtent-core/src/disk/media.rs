@@ -55,6 +55,8 @@ pub struct Memory {
 
 /// Bytes of a chunk: what one write of a byte takes.
 const CHUNK: usize = 32 << 10;
+/// Bytes of a cache line of most processors.
+const LINE: usize = 64;
 /// Chunks of a table.
 const TABLE: usize = 1 << 10;
 
@@ -101,6 +103,21 @@ impl Memory {
         let tables = self.tables.iter().flatten();
         let chunks = tables.flat_map(|table| table.iter().flatten()).count();
         (chunks * CHUNK) as u64
+    }
+
+    /// Brings a range near the processor: reads a byte of each of its cache lines. A write that follows
+    /// waits less.
+    pub fn touch(&self, mut at: u64, length: u64) {
+        let end = at + length;
+        while at < end {
+            let place = Place::of(at);
+            let room = place.room(end - at);
+            if let Some(chunk) = self.chunk(&place) {
+                let lines = chunk[place.inside..][..room].iter().step_by(LINE);
+                std::hint::black_box(lines.fold(0, |sum, byte| sum ^ byte));
+            }
+            at += room as u64;
+        }
     }
 
     fn chunk(&self, place: &Place) -> Option<&Chunk> {

@@ -229,10 +229,10 @@ impl<'a> Clock<'a> {
 
     /// Where a sector passes, by as many readings as it takes.
     ///
-    /// One where the clock is steady, and comes in time; what was read a moment ago counts. Five that agree, where
-    /// angles jitter, so that the deviation of the mean is at most `sigma` / 2.
+    /// One where the clock is steady, and comes in time; what was read a moment ago counts. Nine that agree, where
+    /// angles jitter, so that the deviation of the mean is at most `sigma` / 3.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
-        let enough = if self.is_noisy() { 5 } else { 2 };
+        let enough = if self.is_noisy() { 9 } else { 2 };
         if let Some((_, angle)) = self.lately.iter().find(|(read, _)| *read == lbn) {
             return Ok(Some(*angle));
         }

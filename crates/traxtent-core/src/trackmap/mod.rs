@@ -4,7 +4,6 @@
 //! kilobytes. It comes from a drive model, from CSV, from a map file ([`MapFile`]), or track by
 //! track from a probe ([`MapBuilder`]).
 
-mod blocks;
 mod builder;
 mod csv;
 mod diff;
@@ -14,7 +13,6 @@ mod pattern;
 mod read;
 mod write;
 
-pub use blocks::{SpanningBlocks, spanning_blocks};
 pub use builder::{Confidence, MapBuilder};
 pub use diff::{Difference, Side, differences};
 pub use error::{PushError, TrackMapError};

@@ -10,6 +10,8 @@ mod geometry_goldens;
 mod geometry_naive;
 mod geometry_properties;
 mod hostile;
+mod layout;
+mod log;
 mod mechanics;
 mod profile_errors;
 mod profiles;

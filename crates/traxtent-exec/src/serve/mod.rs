@@ -171,6 +171,7 @@ impl Server {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
             let command = Command::Write { lbn, sectors, fua };
+            self.store.warm(offset, bytes.len() as u64);
             self.tell(running, command, bytes.to_vec(), fua)
         })
     }

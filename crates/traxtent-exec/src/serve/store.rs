@@ -88,6 +88,16 @@ impl Store {
         }
     }
 
+    /// Brings memory near that is about to be written, which is quicker than to wait for it with the model locked.
+    pub(super) fn warm(&self, at: u64, count: u64) {
+        if let Store::Memory(memories) = self {
+            for stripe in stripes(at, count) {
+                let memory = memories[stripe.memory].read().expect(SOUND);
+                memory.touch(stripe.at, stripe.count);
+            }
+        }
+    }
+
     fn write(&self, data: &[u8], at: u64) -> Result<(), MediaError> {
         match self {
             Store::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),

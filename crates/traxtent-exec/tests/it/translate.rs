@@ -3,14 +3,12 @@
 use std::ops::ControlFlow;
 
 use testkit::skip;
-use traxtent_core::geometry::Place;
 use traxtent_core::probe::{
-    Algorithm, Counted, Counts, Found, Identity, ProbeError, Region, Target, TargetError, Timing,
-    Verify, extract,
+    Algorithm, Counted, Counts, Found, ProbeError, Region, Target, Verify, extract,
 };
-use traxtent_core::request::Request;
 use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Lbn, SimTime};
+use traxtent_core::units::Lbn;
+use traxtent_exec::DefectLists;
 
 use crate::drives::{Drive, MODELS, built_in, model};
 
@@ -170,30 +168,6 @@ fn reference_models_by_expertise() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// A drive without defect lists.
-struct NoLists<T>(T);
-
-impl<T: Target> Target for NoLists<T> {
-    fn identity(&self) -> &Identity {
-        self.0.identity()
-    }
-    fn now(&self) -> SimTime {
-        self.0.now()
-    }
-    fn wait_until(&mut self, at: SimTime) {
-        self.0.wait_until(at);
-    }
-    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
-        self.0.request(request)
-    }
-    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
-        self.0.translate(lbn)
-    }
-    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
-        self.0.translate_back(place)
-    }
-}
-
 /// Does `tree` stay exact on the reference models without their defect lists?
 #[test]
 fn without_defect_lists() {
@@ -201,7 +175,8 @@ fn without_defect_lists() {
         let Some(drive) = model(name) else {
             skip!("reference data disksim/{name}.model is not here");
         };
-        let (probed, off) = run(&drive, Algorithm::Tree, NoLists(drive.target()));
+        let target = drive.target().with_defect_lists(DefectLists::Absent);
+        let (probed, off) = run(&drive, Algorithm::Tree, target);
         assert_eq!(off, None, "{name}");
         assert_eq!(probed.notes.len(), 1);
     }

@@ -2,6 +2,9 @@
 
 mod blind;
 mod compare;
+mod excluded;
 mod linux;
+mod log;
 mod probe_table;
 mod random_drives;
+mod video;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use traxtent_core::trackmap::{MapFile, spanning_blocks};
+use traxtent_core::layout::{self, sectors_of_block};
+use traxtent_core::trackmap::MapFile;
 use traxtent_core::units::Lbn;
 
 use crate::failure::{Failure, Result};
@@ -40,22 +41,14 @@ impl Partition {
 
 /// Writes the numbers of the blocks, a line each.
 pub(super) fn write(file: &MapFile, partition: &Partition, out: &mut impl Write) -> Result<()> {
-    let sector = file.identity.logical_bytes;
     let bytes = partition.block_size.unwrap_or(4096);
-    if sector == 0 || bytes == 0 || !bytes.is_multiple_of(sector) {
-        return Err(Failure::input(format!(
-            "--block-size {bytes}: a block is a multiple of the drive's sector of {sector} bytes"
-        )));
-    }
-    let (first, last) = (file.tracks.first(), file.tracks.end());
-    let start = partition.partition_start.map_or(first, Lbn);
-    let end = partition.partition_end.map_or(last, Lbn);
-    if start < first || end > last || start >= end {
-        return Err(Failure::input(format!(
-            "a partition of LBNs {start} to {end} is not within the map, which has LBNs {first} to {last}"
-        )));
-    }
-    for block in spanning_blocks(&file.tracks, start..end, bytes / sector) {
+    let block_sectors = sectors_of_block(bytes, file.identity.logical_bytes)
+        .map_err(|error| Failure::at("--block-size", error))?;
+    let start = partition.partition_start.map_or(file.tracks.first(), Lbn);
+    let end = partition.partition_end.map_or(file.tracks.end(), Lbn);
+    let partition = layout::Partition::new(file.tracks.clone(), start..end, block_sectors)
+        .map_err(Failure::input)?;
+    for block in partition.excluded() {
         writeln!(out, "{block}")?;
     }
     Ok(())

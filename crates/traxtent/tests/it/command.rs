@@ -57,6 +57,7 @@ fn explains_itself() {
         "fault",
         "lab",
         "map",
+        "plan",
         "probe",
         "serve",
         "sim",

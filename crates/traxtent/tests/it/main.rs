@@ -6,6 +6,7 @@ mod demo;
 mod drives;
 mod lab;
 mod map;
+mod plan;
 mod plot;
 mod probe;
 mod serve;

@@ -254,7 +254,7 @@ fn refusals() {
     for (arguments, says) in [
         (
             &["--format", "badblocks", "--block-size", "1000"][..],
-            "--block-size 1000: a block is a multiple of the drive's sector of 512 bytes",
+            "--block-size: a block is a multiple of the drive's sector of 512 bytes, not 1000 bytes",
         ),
         (
             &["--format", "badblocks", "--partition-end", "99999999999"],

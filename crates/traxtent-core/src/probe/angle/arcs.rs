@@ -12,8 +12,11 @@ use super::track::Line;
 use super::{MOVED_MAX, Search};
 use crate::units::Lbn;
 
-/// A neighbour's sectors are at most so many times as long.
-const PITCHES: f64 = 4.0;
+/// No sector is longer, in revolutions.
+const PITCH_MAX: f64 = 0.25;
+
+/// A sector kept elsewhere is hardly ever so few slots behind where it should be.
+pub(super) const SLOTS: f64 = 8.0;
 
 /// How many undecided arcs ahead are looked at to decide one.
 const AHEAD: usize = 2;
@@ -112,7 +115,7 @@ impl Search<'_, '_> {
         }
         let behind = self.arc_from(own.end, pitch)?;
         let parts = Parts::of(behind, own.sectors());
-        let has_room = !behind.is_short() && parts.span <= 1.0 + self.jump_min(pitch);
+        let has_room = !behind.is_short() && self.has_room(&parts, own.sectors());
         let last = self.recent.back().map(|(line, _)| line.angle);
         let moved = self.is_moved(last, parts.start, &own, &behind);
         if has_room && moved && !self.joins(&Parts::of(own, 0), &behind, AHEAD)? {
@@ -156,6 +159,20 @@ impl Search<'_, '_> {
             track.end = next.end;
         }
         Ok(false)
+    }
+
+    /// Whether a track that begins with so many LBNs kept elsewhere fits a revolution.
+    fn has_room(&self, track: &Parts, moved: u64) -> bool {
+        let arc = track.last();
+        let sectors = moved + arc.sectors();
+        let error = self.jump_min(arc.line.pitch);
+        // Where angles jitter, a track that was full tells how many it can have at most.
+        let is_full = |turns: f64| (turns - 1.0).abs() < error;
+        let is_less = |(line, full): &(Line, u32)| {
+            let off = (line.pitch - arc.line.pitch).abs() * sectors as f64;
+            u64::from(*full) < sectors && is_full(f64::from(*full) * line.pitch) && off < error
+        };
+        track.span <= 1.0 + error && !self.recent.iter().any(is_less)
     }
 
     fn add(&self, track: &mut Parts, arc: Arc) {
@@ -202,9 +219,9 @@ impl Search<'_, '_> {
         }
         // Where reads do not tell it is, unless it may well begin the next track.
         let usual = self.is_usual(arc.line.angle - track.start, last.line.pitch);
-        let physical = arc.sectors() <= self.clock.physical_ratio();
+        let moved = arc.sectors() <= self.clock.physical_ratio() && gap > SLOTS * last.line.pitch;
         let told = self.is_one_track(track, arc, ahead)?;
-        Ok(told.unwrap_or(!usual && !physical))
+        Ok(told.unwrap_or(!usual && !moved))
     }
 
     /// Whether the sectors of two arcs are not of one length.
@@ -358,7 +375,7 @@ impl Search<'_, '_> {
             };
             let own = *pitch.get_or_insert(wrap(angle - line.angle));
             let off = wrap(angle - line.angle - by as f64 * own);
-            if !(0.0..PITCHES * line.pitch).contains(&own) || off.abs() > self.jump_min(own) {
+            if !(0.0..PITCH_MAX).contains(&own) || off.abs() > self.jump_min(line.pitch) {
                 return Ok(line.pitch);
             }
         }

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use super::algorithm::{Confirm, Extraction, Found, ProbeError, Region, Sink, Verify};
-use super::clock::{Clock, fraction};
+use super::clock::{Clock, fraction, wrap};
 use crate::units::Lbn;
 use pattern::{Kind, Pattern};
 use track::Line;
@@ -244,15 +244,32 @@ impl Search<'_, '_> {
         let usual = kind.sectors > MOVED_MAX
             && span < 1.0 + seen
             && (fills || known && self.pattern.had_skew(kind.skew, tolerance));
-        if !usual || !self.hides_boundaries(kind) {
-            return Ok(usual);
-        }
         let line = Line {
             lbn: self.first,
             angle: self.angle,
             pitch: kind.pitch,
         };
+        if usual && !fills && self.leaves_one_behind(&line, kind)? {
+            return Ok(false);
+        }
+        if !usual || !self.hides_boundaries(kind) {
+            return Ok(usual);
+        }
         self.is_whole(&line, self.first + u64::from(kind.sectors))
+    }
+
+    /// Whether the next track's first sector is not where that track begins but a few slots behind this one, which
+    /// it may belong to.
+    fn leaves_one_behind(&mut self, line: &Line, kind: Kind) -> Result<bool, ProbeError> {
+        let end = self.first + u64::from(kind.sectors);
+        if end >= self.end {
+            return Ok(false);
+        }
+        let Some(angle) = self.clock.angle(end)? else {
+            return Ok(false);
+        };
+        let strays = wrap(angle - line.angle - kind.skew).abs() > self.jump_min(kind.pitch);
+        Ok(strays && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
     }
 
     /// Whether reads of a line of sectors take as long as these.

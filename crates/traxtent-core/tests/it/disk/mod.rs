@@ -5,9 +5,8 @@ mod data;
 mod faults;
 mod full;
 mod history;
-#[allow(dead_code)]
-#[path = "../../../examples/powercut.rs"]
-mod powercut;
+#[path = "../../../examples/powercut/log.rs"]
+mod log;
 mod scenarios;
 mod times;
 
@@ -75,8 +74,8 @@ fn stamped(stamp: u64, bytes: usize) -> Vec<u8> {
 /// Does the example lose nothing that it flushed, at a price, and something that it did not?
 #[test]
 fn the_example_shows_what_it_says() {
-    let (lost, ms) = powercut::log(true).unwrap();
-    let (unflushed_lost, unflushed_ms) = powercut::log(false).unwrap();
+    let (lost, ms) = log::survive(true).unwrap();
+    let (unflushed_lost, unflushed_ms) = log::survive(false).unwrap();
     assert_eq!(lost, 0);
     assert!(unflushed_lost > 100, "{unflushed_lost}");
     assert!(unflushed_ms < ms, "{unflushed_ms}, {ms}");

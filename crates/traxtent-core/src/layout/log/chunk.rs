@@ -1,0 +1,84 @@
+//! The chunk that is being filled, in memory: what the next write to the log will hold.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::format::Entry;
+use super::shape::Shape;
+
+/// Entries and blocks that have not been written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenChunk {
+    pub(super) entries: Vec<Entry>,
+    /// The entries' blocks, one after another.
+    pub(super) data: Vec<u8>,
+    /// The newest version of each block here: which of the chunk's entries, and of its blocks.
+    newest: BTreeMap<u64, (usize, usize)>,
+    blocks: usize,
+    pub(super) youngest: u64,
+}
+
+impl OpenChunk {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Sectors that the chunk takes with so many more entries and blocks.
+    pub(super) fn sectors_with(&self, shape: Shape, entries: usize, blocks: usize) -> u64 {
+        let (entries, blocks) = (self.entries.len() + entries, self.blocks + blocks);
+        shape.chunk_sectors(entries as u64, blocks as u64)
+    }
+
+    /// A block's bytes, if its newest version is here.
+    pub(super) fn find(&self, block: u64, shape: Shape) -> Option<&[u8]> {
+        let (_, slot) = *self.newest.get(&block)?;
+        Some(&self.data[place(slot, shape)])
+    }
+
+    /// Replaces a block that is here already.
+    pub(super) fn replace(&mut self, block: u64, data: &[u8], youngest: u64, shape: Shape) -> bool {
+        let Some(&(entry, slot)) = self.newest.get(&block) else {
+            return false;
+        };
+        let crc = crc32fast::hash(data);
+        self.entries[entry] = Entry::Data { block, crc };
+        self.data[place(slot, shape)].copy_from_slice(data);
+        self.youngest = self.youngest.max(youngest);
+        true
+    }
+
+    /// Adds an entry and its block, if it has one. `youngest` is the age of what it does.
+    pub(super) fn push(&mut self, entry: Entry, data: &[u8], youngest: u64) {
+        let index = self.entries.len();
+        self.entries.push(entry);
+        self.youngest = self.youngest.max(youngest);
+        match entry {
+            Entry::Data { block, .. } => {
+                self.newest.insert(block, (index, self.blocks));
+            }
+            Entry::Map { .. } => {}
+            Entry::Trim { first, count } => {
+                let range = first..first + u64::from(count);
+                while let Some((&block, _)) = self.newest.range(range.clone()).next() {
+                    self.newest.remove(&block);
+                }
+            }
+        }
+        if !matches!(entry, Entry::Trim { .. }) {
+            self.blocks += 1;
+            self.data.extend_from_slice(data);
+        }
+    }
+
+    /// Whether the chunk's `slot`-th block is the newest version of `block`.
+    pub(super) fn is_newest(&self, block: u64, slot: usize) -> bool {
+        self.newest
+            .get(&block)
+            .is_some_and(|newest| newest.1 == slot)
+    }
+}
+
+fn place(slot: usize, shape: Shape) -> Range<usize> {
+    let size = shape.block_bytes();
+    slot * size..(slot + 1) * size
+}

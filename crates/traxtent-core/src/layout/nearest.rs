@@ -1,0 +1,147 @@
+//! Numbers in a row, and the nearest one that is large enough.
+
+use std::ops::Range;
+
+/// Children of a node of the tree.
+const FAN: usize = 16;
+
+/// Numbers by position, with the largest of every sixteen above them, and so on.
+#[derive(Clone, Debug)]
+pub(super) struct Largest {
+    /// The numbers themselves first.
+    levels: Vec<Vec<u32>>,
+}
+
+impl Largest {
+    pub(super) fn new(numbers: Vec<u32>) -> Largest {
+        let mut levels = vec![numbers];
+        while let Some(last) = levels.last().filter(|last| last.len() > 1) {
+            let largest = |part: &[u32]| part.iter().copied().max().unwrap_or(0);
+            let above = last.chunks(FAN).map(largest).collect();
+            levels.push(above);
+        }
+        Largest { levels }
+    }
+
+    pub(super) fn get(&self, at: usize) -> u32 {
+        self.levels[0][at]
+    }
+
+    /// The largest of all.
+    pub(super) fn largest(&self) -> u32 {
+        let top = self.levels.last();
+        top.and_then(|top| top.first()).copied().unwrap_or(0)
+    }
+
+    pub(super) fn set(&mut self, at: usize, number: u32) {
+        let (mut at, mut new) = (at, number);
+        for level in 0..self.levels.len() {
+            let old = std::mem::replace(&mut self.levels[level][at], new);
+            if old == new {
+                return;
+            }
+            at /= FAN;
+            let Some(above) = self.levels.get(level + 1) else {
+                return;
+            };
+            let largest = above[at];
+            // What was not the largest and did not become it changes nothing above.
+            if old < largest && new <= largest {
+                return;
+            }
+            if new < largest {
+                new = self.largest_child(level, at);
+            }
+        }
+    }
+
+    /// The first position at or behind this one whose number is at least this.
+    pub(super) fn at_or_after(&self, at: usize, least: u32) -> Option<usize> {
+        let (mut level, mut at) = (0, at.min(self.levels[0].len()));
+        // Up, until a sibling to the right is large enough.
+        loop {
+            let row = self.levels.get(level)?;
+            let end = (at / FAN * FAN + FAN).min(row.len());
+            if let Some(found) = (at..end).find(|&at| row[at] >= least) {
+                return Some(self.down(level, found, |row, mut children| {
+                    children.find(|&child| row[child] >= least)
+                }));
+            }
+            at = at / FAN + 1;
+            level += 1;
+        }
+    }
+
+    /// The last position before this one whose number is at least this.
+    pub(super) fn before(&self, at: usize, least: u32) -> Option<usize> {
+        let (mut level, mut at) = (0, at.min(self.levels[0].len()));
+        loop {
+            let row = self.levels.get(level)?;
+            let end = at.min(row.len());
+            // All of the row before `at` that has its parent, and no more, is looked at here.
+            let start = at / FAN * FAN;
+            if let Some(found) = (start..end).rev().find(|&at| row[at] >= least) {
+                return Some(self.down(level, found, |row, mut children| {
+                    children.rfind(|&child| row[child] >= least)
+                }));
+            }
+            at /= FAN;
+            level += 1;
+        }
+    }
+
+    /// The position of the number below a node that `choose` leads to, child by child.
+    fn down(
+        &self,
+        level: usize,
+        mut at: usize,
+        choose: impl Fn(&[u32], Range<usize>) -> Option<usize>,
+    ) -> usize {
+        for level in (0..level).rev() {
+            let child = choose(&self.levels[level], self.children(level, at));
+            at = child.expect("a node is the largest of its children");
+        }
+        at
+    }
+
+    fn largest_child(&self, level: usize, parent: usize) -> u32 {
+        let children = &self.levels[level][self.children(level, parent)];
+        children.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The nodes of a level below a node of the next.
+    fn children(&self, level: usize, parent: usize) -> Range<usize> {
+        parent * FAN..(parent * FAN + FAN).min(self.levels[level].len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Does every question get the answer that a look at each number gives?
+        #[test]
+        fn agrees_with_a_row(
+            numbers in prop::collection::vec(0..9_u32, 1..700),
+            changes in prop::collection::vec((0..700_usize, 0..9_u32), 0..60),
+        ) {
+            let mut row = numbers.clone();
+            let mut tree = Largest::new(numbers);
+            for (at, number) in changes {
+                let at = at % row.len();
+                row[at] = number;
+                tree.set(at, number);
+                prop_assert_eq!(tree.largest(), row.iter().copied().max().unwrap());
+                for least in [1, number, 8] {
+                    let after = (at..row.len()).find(|&at| row[at] >= least);
+                    prop_assert_eq!(tree.at_or_after(at, least), after);
+                    let before = (0..at).rev().find(|&at| row[at] >= least);
+                    prop_assert_eq!(tree.before(at, least), before);
+                }
+            }
+            prop_assert_eq!(tree.at_or_after(row.len(), 0), None);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Power cuts at every write, on a device that keeps, loses, tears and reorders what was not flushed.
+//!
+//! Guards against: a segment written again before a checkpoint has freed it; a chunk from before a
+//! crash believed after it; an unfinished checkpoint that leaves no room for the next.
+
+use traxtent_core::layout::log::{Cleaning, Config, Log, Op};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::workload::Rng;
+
+use super::device::{Device, Fate, Perform};
+use super::model::{Model, Stamp, Worker, assert_accounts, contents, drain, recover};
+use super::{config, lbns, small_map};
+
+/// A device that is cut at every write and flush, in thought, and looked at.
+#[derive(Clone)]
+struct Watched {
+    device: Device,
+    map: TrackMap,
+    cleaning: Cleaning,
+    rng: Rng,
+    /// How many cuts have been looked at.
+    cuts: u64,
+    /// Cuts after which something had been lost that was not synced.
+    lossy: u64,
+    watching: bool,
+}
+
+impl Perform for Watched {
+    fn perform(&mut self, op: Op) -> Vec<u8> {
+        self.device.perform(op)
+    }
+
+    fn look(&mut self, model: &Model, next: Option<&Op>) {
+        if !self.watching {
+            return;
+        }
+        let mut device = self.device.clone();
+        match next {
+            // A write that is under way may be torn by itself, or with all before.
+            Some(write @ Op::Write { .. }) => {
+                device.perform(write.clone());
+                let seed = self.rng.bits();
+                self.check(&device, Fate::OnlyLast(seed), model);
+                self.check(&device, Fate::Units(1, seed), model);
+                self.check(&device, Fate::Units(8, seed), model);
+            }
+            Some(_) => {}
+            None => {
+                let seed = self.rng.bits();
+                for fate in [Fate::None, Fate::All, Fate::Writes(seed)] {
+                    self.check(&device, fate, model);
+                }
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn new(map: &TrackMap, config: &Config, rng: Rng) -> Watched {
+        Watched {
+            device: Device::new(map.end()),
+            map: map.clone(),
+            cleaning: config.cleaning,
+            rng,
+            cuts: 0,
+            lossy: 0,
+            watching: false,
+        }
+    }
+
+    /// Cuts the power: is what a recovery finds allowed, and found again by the next one, however far
+    /// the first one came?
+    fn check(&mut self, device: &Device, fate: Fate, model: &Model) {
+        let mut left = device.cut(fate);
+        let mut log = recover(&self.map, &mut left, self.cleaning).unwrap();
+        let found = found_by(&log, &left);
+        assert!(
+            model.allows(&found),
+            "{fate:?} left {found:?}, synced was {:?}, since then {:?}",
+            model.synced,
+            model.since
+        );
+        assert_accounts(&log);
+        self.cuts += 1;
+        self.lossy += u64::from(found != model.now);
+        if self.rng.chance(0.75) {
+            return;
+        }
+        while let Some(op) = log.next_op() {
+            let answer = left.perform(op);
+            let seed = self.rng.bits();
+            let fates = [
+                Fate::None,
+                Fate::All,
+                Fate::Writes(seed),
+                Fate::Units(1, seed),
+            ];
+            let mut again = left.cut(fates[self.rng.below(4) as usize]);
+            let log_again = recover(&self.map, &mut again, self.cleaning).unwrap();
+            assert_eq!(found_by(&log_again, &again), found, "after {fate:?}");
+            log.complete(answer).unwrap();
+        }
+        assert_eq!(contents(&log, &mut left), found);
+        assert_accounts(&log);
+    }
+}
+
+/// What a log that has just been opened holds, once it has done what it asks for.
+fn found_by(log: &Log, device: &Device) -> Vec<Stamp> {
+    let (mut log, mut device) = (log.clone(), device.clone());
+    drain(&mut log, &mut device);
+    contents(&log, &mut device)
+}
+
+/// Works for so many steps with cuts in thought at every write, and now and then a real one.
+fn work(seed: u64, steps: u64, lies: bool) -> Watched {
+    let mut rng = Rng::new(seed);
+    let map = small_map();
+    let mut config = config(&mut rng);
+    let most = config.most_blocks(&map, lbns(&map)).unwrap();
+    config.blocks = if rng.chance(0.5) {
+        most
+    } else {
+        1 + rng.below(most)
+    };
+    let watched = Watched::new(&map, &config, rng.split());
+    let mut worker = Worker::format(&map, watched, &config, rng.split());
+    // Old enough that segments are cleaned and used again.
+    for _ in 0..rng.below(600) {
+        worker.step(&mut rng);
+    }
+    worker.sync();
+    worker.device.watching = true;
+    worker.device.device.lies = lies;
+    for _ in 0..steps {
+        worker.step(&mut rng);
+        if rng.chance(0.01) {
+            let mut watched = worker.device.clone();
+            let cut = rng.bits();
+            let fates = [
+                Fate::None,
+                Fate::All,
+                Fate::Writes(cut),
+                Fate::Units(1, cut),
+            ];
+            watched.device = watched.device.cut(fates[rng.below(4) as usize]);
+            worker.go_on_with(watched);
+        }
+    }
+    worker.device
+}
+
+/// Is nothing that was synced ever lost, nothing torn or mixed, nothing kept without what was done
+/// before it, whatever a cut at any write leaves?
+#[test]
+fn nothing_synced_is_lost() {
+    let (mut cuts, mut lossy) = (0, 0);
+    for seed in 0..testkit::repeats(24) {
+        eprintln!("seed {seed}");
+        let watched = work(seed, 150, false);
+        cuts += watched.cuts;
+        lossy += watched.lossy;
+    }
+    // The cuts did something.
+    assert!(
+        cuts > 5_000 && lossy * 10 > cuts,
+        "{cuts} cuts, {lossy} with a loss"
+    );
+}
+
+/// Does the test notice a device that does not flush?
+#[test]
+#[should_panic(expected = "synced was")]
+fn a_lying_device_is_noticed() {
+    for seed in 0..20 {
+        work(seed, 150, true);
+    }
+}

@@ -1,0 +1,258 @@
+//! What a log should hold, and somebody who works with it.
+
+use traxtent_core::layout::log::{Cleaning, Config, Found, Log, LogError, Op, Progress, Recovery};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::workload::Rng;
+
+use super::device::{Perform, SECTOR};
+use super::lbns;
+
+/// The stamp that a block is filled with; 0 is a block never written.
+pub(super) type Stamp = u64;
+
+/// Contents of all blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Model {
+    /// As they should be read.
+    pub(super) now: Vec<Stamp>,
+    /// As they were when the last sync was done.
+    pub(super) synced: Vec<Stamp>,
+    /// What changed since, in order: a block and its new stamp, or several in one.
+    pub(super) since: Vec<Vec<(u64, Stamp)>>,
+}
+
+impl Model {
+    pub(super) fn new(blocks: u64) -> Model {
+        Model {
+            now: vec![0; blocks as usize],
+            synced: vec![0; blocks as usize],
+            since: Vec::new(),
+        }
+    }
+
+    fn change(&mut self, changes: Vec<(u64, Stamp)>) {
+        for &(block, stamp) in &changes {
+            self.now[block as usize] = stamp;
+        }
+        self.since.push(changes);
+    }
+
+    fn synced(&mut self) {
+        self.synced.clone_from(&self.now);
+        self.since.clear();
+    }
+
+    /// Whether a power cut may have left this: what was synced, and the changes since up to some one.
+    pub(super) fn allows(&self, left: &[Stamp]) -> bool {
+        let mut state = self.synced.clone();
+        let mut changes = self.since.iter();
+        loop {
+            if state == left {
+                return true;
+            }
+            let Some(next) = changes.next() else {
+                return false;
+            };
+            for &(block, stamp) in next {
+                state[block as usize] = stamp;
+            }
+        }
+    }
+}
+
+/// A log at work on a device.
+#[derive(Clone)]
+pub(super) struct Worker<D> {
+    pub(super) log: Log,
+    pub(super) device: D,
+    pub(super) model: Model,
+    map: TrackMap,
+    cleaning: Cleaning,
+    next_stamp: Stamp,
+    /// Looks at the device after each operation.
+    rng: Rng,
+}
+
+impl<D: Perform> Worker<D> {
+    pub(super) fn format(map: &TrackMap, device: D, config: &Config, rng: Rng) -> Worker<D> {
+        let mut worker = Worker {
+            log: Log::format(map, lbns(map), config).unwrap(),
+            device,
+            model: Model::new(config.blocks),
+            map: map.clone(),
+            cleaning: config.cleaning,
+            next_stamp: 1,
+            rng,
+        };
+        worker.drain_and_count();
+        worker
+    }
+
+    /// Does what the log asks for. If it was asked to sync, that is done with the first flush.
+    fn drain(&mut self, mut syncs: bool) {
+        while let Some(op) = self.log.next_op() {
+            let (reads, flushes) = (matches!(op, Op::Read { .. }), op == Op::Flush);
+            if !reads {
+                self.device.look(&self.model, Some(&op));
+            }
+            let answer = self.device.perform(op);
+            self.log.complete(answer).unwrap();
+            if flushes && std::mem::take(&mut syncs) {
+                self.model.synced();
+            }
+            if !reads {
+                self.device.look(&self.model, None);
+            }
+        }
+    }
+
+    fn drain_and_count(&mut self) {
+        self.drain(false);
+        assert_accounts(&self.log);
+    }
+
+    pub(super) fn write(&mut self, block: u64) {
+        let stamp = self.next_stamp;
+        self.next_stamp += 1;
+        let bytes = self.log.shape().block_bytes();
+        self.model.change(vec![(block, stamp)]);
+        self.log.write(block, &filled(stamp, bytes)).unwrap();
+        self.drain(false);
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.log.sync().unwrap();
+        self.drain(true);
+        self.model.synced();
+        assert_accounts(&self.log);
+    }
+
+    /// One random operation.
+    pub(super) fn step(&mut self, rng: &mut Rng) {
+        let blocks = self.log.blocks();
+        match rng.below(100) {
+            0..70 => {
+                // Some are hot.
+                let below = if rng.chance(0.5) {
+                    blocks.min(8)
+                } else {
+                    blocks
+                };
+                self.write(rng.below(below));
+            }
+            70..75 => {
+                let first = rng.below(blocks);
+                let count = 1 + rng.below((blocks - first).min(20));
+                let range = first..first + count;
+                self.model
+                    .change(range.clone().map(|block| (block, 0)).collect());
+                self.log.trim(range).unwrap();
+                self.drain_and_count();
+            }
+            75..90 => self.sync(),
+            90..92 => {
+                self.log.checkpoint().unwrap();
+                self.drain(true);
+                self.model.synced();
+                assert_accounts(&self.log);
+            }
+            92..94 => {
+                self.log.clean().unwrap();
+                self.drain_and_count();
+            }
+            _ => {
+                let block = rng.below(blocks);
+                let found = read(&self.log, &mut self.device, block).unwrap();
+                assert_eq!(found, self.model.now[block as usize], "block {block}");
+            }
+        }
+    }
+
+    pub(super) fn contents(&mut self) -> Vec<Stamp> {
+        contents(&self.log, &mut self.device)
+    }
+
+    pub(super) fn check_all(&mut self) {
+        assert_eq!(self.contents(), self.model.now);
+        assert_accounts(&self.log);
+    }
+
+    /// Syncs, forgets the log and opens it again, perhaps with another policy.
+    pub(super) fn reopen(&mut self) {
+        self.sync();
+        self.cleaning.segments = 1 + self.rng.below(4) as u32;
+        self.log = recover(&self.map, &mut self.device, self.cleaning).unwrap();
+        self.drain_and_count();
+    }
+}
+
+/// Goes on with what a power cut has left.
+impl<D: Perform> Worker<D> {
+    pub(super) fn go_on_with(&mut self, device: D) {
+        self.device = device;
+        self.log = recover(&self.map, &mut self.device, self.cleaning).unwrap();
+        drain(&mut self.log, &mut self.device);
+        let left = self.contents();
+        assert!(self.model.allows(&left));
+        self.model.now = left;
+        self.model.synced();
+        self.check_all();
+    }
+}
+
+pub(super) fn drain(log: &mut Log, device: &mut impl Perform) {
+    while let Some(op) = log.next_op() {
+        let answer = device.perform(op);
+        log.complete(answer).unwrap();
+    }
+}
+
+/// The log up to the point where it wants to write.
+pub(super) fn recover(
+    map: &TrackMap,
+    device: &mut impl Perform,
+    cleaning: Cleaning,
+) -> Result<Log, LogError> {
+    let mut step = Recovery::begin(lbns(map), SECTOR as u32, cleaning);
+    loop {
+        step = match step {
+            Progress::Ask(op, recovery) => recovery.answer(device.perform(op))?,
+            Progress::Open(log) => return Ok(*log),
+        }
+    }
+}
+
+pub(super) fn contents(log: &Log, device: &mut impl Perform) -> Vec<Stamp> {
+    (0..log.blocks())
+        .map(|block| read(log, device, block).unwrap())
+        .collect()
+}
+
+/// The stamp of a block, all of whose bytes have to agree.
+pub(super) fn read(log: &Log, device: &mut impl Perform, block: u64) -> Result<Stamp, LogError> {
+    match log.read(block)? {
+        Found::Nothing => Ok(0),
+        Found::Here(bytes) => Ok(stamp(bytes)),
+        Found::At(place) => {
+            let bytes = device.perform(log.op_for(place));
+            log.verify(place, &bytes)?;
+            Ok(stamp(&bytes))
+        }
+    }
+}
+
+pub(super) fn filled(stamp: Stamp, bytes: usize) -> Vec<u8> {
+    stamp.to_le_bytes().repeat(bytes / 8)
+}
+
+fn stamp(bytes: &[u8]) -> Stamp {
+    let stamp = Stamp::from_le_bytes(*bytes.first_chunk().unwrap());
+    assert_eq!(bytes, filled(stamp, bytes.len()), "a mixture");
+    stamp
+}
+
+/// Whether the segment table counts what a recount finds.
+pub(super) fn assert_accounts(log: &Log) {
+    let table: Vec<u32> = log.segments().iter().map(|segment| segment.live).collect();
+    assert_eq!(table, log.recount());
+}

@@ -1,0 +1,149 @@
+//! How many allocations and frees a second the allocators do, on one core, on drives with more than a million tracks.
+//!
+//! `cargo xtask bench layout` runs it and prints the machine. Argument: the seed.
+#![allow(missing_docs)]
+
+use std::ops::Range;
+
+use rustix::time::{ClockId, clock_gettime};
+use traxtent_core::geometry::Geometry;
+use traxtent_core::layout::{Allocator, Partition, Placement, Strategy};
+use traxtent_core::profile::builtin;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Block, Blocks};
+use traxtent_core::workload::Rng;
+
+/// Runs of each; the median counts.
+const RUNS: usize = 5;
+
+/// Allocations in a run.
+const COUNT: u64 = 1_000_000;
+
+/// Extents that live at the same time.
+const LIVE: usize = 100_000;
+
+/// Bytes of a block.
+const BLOCK: u32 = 8192;
+
+type Workload = fn(&mut Allocator, u64) -> u64;
+
+const WORKLOADS: [(&str, Workload); 2] = [("scattered", scattered), ("streams", streams)];
+
+fn main() {
+    // The harness of `cargo bench` passes flags of its own.
+    let mut numbers = std::env::args()
+        .skip(1)
+        .filter_map(|argument| argument.parse().ok());
+    let seed = numbers.next().unwrap_or(1);
+    println!(
+        "blocks of {BLOCK} bytes, half of the traxtents used in part; one core, processor time, median of {RUNS} runs"
+    );
+    for drive in ["toshiba-p300", "generic-20tb"] {
+        let profile = builtin(drive).expect("a built-in drive");
+        let geometry = Geometry::build(&profile.geometry).expect("a checked profile");
+        let block_sectors = BLOCK / profile.sector.logical_bytes;
+        let map = TrackMap::of(&geometry);
+        println!("\n{drive}: {} tracks", map.len());
+        let partition = Partition::whole(map, block_sectors).expect("the map is whole");
+        let mut first = Vec::new();
+        for strategy in Strategy::ALL {
+            let begun = processor_seconds();
+            let empty = Allocator::new(partition.clone(), strategy);
+            println!(
+                "{:<14} made in {:.0} ms",
+                strategy.name(),
+                1e3 * (processor_seconds() - begun)
+            );
+            let used = in_use(empty, seed);
+            for (at, (name, workload)) in WORKLOADS.iter().enumerate() {
+                let mut rates: Vec<f64> = (0..RUNS).map(|_| rate(&used, *workload, seed)).collect();
+                rates.sort_by(f64::total_cmp);
+                let median = rates[RUNS / 2];
+                if strategy == Strategy::ALL[0] {
+                    first.push(median);
+                }
+                println!(
+                    "{:<14} {name:<10} {median:>10.0} allocations and frees/s ({:.0} to {:.0}), {:.2} times {}'s",
+                    strategy.name(),
+                    rates[0],
+                    rates[RUNS - 1],
+                    median / first[at],
+                    Strategy::ALL[0].name(),
+                );
+            }
+        }
+    }
+}
+
+/// Operations a second of one run; the copy of the allocator is left out.
+fn rate(used: &Allocator, workload: Workload, seed: u64) -> f64 {
+    let mut allocator = used.clone();
+    let begun = processor_seconds();
+    let operations = workload(&mut allocator, seed);
+    let rate = operations as f64 / (processor_seconds() - begun);
+    std::hint::black_box(allocator.space());
+    rate
+}
+
+/// Seconds of processor time that this thread has had.
+fn processor_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Uses a part of every other traxtent: the same blocks whatever the strategy.
+fn in_use(mut allocator: Allocator, seed: u64) -> Allocator {
+    let mut rng = Rng::new(seed);
+    let partition = allocator.partition().clone();
+    for traxtent in partition.traxtents().step_by(2) {
+        let (start, end) = (traxtent.blocks.start.0, traxtent.blocks.end.0);
+        let from = start + rng.below(end - start);
+        let to = from + 1 + rng.below(end - from);
+        allocator
+            .claim(&(Block(from)..Block(to)))
+            .expect("nothing is in use");
+    }
+    allocator
+}
+
+/// Extents of 1 to 32 blocks near any block, and frees of any of those that live.
+fn scattered(allocator: &mut Allocator, seed: u64) -> u64 {
+    let mut rng = Rng::new(seed);
+    let blocks = allocator.partition().blocks().0;
+    let mut live: Vec<Range<Block>> = Vec::with_capacity(LIVE);
+    for _ in 0..COUNT {
+        if live.len() == LIVE {
+            let gone = live.swap_remove(rng.below(LIVE as u64) as usize);
+            allocator.free(&gone).expect("it is in use");
+        }
+        let (near, count) = (Block(rng.below(blocks)), Blocks(1 + rng.below(32)));
+        let found = allocator.allocate(near, count, Placement::Together);
+        live.push(found.expect("half is free"));
+    }
+    let frees = COUNT - live.len() as u64;
+    COUNT + frees
+}
+
+/// A hundred files that grow by turns, eight blocks at a time, and begin anew elsewhere when they have 4,096.
+fn streams(allocator: &mut Allocator, seed: u64) -> u64 {
+    let mut rng = Rng::new(seed);
+    let blocks = allocator.partition().blocks().0;
+    let mut files: Vec<Vec<Range<Block>>> = vec![Vec::new(); 100];
+    let mut frees = 0;
+    for _ in 0..COUNT {
+        let file = rng.below(100) as usize;
+        let file = &mut files[file];
+        if file.len() == 512 {
+            for extent in file.drain(..) {
+                allocator.free(&extent).expect("it is in use");
+                frees += 1;
+            }
+        }
+        let near = file
+            .last()
+            .map_or_else(|| Block(rng.below(blocks)), |last| last.end);
+        let found = allocator.allocate(near, Blocks(8), Placement::Next);
+        file.push(found.expect("half is free"));
+    }
+    COUNT + frees
+}

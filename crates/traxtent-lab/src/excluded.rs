@@ -1,0 +1,37 @@
+//! T19: how many blocks of a file system span a boundary between tracks (paper T, section 4.2.2).
+
+use std::sync::Arc;
+
+use traxtent_core::layout::{Partition, sectors_of_block};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Sectors;
+
+use crate::bench::{Bench, LabError};
+
+/// The file-system block of the paper.
+const BLOCK_BYTES: u32 = 8192;
+
+/// One block in how many is excluded, on the whole of the Atlas 10K and of the Atlas 10K II: the mean over where within
+/// a block the partition begins, which the paper does not say.
+///
+/// # Errors
+/// If the drives are not to be had.
+pub fn excluded_blocks(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    ["atlas10k", "atlas10k2"]
+        .into_iter()
+        .map(|drive| one_in(&bench.with_drive(drive)?))
+        .collect()
+}
+
+fn one_in(bench: &Bench) -> Result<f64, LabError> {
+    let block = sectors_of_block(BLOCK_BYTES, bench.profile.sector.logical_bytes)?;
+    let map = Arc::new(TrackMap::of(&bench.geometry));
+    let (mut excluded, mut blocks) = (0, 0);
+    for offset in 0..u64::from(block) {
+        let lbns = map.first() + Sectors(offset)..map.end();
+        let partition = Partition::new(map.clone(), lbns, block)?;
+        excluded += partition.excluded().count();
+        blocks += partition.blocks().0;
+    }
+    Ok(blocks as f64 / excluded as f64)
+}

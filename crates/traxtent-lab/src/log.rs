@@ -1,0 +1,462 @@
+//! Log-structured layouts (paper T, section 5.5 and Figure 10).
+//!
+//! The overall write cost is a write cost, which depends on the workload, times a transfer inefficiency, which depends
+//! on the drive. The latter is the time of a segment's transfer over the time in which its bytes pass at 40 MB/s, the
+//! streaming rate that the paper counts with, measured as its Figure 1 is: random reads within the first zone, one
+//! always queued. For the former the paper takes another paper's numbers of an Auspex server's trace, which we do not
+//! have. Here the log of [`traxtent_core::layout::log`] is filled and cleaned: the numbers are of its own cleaner, on
+//! the [`Load`]s below. Map pages and summaries count as written.
+//!
+//! Left out: what the log's operations wait for, since the cost is a product, as in the paper.
+
+use std::collections::BTreeSet;
+
+use traxtent_core::disk::{Disk, DiskError};
+use traxtent_core::layout::log::{
+    Cleaning, Config, Found, Log, LogError, Op, Policy, Progress, Recovery, Sizing, Traffic,
+};
+use traxtent_core::profile::WriteBack;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Lbn, Sectors};
+use traxtent_core::workload::Rng;
+
+use crate::bench::{Bench, LabError};
+use crate::curve::{Queue, random_in_zone_0};
+use crate::figure::{Figure, Panel, Series, Style};
+
+/// The streaming rate of the first zone that the paper counts with.
+const STREAMING_BYTES_PER_MS: f64 = 40_000.0;
+
+/// The positioning time of the paper's model: 2.2 ms of seeking, 3 ms of rotation.
+const POSITIONING_MS: f64 = 5.2;
+
+/// Segment sizes, in eighths of a track.
+const EIGHTHS: [u32; 11] = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+
+/// The index of one track among them.
+const A_TRACK: usize = 4;
+
+/// Sectors that the log of a write cost has: 128 MiB.
+const LOG_SECTORS: u64 = 1 << 18;
+
+/// How many blocks live in it, of those that its segments take: as in the simulations of Rosenblum and Ousterhout
+/// (TOCS 1992, section 3.5), three quarters.
+const UTILIZATION: f64 = 0.75;
+
+/// A pass of cleaning shall win this part of the log, at any segment size.
+const PART_WON: u64 = 32;
+
+/// Who writes to the log. What is written is always blocks of 4 KB that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Single blocks, all as likely. The cleaner is greedy.
+    Uniform,
+    /// Single blocks, a tenth of which get nine in ten writes (Rosenblum and Ousterhout's hot and cold files). The
+    /// cleaner weighs cost and benefit.
+    HotCold,
+    /// Whole files, all as likely, of 4 KB to 1 MB; files of each power of two have as many blocks altogether (assumed).
+    /// The cleaner weighs cost and benefit.
+    Files,
+}
+
+impl Load {
+    /// All of them.
+    pub const ALL: [Load; 3] = [Load::Uniform, Load::HotCold, Load::Files];
+
+    fn policy(self) -> Policy {
+        match self {
+            Load::Uniform => Policy::Greedy,
+            Load::HotCold | Load::Files => Policy::CostBenefit,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Load::Uniform => "random blocks",
+            Load::HotCold => "hot and cold blocks",
+            Load::Files => "whole files",
+        }
+    }
+}
+
+/// The ratio of the overall write costs of unaligned and aligned segments of a track, and for each load the segment size
+/// in KB at which the aligned cost is least.
+///
+/// # Errors
+/// If the drive is none that has tracks.
+pub fn overall_write_cost(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let aligned = inefficiencies(bench, true)?;
+    let unaligned = inefficiencies(bench, false)?;
+    let mut values = vec![unaligned[A_TRACK] / aligned[A_TRACK]];
+    for load in Load::ALL {
+        let costs = write_costs(bench, load)?;
+        let overall = costs
+            .iter()
+            .zip(&aligned)
+            .map(|(cost, inefficiency)| cost * inefficiency);
+        let sizes = sizes(bench);
+        let least = sizes.zip(overall).min_by(|a, b| a.1.total_cmp(&b.1));
+        values.push(least.map_or(f64::NAN, |(sectors, _)| bench.kb(sectors)));
+    }
+    Ok(values)
+}
+
+/// The inefficiency of unaligned transfers over that of the model, 5.2 ms at 40 MB/s: at a track, and at the size
+/// between an eighth of a track and eight where they differ most.
+///
+/// # Errors
+/// As of [`overall_write_cost`].
+pub fn transfer_model(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let unaligned = inefficiencies(bench, false)?;
+    let ratios: Vec<f64> = sizes(bench)
+        .zip(unaligned)
+        .map(|(sectors, measured)| measured / modelled(bench, sectors))
+        .collect();
+    let apart = |ratio: &f64| (ratio - 1.0).abs();
+    let furthest = ratios
+        .iter()
+        .copied()
+        .max_by(|a, b| apart(a).total_cmp(&apart(b)));
+    Ok(vec![ratios[A_TRACK], furthest.unwrap_or(f64::NAN)])
+}
+
+/// Overall write cost against segment size: aligned, unaligned, and by the model; a panel a load.
+///
+/// # Errors
+/// As of [`overall_write_cost`].
+pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let models = sizes(bench)
+        .map(|sectors| modelled(bench, sectors))
+        .collect();
+    let lines = [
+        ("aligned to tracks", inefficiencies(bench, true)?),
+        ("unaligned", inefficiencies(bench, false)?),
+        ("5.2 ms * 40 MB/s", models),
+    ];
+    let mut panels = Vec::new();
+    for load in Load::ALL {
+        let costs = write_costs(bench, load)?;
+        let series = lines.iter().map(|(name, inefficiencies)| {
+            let overall = costs.iter().zip(inefficiencies).map(|(a, b)| a * b);
+            Series {
+                name: (*name).to_owned(),
+                style: Style::Line,
+                points: sizes(bench)
+                    .map(|sectors| bench.kb(sectors))
+                    .zip(overall)
+                    .collect(),
+            }
+        });
+        panels.push(Panel {
+            title: format!("LFS, {}", load.title()),
+            x: "segment size (KB)".into(),
+            y: "overall write cost".into(),
+            series: series.collect(),
+            ..Panel::default()
+        });
+    }
+    Ok(Figure { panels })
+}
+
+/// Segment sizes in sectors.
+fn sizes(bench: &Bench) -> impl Iterator<Item = u32> + use<> {
+    let track = bench.track_sectors();
+    EIGHTHS.into_iter().map(move |eighths| track * eighths / 8)
+}
+
+fn modelled(bench: &Bench, sectors: u32) -> f64 {
+    POSITIONING_MS * STREAMING_BYTES_PER_MS / (bench.kb(sectors) * 1024.0) + 1.0
+}
+
+/// Time over ideal time of a segment's transfer, for each size.
+fn inefficiencies(bench: &Bench, aligned: bool) -> Result<Vec<f64>, LabError> {
+    let inefficiency = |sectors| {
+        let measured = bench.run(&random_in_zone_0(sectors, aligned, Queue::TwoReq))?;
+        let ideal_ms = bench.kb(sectors) * 1024.0 / STREAMING_BYTES_PER_MS;
+        Ok(measured.head_time_ms / ideal_ms)
+    };
+    sizes(bench).map(inefficiency).collect()
+}
+
+/// The write cost of our cleaner, for each segment size.
+fn write_costs(bench: &Bench, load: Load) -> Result<Vec<f64>, LabError> {
+    sizes(bench)
+        .map(|sectors| write_cost(bench, load, sectors))
+        .collect()
+}
+
+/// Fills a log with segments of one size, and writes all its blocks' worth to it once unmeasured and three times measured.
+fn write_cost(bench: &Bench, load: Load, segment_sectors: u32) -> Result<f64, LabError> {
+    let tracks = TrackMap::of(&bench.geometry);
+    let range = Lbn(0)..Lbn(LOG_SECTORS);
+    let mut config = Config {
+        id: 1,
+        sizing: Sizing::Fixed(Sectors(segment_sectors.into())),
+        cleaning: Cleaning {
+            policy: load.policy(),
+            segments: (LOG_SECTORS / PART_WON).div_ceil(segment_sectors.into()) as u32,
+        },
+        ..Config::default()
+    };
+    config.blocks =
+        (LOG_SECTORS as f64 / f64::from(config.shape.block_sectors) * UTILIZATION) as u64;
+    let mut log = Log::format(&tracks, range, &config)?;
+    let mut device = vec![0; LOG_SECTORS as usize * config.shape.sector_bytes as usize];
+    perform(&mut log, &mut device)?;
+    let mut rng = Rng::new(bench.seed);
+    let files = load.files(config.blocks);
+    for block in 0..config.blocks {
+        log.write(block, &BLOCK)?;
+        perform(&mut log, &mut device)?;
+    }
+    let mut before = Traffic::default();
+    for until in [2, 5] {
+        before = log.traffic();
+        while log.traffic().user_blocks < until * config.blocks {
+            for block in load.next(&files, config.blocks, &mut rng) {
+                log.write(block, &BLOCK)?;
+                perform(&mut log, &mut device)?;
+            }
+        }
+    }
+    Ok(log
+        .traffic()
+        .since(&before)
+        .write_cost(config.shape.block_sectors))
+}
+
+/// What is written: a cost does not depend on it.
+const BLOCK: [u8; 4096] = [0; 4096];
+
+impl Load {
+    /// Where the files begin, and the end of the last.
+    fn files(self, blocks: u64) -> Vec<u64> {
+        const CLASSES: u32 = 9;
+        let mut starts = Vec::new();
+        let mut next = 0;
+        for class in 0..CLASSES {
+            let (end, size) = (
+                u64::from(class + 1) * blocks / u64::from(CLASSES),
+                1 << class,
+            );
+            while next + size <= end {
+                starts.push(next);
+                next += size;
+            }
+        }
+        starts.push(next);
+        starts
+    }
+
+    /// The blocks that are written next.
+    fn next(self, files: &[u64], blocks: u64, rng: &mut Rng) -> std::ops::Range<u64> {
+        match self {
+            Load::Uniform => one(rng.below(blocks)),
+            Load::HotCold => {
+                let hot = blocks / 10;
+                one(if rng.chance(0.9) {
+                    rng.below(hot)
+                } else {
+                    hot + rng.below(blocks - hot)
+                })
+            }
+            Load::Files => {
+                let file = rng.below(files.len() as u64 - 1) as usize;
+                files[file]..files[file + 1]
+            }
+        }
+    }
+}
+
+fn one(block: u64) -> std::ops::Range<u64> {
+    block..block + 1
+}
+
+/// Does what a log asks for, on bytes that begin at LBN 0.
+fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
+    let sector = log.shape().sector_bytes as usize;
+    while let Some(op) = log.next_op() {
+        let answer = match op {
+            Op::Read { lbn, sectors } => {
+                let at = lbn.0 as usize * sector;
+                device[at..at + sectors.0 as usize * sector].to_vec()
+            }
+            Op::Write { lbn, data } => {
+                let at = lbn.0 as usize * sector;
+                device[at..at + data.len()].copy_from_slice(&data);
+                Vec::new()
+            }
+            Op::Flush => Vec::new(),
+        };
+        log.complete(answer)?;
+    }
+    Ok(())
+}
+
+/// Tracks on either side of the boundary between two zones that the working log lies on.
+const TRACKS_A_SIDE: usize = 40;
+
+/// How often the power is cut.
+const CUTS: u64 = 40;
+
+/// A log whose segments match the tracks around the boundary between the first two zones, on the drive with its
+/// write-back on and its data kept. It is written to, cleaned, and cut from power time and again. The share of
+/// segments that are exactly a track; how many sizes segments have; blocks that were copied to clean; synced blocks
+/// that were lost in all the cuts.
+///
+/// # Errors
+/// If the drive has one zone only, or the log cannot be opened again.
+pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let tracks = TrackMap::of(&bench.geometry);
+    let first = tracks.track(0).map(|track| track.sectors);
+    let differs = tracks.tracks().position(|track| {
+        first.is_some_and(|first| {
+            // A track that lost a sector is no new zone.
+            track.sectors.0.abs_diff(first.0) > 4
+        })
+    });
+    let boundary = differs.unwrap_or(tracks.len() / 2).max(TRACKS_A_SIDE);
+    let lbn = |track: usize| {
+        tracks
+            .track(track)
+            .map_or(tracks.end(), |track| track.first_lbn)
+    };
+    let range = lbn(boundary - TRACKS_A_SIDE)..lbn(boundary + TRACKS_A_SIDE);
+    let mut config = Config {
+        id: bench.seed,
+        cleaning: Cleaning {
+            policy: Policy::CostBenefit,
+            segments: 4,
+        },
+        ..Config::default()
+    };
+    config.blocks = config.most_blocks(&tracks, range.clone())?;
+
+    let mut profile = (*bench.profile).clone();
+    profile.cache.write_back = WriteBack::Full;
+    let mut disk = Disk::new(&profile)?;
+    let mut log = Log::format(&tracks, range.clone(), &config)?;
+    on_disk(&mut log, &mut disk)?;
+    let boundaries: BTreeSet<Lbn> = tracks.tracks().map(|track| track.first_lbn).collect();
+    let matching = log.segments().iter().filter(|segment| {
+        let track = tracks.track_of(segment.first);
+        boundaries.contains(&segment.first)
+            && track.is_some_and(|track| track.end() == segment.end())
+    });
+    let matching = matching.count() as f64 / log.segments().len() as f64;
+    let lengths: BTreeSet<u32> = log
+        .segments()
+        .iter()
+        .map(|segment| segment.sectors)
+        .collect();
+
+    let mut rng = Rng::new(bench.seed);
+    let mut stamps = vec![Stamps::default(); config.blocks as usize];
+    let (mut copied, mut lost) = (0, 0);
+    for cut in 0..CUTS {
+        for step in 0..config.blocks / 8 {
+            let block = rng.below(config.blocks);
+            let stamp = 1 + cut * config.blocks + step;
+            stamps[block as usize].since.push(stamp);
+            log.write(block, &stamp.to_le_bytes().repeat(BLOCK.len() / 8))?;
+            on_disk(&mut log, &mut disk)?;
+            if rng.chance(0.02) {
+                log.sync()?;
+                on_disk(&mut log, &mut disk)?;
+                stamps.iter_mut().for_each(Stamps::synced);
+            }
+        }
+        copied += log.traffic().copied_blocks;
+        disk.power_cut(rng.bits())?;
+        log = open(range.clone(), &config, &mut disk)?;
+        on_disk(&mut log, &mut disk)?;
+        for (block, stamps) in stamps.iter_mut().enumerate() {
+            let found = read(&log, &mut disk, block as u64)?;
+            lost += u64::from(!stamps.allow(found));
+            *stamps = Stamps {
+                durable: found,
+                since: Vec::new(),
+            };
+        }
+    }
+    Ok(vec![
+        matching,
+        lengths.len() as f64,
+        copied as f64,
+        lost as f64,
+    ])
+}
+
+/// What a block may hold after a power cut.
+#[derive(Clone, Debug, Default)]
+struct Stamps {
+    durable: u64,
+    since: Vec<u64>,
+}
+
+impl Stamps {
+    fn synced(&mut self) {
+        self.durable = self.since.pop().unwrap_or(self.durable);
+        self.since.clear();
+    }
+
+    fn allow(&self, found: u64) -> bool {
+        found == self.durable || self.since.contains(&found)
+    }
+}
+
+fn on_disk(log: &mut Log, disk: &mut Disk) -> Result<(), LabError> {
+    while let Some(op) = log.next_op() {
+        log.complete(answer(disk, op)?)?;
+    }
+    Ok(())
+}
+
+fn answer(disk: &mut Disk, op: Op) -> Result<Vec<u8>, DiskError> {
+    let mut bytes = Vec::new();
+    match op {
+        Op::Read { lbn, sectors } => {
+            bytes.resize(sectors.0 as usize * disk.sector_bytes() as usize, 0);
+            disk.read(lbn.0, &mut bytes)?;
+        }
+        Op::Write { lbn, data } => {
+            disk.write(lbn.0, &data)?;
+        }
+        Op::Flush => {
+            disk.flush()?;
+        }
+    }
+    Ok(bytes)
+}
+
+fn open(range: std::ops::Range<Lbn>, config: &Config, disk: &mut Disk) -> Result<Log, LabError> {
+    let mut step = Recovery::begin(range, config.shape.sector_bytes, config.cleaning);
+    loop {
+        step = match step {
+            Progress::Ask(op, recovery) => recovery.answer(answer(disk, op)?)?,
+            Progress::Open(log) => return Ok(*log),
+        }
+    }
+}
+
+/// The stamp that a block is filled with; a block that is damaged or mixed has none.
+fn read(log: &Log, disk: &mut Disk, block: u64) -> Result<u64, LabError> {
+    let bytes = match log.read(block)? {
+        Found::Nothing => return Ok(0),
+        Found::Here(bytes) => bytes.to_vec(),
+        Found::At(place) => {
+            let bytes = answer(disk, log.op_for(place))?;
+            if log.verify(place, &bytes).is_err() {
+                return Ok(u64::MAX);
+            }
+            bytes
+        }
+    };
+    let stamp = bytes
+        .first_chunk()
+        .map_or(0, |first| u64::from_le_bytes(*first));
+    let whole = bytes
+        .chunks_exact(8)
+        .all(|eight| eight == stamp.to_le_bytes());
+    Ok(if whole { stamp } else { u64::MAX })
+}

@@ -1,0 +1,198 @@
+//! Video servers of disks (paper T, section 5.4): soft real time, hard real time, and a planner.
+//!
+//! A server works in rounds: each fetches an I/O for every stream, and lasts as long as an I/O plays. Aligned I/Os are
+//! whole tracks of a zone, unaligned ones as many sectors anywhere in it. The disks of an array are independent, so one
+//! is simulated. The arithmetic of rounds is in [`traxtent_core::video`].
+//!
+//! Units are as the paper has them elsewhere: 264 KB are 264 times 1,024 bytes, and 4 Mb/s are 4,000,000 bits a second,
+//! so that a track of the paper's drive plays 541 ms. Where the paper says that a round lasts 0.5 s, it does so here; else
+//! a round lasts as long as its I/Os play.
+
+mod extents;
+mod plan;
+mod rounds;
+mod soft;
+mod worst;
+
+pub use extents::{Alignment, Extents, Placement, TRACKS_MAX};
+pub use plan::{Ask, Guarantee, Offer, Plan, plan};
+pub use rounds::{Order, run_rounds};
+pub use soft::{ONE_LATE_IN, ROUNDS, SoftServer, Watch};
+pub use worst::{Accounting, HardServer};
+
+use traxtent_core::units::Span;
+use traxtent_core::video::{BitRate, startup_latency};
+
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series};
+
+/// A server that a drive cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VideoError {
+    /// A zone that holds no whole track, or that the drive does not have.
+    #[error(
+        "zone {zone}: the drive has {zones} zones, counted from 0, and the zone must hold a whole track"
+    )]
+    NoSuchZone {
+        /// The one asked for.
+        zone: u32,
+        /// How many there are.
+        zones: usize,
+    },
+    /// A drive that takes no time.
+    #[error("a drive without mechanics: nothing bounds its streams")]
+    NoMechanics,
+}
+
+/// The streams of the paper.
+pub const BITRATE: BitRate = BitRate(4_000_000);
+
+/// The disks of the paper's array.
+pub const DISKS: u32 = 10;
+
+/// The streams a disk at which the paper compares startup latencies.
+pub const COMPARED_STREAMS: u32 = 70;
+
+/// T26: the most streams a disk with rounds of half a second and an I/O of a track, aligned and unaligned, and the gain;
+/// then the same with rounds as long as a track plays.
+///
+/// # Errors
+/// If the drive cannot serve a request.
+pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let extents = Extents::in_zone(bench, 0)?;
+    let server = paper_server(bench, &extents);
+    let track = |alignment: Alignment| extents.io(alignment, alignment.steps());
+    let track_plays = extents.play_time(track(Alignment::Aligned), BITRATE);
+    let mut values = Vec::new();
+    for round in [Span::from_ms(500.0), track_plays] {
+        let aligned = server.most_streams(track(Alignment::Aligned), round)?;
+        let unaligned = server.most_streams(track(Alignment::Unaligned), round)?;
+        let (aligned, unaligned) = (f64::from(aligned), f64::from(unaligned));
+        values.extend([aligned, unaligned, aligned / unaligned - 1.0]);
+    }
+    Ok(values)
+}
+
+/// T27: how many times the aligned startup latency the unaligned one is at 70 streams a disk, and at the most streams
+/// that unaligned I/Os of any size carry.
+///
+/// # Errors
+/// If the drive cannot serve a request.
+pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let extents = Extents::in_zone(bench, 0)?;
+    let server = paper_server(bench, &extents);
+    let ratio = |streams| -> Result<Option<f64>, LabError> {
+        let Some(unaligned) = startup(&server, Alignment::Unaligned, streams)? else {
+            return Ok(None);
+        };
+        let aligned = startup(&server, Alignment::Aligned, streams)?;
+        Ok(aligned.map(|aligned| unaligned.as_ms() / aligned.as_ms()))
+    };
+    let compared = ratio(COMPARED_STREAMS)?;
+    let mut at_most = compared;
+    for streams in COMPARED_STREAMS + 1.. {
+        match ratio(streams)? {
+            Some(ratio) => at_most = Some(ratio),
+            None => break,
+        }
+    }
+    let values = [compared, at_most];
+    Ok(values.map(|ratio| ratio.unwrap_or(f64::INFINITY)).to_vec())
+}
+
+/// T28: the streams a disk that hard real time admits by the paper's accounting: aligned and unaligned with an I/O of a
+/// track, then of two.
+///
+/// # Errors
+/// If the drive has no mechanics.
+pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let extents = Extents::in_zone(bench, 0)?;
+    let server = HardServer::new(bench, &extents, BITRATE)?;
+    let mut values = Vec::new();
+    for tracks in [1, 2] {
+        for alignment in Alignment::BOTH {
+            let io = extents.io(alignment, tracks * alignment.steps());
+            values.push(f64::from(server.most_streams(io, Accounting::Published)));
+        }
+    }
+    Ok(values)
+}
+
+/// T29: the unaligned I/O, in units of 1,048,576 bytes, and the startup latency in seconds at which hard real time admits
+/// as many streams as with aligned I/Os of two tracks, the system that the paper has spoken of last; then with one.
+///
+/// # Errors
+/// If the drive has no mechanics.
+pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let extents = Extents::in_zone(bench, 0)?;
+    let server = HardServer::new(bench, &extents, BITRATE)?;
+    let admitted = |io| server.most_streams(io, Accounting::Published);
+    let longest = extents.least_sectors(Placement::Aligned { tracks: TRACKS_MAX });
+    let mut values = Vec::new();
+    for tracks in [2, 1] {
+        let aligned = admitted(Placement::Aligned { tracks });
+        let mut sizes = (1..=longest as u32).map(|sectors| Placement::Unaligned { sectors });
+        let [megabytes, seconds] = match sizes.find(|io| admitted(*io) >= aligned) {
+            None => [f64::INFINITY; 2],
+            Some(io) => {
+                let startup = startup_latency(extents.play_time(io, BITRATE), DISKS);
+                let megabytes = extents.least_bytes(io) as f64 / f64::from(1 << 20);
+                [megabytes, startup.as_ms() / 1e3]
+            }
+        };
+        values.extend([megabytes, seconds]);
+    }
+    Ok(values)
+}
+
+/// Figure 9: worst-case startup latency against streams a disk.
+///
+/// # Errors
+/// If the drive has no mechanics.
+pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
+    let extents = Extents::in_zone(bench, 0)?;
+    let server = paper_server(bench, &extents);
+    let series = |alignment, name: &str| -> Result<Series, LabError> {
+        let mut points = Vec::new();
+        for streams in (10..=80).step_by(5) {
+            let Some(startup) = startup(&server, alignment, streams)? else {
+                break;
+            };
+            points.push((f64::from(streams * DISKS), startup.as_ms() / 1e3));
+        }
+        Ok(Series::line(name, points))
+    };
+    Ok(Figure::of(Panel {
+        title: format!("{}: ten disks, 4 Mb/s a stream", bench.profile.model),
+        x: "concurrent streams".into(),
+        y: "worst-case startup latency (s)".into(),
+        series: vec![
+            series(Alignment::Unaligned, "unaligned")?,
+            series(Alignment::Aligned, "track-aligned")?,
+        ],
+        ..Panel::default()
+    }))
+}
+
+fn paper_server<'a>(bench: &'a Bench, extents: &'a Extents) -> SoftServer<'a> {
+    SoftServer {
+        bench,
+        extents,
+        bitrate: BITRATE,
+        order: Order::Sweep,
+        rounds: ROUNDS,
+        watch: &|_| (),
+    }
+}
+
+/// The least startup latency with I/Os of a track or more; none if no I/O carries so many streams.
+fn startup(
+    server: &SoftServer<'_>,
+    alignment: Alignment,
+    streams: u32,
+) -> Result<Option<Span>, LabError> {
+    let least = server.least_io(alignment, streams, alignment.steps())?;
+    let round = |io| server.extents.play_time(io, server.bitrate);
+    Ok(least.map(|io| startup_latency(round(io), DISKS)))
+}

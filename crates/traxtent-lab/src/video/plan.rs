@@ -1,0 +1,198 @@
+//! What a drive carries, or what a number of streams takes: the planner.
+
+use traxtent_core::units::Span;
+use traxtent_core::video::{BitRate, buffer_bytes, startup_latency};
+
+use super::VideoError;
+use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
+use super::rounds::Order;
+use super::soft::{SoftServer, Watch};
+use super::worst::{Accounting, HardServer};
+use crate::bench::{Bench, LabError};
+
+/// What admission promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarantee {
+    /// Of 10,000 simulated rounds, one may be late: served in this order, so many simulated.
+    Soft {
+        /// How a round is served.
+        order: Order,
+        /// How many rounds are simulated.
+        rounds: u32,
+    },
+    /// No round is ever late, wherever its requests are.
+    Hard,
+}
+
+/// What is asked of a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ask {
+    /// The bits that a stream plays in a second.
+    pub bitrate: BitRate,
+    /// The streams in all, or as many as there can be.
+    pub streams: Option<u32>,
+    /// The longest round, or the shortest there can be for the streams.
+    pub round: Option<Span>,
+    /// Disks over which the videos are spread.
+    pub disks: u32,
+    /// The zone that holds the videos.
+    pub zone: u32,
+    /// What is promised.
+    pub guarantee: Guarantee,
+}
+
+/// What a server can do with I/Os of one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offer {
+    /// How videos are laid out.
+    pub placement: Placement,
+    /// Bytes of an I/O; where tracks differ, the least.
+    pub io_bytes: u64,
+    /// How long a round lasts.
+    pub round: Span,
+    /// The most streams a disk.
+    pub streams_per_disk: u32,
+    /// How many are served: those asked for, or else all that there can be.
+    pub streams: u64,
+    /// How long a viewer waits at worst.
+    pub startup: Span,
+    /// Memory for the streams served.
+    pub buffer_bytes: u64,
+}
+
+/// What is possible with whole tracks, and without; none where nothing is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// Bytes of the shortest track of the zone.
+    pub track_bytes: u64,
+    /// With whole tracks.
+    pub aligned: Option<Offer>,
+    /// With I/Os anywhere.
+    pub unaligned: Option<Offer>,
+}
+
+/// Answers what is asked of a server with such drives. `watch` is told of simulated rounds.
+///
+/// # Errors
+/// If the drive lacks the zone, or has no mechanics.
+pub fn plan(bench: &Bench, ask: &Ask, watch: Watch<'_>) -> Result<Plan, LabError> {
+    let extents = Extents::in_zone(bench, ask.zone)?;
+    let planner = Planner::new(bench, &extents, ask, watch)?;
+    // The two simulate apart.
+    let (aligned, unaligned) = std::thread::scope(|scope| {
+        let unaligned = scope.spawn(|| planner.offer(Alignment::Unaligned));
+        let aligned = planner.offer(Alignment::Aligned);
+        (aligned, unaligned.join().expect("planning does not panic"))
+    });
+    Ok(Plan {
+        track_bytes: extents.least_bytes(Placement::Aligned { tracks: 1 }),
+        aligned: aligned?,
+        unaligned: unaligned?,
+    })
+}
+
+struct Planner<'a> {
+    ask: &'a Ask,
+    extents: &'a Extents,
+    admission: Admission<'a>,
+}
+
+enum Admission<'a> {
+    Soft(SoftServer<'a>),
+    Hard(Box<HardServer<'a>>),
+}
+
+impl<'a> Planner<'a> {
+    fn new(
+        bench: &'a Bench,
+        extents: &'a Extents,
+        ask: &'a Ask,
+        watch: Watch<'a>,
+    ) -> Result<Planner<'a>, VideoError> {
+        let hard = HardServer::new(bench, extents, ask.bitrate)?;
+        let admission = match ask.guarantee {
+            Guarantee::Hard => Admission::Hard(Box::new(hard)),
+            Guarantee::Soft { order, rounds } => Admission::Soft(SoftServer {
+                bench,
+                extents,
+                bitrate: ask.bitrate,
+                order,
+                rounds,
+                watch,
+            }),
+        };
+        Ok(Planner {
+            ask,
+            extents,
+            admission,
+        })
+    }
+
+    fn offer(&self, alignment: Alignment) -> Result<Option<Offer>, LabError> {
+        let placement = match (self.ask.round, self.streams_per_disk()) {
+            (Some(round), _) => self.longest_io(alignment, round),
+            (None, Some(streams)) => self.least_io(alignment, streams)?,
+            (None, None) => Some(self.extents.io(alignment, alignment.steps())),
+        };
+        let Some(placement) = placement else {
+            return Ok(None);
+        };
+        let round = self.extents.play_time(placement, self.ask.bitrate);
+        let most = self.most_streams(placement)?;
+        let streams = match self.ask.streams {
+            Some(streams) => u64::from(streams),
+            None => u64::from(most) * u64::from(self.ask.disks),
+        };
+        let io_bytes = self.extents.least_bytes(placement);
+        Ok(Some(Offer {
+            placement,
+            io_bytes,
+            round,
+            streams_per_disk: most,
+            streams,
+            startup: startup_latency(round, self.ask.disks),
+            buffer_bytes: buffer_bytes(io_bytes, streams),
+        }))
+    }
+
+    /// Streams of the fullest disk.
+    fn streams_per_disk(&self) -> Option<u32> {
+        Some(self.ask.streams?.div_ceil(self.ask.disks))
+    }
+
+    /// The longest I/O that plays no longer than a round.
+    fn longest_io(&self, alignment: Alignment, round: Span) -> Option<Placement> {
+        let fits = |placement: &Placement| {
+            self.extents.play_time(*placement, self.ask.bitrate) <= round
+                && self.extents.room(*placement) > 0
+        };
+        let sizes = 1..=TRACKS_MAX * alignment.steps();
+        let placements = sizes.map(|steps| self.extents.io(alignment, steps));
+        placements.take_while(fits).last()
+    }
+
+    /// The shortest I/O that carries so many streams.
+    fn least_io(&self, alignment: Alignment, streams: u32) -> Result<Option<Placement>, LabError> {
+        match &self.admission {
+            Admission::Soft(server) => server.least_io(alignment, streams, 1),
+            Admission::Hard(server) => {
+                let carries = |placement: &Placement| {
+                    server.most_streams(*placement, Accounting::Complete) >= streams
+                };
+                let sizes = 1..=TRACKS_MAX * alignment.steps();
+                let mut placements = sizes.map(|steps| self.extents.io(alignment, steps));
+                Ok(placements.find(carries))
+            }
+        }
+    }
+
+    fn most_streams(&self, placement: Placement) -> Result<u32, LabError> {
+        match &self.admission {
+            Admission::Hard(server) => Ok(server.most_streams(placement, Accounting::Complete)),
+            Admission::Soft(server) => {
+                let round = self.extents.play_time(placement, self.ask.bitrate);
+                server.most_streams(placement, round)
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Rounds of requests on a simulated drive.
+
+use traxtent_core::drive::{Caching, Drive};
+use traxtent_core::geometry::Geometry;
+use traxtent_core::profile::Scheduler;
+use traxtent_core::request::Request;
+use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
+use traxtent_core::workload::{Arrival, Due, Source, TraceError, Urgency};
+use traxtent_exec::{Host, SimulateError, simulate};
+
+use crate::bench::Bench;
+
+/// In which order the requests of a round are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// In the order of their places, up and down in turn (paper T, footnote 2: sorted to minimize the total seek
+    /// distance). Two are with the drive, so that it seeks while data still cross the bus.
+    #[default]
+    Sweep,
+    /// As the drive's own scheduler likes: it gets as many at once as it has room for.
+    Drive,
+}
+
+impl Order {
+    /// Every order.
+    pub const ALL: [Order; 2] = [Order::Sweep, Order::Drive];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Sweep => "sweep",
+            Order::Drive => "drive",
+        }
+    }
+
+    fn depth(self) -> u32 {
+        match self {
+            Order::Sweep => 2,
+            Order::Drive => u32::MAX,
+        }
+    }
+}
+
+/// Runs rounds on a drive, one after the other, each beginning where and when the one before has ended. `draw` fills in
+/// the requests of a round in the order of their places, or returns false where there are no more; `ended` is told when
+/// each request was complete, ascending and counted from the beginning of the round, and may end the run by returning
+/// false.
+///
+/// The drive's buffer is switched off, as far as it obeys: a stream reads each of its extents once.
+///
+/// # Errors
+/// If the drive cannot serve a request.
+pub fn run_rounds(
+    bench: &Bench,
+    order: Order,
+    draw: impl FnMut(&mut Vec<Request>) -> bool,
+    ended: impl FnMut(&[Span]) -> bool,
+) -> Result<(), SimulateError> {
+    let mut drive = Drive::with_geometry(bench.profile.clone(), bench.geometry.clone());
+    drive.set_caching(SimTime::ZERO, Caching::OFF);
+    let mut host = Host::new(vec![drive]).with_queue(0, Scheduler::Fcfs, order.depth());
+    let mut rounds = Rounds {
+        geometry: &bench.geometry,
+        draw,
+        ended,
+        requests: Vec::new(),
+        issued: 0,
+        complete: Vec::new(),
+        tag: 0,
+        begun: SimTime::ZERO,
+        arm: Lbn(0),
+    };
+    rounds.begin(SimTime::ZERO);
+    simulate(&mut host, &mut rounds, |_| true).map(drop)
+}
+
+/// The source of the requests.
+struct Rounds<'a, Draw, Ended> {
+    geometry: &'a Geometry,
+    draw: Draw,
+    ended: Ended,
+    /// Of the round, in the order of service.
+    requests: Vec<Request>,
+    issued: usize,
+    /// When each was complete, since the round began.
+    complete: Vec<Span>,
+    tag: u64,
+    begun: SimTime,
+    /// The last sector that was read.
+    arm: Lbn,
+}
+
+impl<Draw, Ended> Rounds<'_, Draw, Ended>
+where
+    Draw: FnMut(&mut Vec<Request>) -> bool,
+{
+    fn begin(&mut self, at: SimTime) {
+        self.requests.clear();
+        if !(self.draw)(&mut self.requests) {
+            self.requests.clear();
+        }
+        self.complete.clear();
+        (self.issued, self.begun) = (0, at);
+        if let [lowest, .., highest] = self.requests[..] {
+            // The sweep begins at the end that is nearer to the arm.
+            let cylinder = |lbn| self.geometry.track_of(lbn).map_or(0, |t| t.cylinder.0);
+            let away = |lbn| cylinder(self.arm).abs_diff(cylinder(lbn));
+            if away(highest.lbn) < away(lowest.lbn) {
+                self.requests.reverse();
+            }
+        }
+        if let Some(last) = self.requests.last() {
+            self.arm = last.end() - Sectors(1);
+        }
+    }
+}
+
+impl<Draw, Ended> Source for Rounds<'_, Draw, Ended>
+where
+    Draw: FnMut(&mut Vec<Request>) -> bool,
+    Ended: FnMut(&[Span]) -> bool,
+{
+    fn due(&mut self) -> Result<Due, TraceError> {
+        Ok(if self.issued < self.requests.len() {
+            Due::At(self.begun)
+        } else if self.complete.len() < self.issued {
+            Due::AfterCompletion
+        } else {
+            Due::Never
+        })
+    }
+
+    fn take(&mut self, now: SimTime) -> Option<Arrival> {
+        let request = *self.requests.get(self.issued)?;
+        self.issued += 1;
+        self.tag += 1;
+        Some(Arrival {
+            at: now,
+            tag: self.tag,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request,
+        })
+    }
+
+    fn complete(&mut self, _: u64, at: SimTime) {
+        self.complete.push(at.since(self.begun));
+        if self.complete.len() == self.requests.len() {
+            if (self.ended)(&self.complete) {
+                self.begin(at);
+            } else {
+                self.requests.clear();
+                self.complete.clear();
+                self.issued = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Hard real time: the longest that a round can take, from a drive's own figures.
+//!
+//! Two ways of accounting are here. [`Accounting::Published`] is paper T's (section 5.4.2): the worst route of seeks,
+//! a revolution of latency where the drive must wait, transfer at the rate of the zone, and head switches.
+//! [`Accounting::Complete`] is what can be promised: it adds what the paper leaves out, which is the first seek of a
+//! round from wherever the arm is, the longer way from cylinder to cylinder, tracks of which an I/O has only a part,
+//! commands, and the last transfer over the bus. Both let seeks cover the whole drive.
+//!
+//! Left out of both: extents with remapped sectors, which a server with deadlines leaves unused, and requests by others.
+
+use traxtent_core::geometry::Track;
+use traxtent_core::mechanics::{Mechanics, Position};
+use traxtent_core::profile::{Preseek, Profile};
+use traxtent_core::units::{SimTime, Span};
+use traxtent_core::video::{BitRate, SeekBound, WorstRound};
+
+use super::VideoError;
+use super::extents::{Extents, Placement};
+use crate::bench::Bench;
+
+/// What a bound on a round accounts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accounting {
+    /// What paper T names.
+    Published,
+    /// All that the drive does.
+    Complete,
+}
+
+/// What an I/O asks of the media.
+struct Io {
+    /// Sectors, on most tracks of the zone.
+    sectors: u64,
+    /// Tracks that it touches at most.
+    tracks: usize,
+    aligned: bool,
+}
+
+/// A server that admits streams by the worst case of its disk.
+#[derive(Clone, Debug)]
+pub struct HardServer<'a> {
+    profile: &'a Profile,
+    extents: &'a Extents,
+    bitrate: BitRate,
+    mechanics: Mechanics,
+    head_switch: Span,
+    /// Seek times, a head switch among them.
+    seeks: SeekBound,
+    stroke: u64,
+    tracks: Vec<Track>,
+    least_sectors: u64,
+}
+
+impl<'a> HardServer<'a> {
+    /// A server of streams of a bit rate, with videos in some extents of a disk.
+    ///
+    /// # Errors
+    /// If the drive has no mechanics, and so no worst case.
+    pub fn new(
+        bench: &'a Bench,
+        extents: &'a Extents,
+        bitrate: BitRate,
+    ) -> Result<HardServer<'a>, VideoError> {
+        let (profile, geometry) = (&*bench.profile, &*bench.geometry);
+        let Some(spec) = &profile.mechanics else {
+            return Err(VideoError::NoMechanics);
+        };
+        let mechanics = Mechanics::new(spec, geometry.cylinders());
+        let curve = mechanics.seek_curve(false);
+        let head_switch = Span::from_ms(spec.head_switch_ms);
+        let distances = 0..=curve.stroke();
+        let seeks: Vec<Span> = distances
+            .map(|distance| curve.time(distance).max(head_switch))
+            .collect();
+        let first = geometry.track_of(extents.first());
+        let indices = first.map_or(0, |track| track.index)..;
+        let tracks = indices.map_while(|index| geometry.track(index));
+        Ok(HardServer {
+            profile,
+            extents,
+            bitrate,
+            head_switch,
+            seeks: SeekBound::new(&seeks),
+            stroke: u64::from(curve.stroke()),
+            tracks: tracks.take(extents.tracks() as usize).collect(),
+            least_sectors: extents.least_sectors(Placement::Aligned { tracks: 1 }),
+            mechanics,
+        })
+    }
+
+    /// The most streams whose rounds never last longer than their I/Os play.
+    pub fn most_streams(&self, placement: Placement, accounting: Accounting) -> u32 {
+        let round = self.extents.play_time(placement, self.bitrate);
+        let most = self.worst_round(placement, accounting).most_streams(round);
+        most.min(self.extents.room(placement))
+    }
+
+    /// The longest that rounds of such I/Os take, served in [`super::Order::Sweep`].
+    pub fn worst_round(&self, placement: Placement, accounting: Accounting) -> WorstRound {
+        match accounting {
+            Accounting::Published => self.published(placement),
+            Accounting::Complete => self.complete(placement),
+        }
+    }
+
+    fn io(&self, placement: Placement) -> Io {
+        match placement {
+            Placement::Aligned { tracks } => Io {
+                sectors: u64::from(tracks) * self.least_sectors,
+                tracks: tracks as usize,
+                aligned: true,
+            },
+            // A sector of the first track, whole tracks, and what remains.
+            Placement::Unaligned { sectors } => Io {
+                sectors: u64::from(sectors),
+                tracks: 1 + (u64::from(sectors.max(1)) - 1).div_ceil(self.least_sectors) as usize,
+                aligned: false,
+            },
+        }
+    }
+
+    fn published(&self, placement: Placement) -> WorstRound {
+        let io = self.io(placement);
+        let revolution = self.mechanics.revolution();
+        let latency = match io.aligned && self.profile.access.zero_latency_read {
+            true => Span::ZERO,
+            false => revolution,
+        };
+        let switches = times(self.head_switch, io.tracks as u64 - 1);
+        WorstRound {
+            once: Span::ZERO,
+            request: latency + part(revolution, io.sectors, self.least_sectors) + switches,
+            seeks: self.seeks.clone(),
+            stroke: self.stroke,
+            astray: 0,
+        }
+    }
+
+    fn complete(&self, placement: Placement) -> WorstRound {
+        let io = self.io(placement);
+        let media = self.media(&io);
+        let commands = self.commands();
+        let longest_io = u64::from(self.longest_track()) * io.tracks as u64;
+        let bus = times(
+            Span::from_ms(self.profile.bus.read_sector_ms),
+            if io.aligned { longest_io } else { io.sectors },
+        );
+        let delivered = commands + bus + commands;
+        WorstRound {
+            once: commands + self.reading_ahead() + self.seeks.longest() + delivered,
+            // While one I/O crosses the bus, the next is read; then the slower of the two decides.
+            request: match self.profile.queue.preseek {
+                Preseek::BeforeCompletion => media.max(delivered),
+                Preseek::DuringCompletion | Preseek::None => media + delivered,
+            },
+            seeks: self.seeks.clone(),
+            stroke: self.stroke,
+            astray: self.astray(io.tracks),
+        }
+    }
+
+    /// The longest that the media take for an I/O from when the head is on its first track.
+    fn media(&self, io: &Io) -> Span {
+        let revolution = self.mechanics.revolution();
+        let between = self.longest_run(io.tracks - 1);
+        if self.profile.access.zero_latency_read {
+            // From the next sector on, each track takes a revolution at most, whatever of it is wanted.
+            let slots = self.tracks.iter().map(|track| track.slots).min();
+            let slot = Span(revolution.0.div_ceil(u64::from(slots.unwrap_or(1))));
+            return times(revolution + slot, io.tracks as u64) + between;
+        }
+        // Slots that hold none of the I/O's sectors pass as well.
+        let bad = self.tracks.iter().map(|track| track.slots - track.sectors);
+        let slots = io.sectors + u64::from(bad.max().unwrap_or(0)) * io.tracks as u64;
+        let passing = part(revolution, slots, self.least_sectors);
+        let passing = match io.aligned {
+            true => times(revolution, io.tracks as u64),
+            false => passing.min(times(revolution, io.tracks as u64)),
+        };
+        revolution + passing + between
+    }
+
+    /// The longest that so many changes from a track to the next take together: up to the next track where any of its
+    /// sectors will do, up to its first sector where the head must wait for it.
+    fn longest_run(&self, changes: usize) -> Span {
+        let any_sector = self.profile.access.zero_latency_read;
+        let change = |pair: &[Track]| {
+            let moved = self.change(&pair[0], &pair[1]);
+            match any_sector {
+                true => moved,
+                false => moved + self.wait_after(&pair[0], moved, &pair[1]),
+            }
+        };
+        let times: Vec<u64> = self.tracks.windows(2).map(|pair| change(pair).0).collect();
+        let changes = changes.min(times.len());
+        let mut sum: u64 = times[..changes].iter().sum();
+        let mut longest = sum;
+        for (leaves, comes) in times.iter().zip(&times[changes..]) {
+            sum = sum + comes - leaves;
+            longest = longest.max(sum);
+        }
+        Span(longest)
+    }
+
+    fn change(&self, from: &Track, to: &Track) -> Span {
+        let positions = (Position::from(from), Position::from(to));
+        self.mechanics
+            .reposition(positions.0, positions.1, false)
+            .total()
+    }
+
+    /// How long the head that has read a track to its end, and moved, waits for the first sector of the next.
+    fn wait_after(&self, track: &Track, moved: Span, next: &Track) -> Span {
+        let left = SimTime(self.mechanics.edge(track, track.slots).0);
+        self.mechanics
+            .wait(left + moved, self.mechanics.edge(next, 0))
+    }
+
+    /// How far a seek may go beyond its share of the stroke: back over cylinders that the order of LBNs returns to,
+    /// and over those that an I/O has moved the arm by when the sweep goes downward.
+    fn astray(&self, tracks: usize) -> u64 {
+        let cylinders = self.tracks.iter().map(|track| track.cylinder.0);
+        let farthest = cylinders.scan(0, |most, cylinder| {
+            *most = cylinder.max(*most);
+            Some(*most)
+        });
+        let farthest: Vec<u32> = farthest.collect();
+        let back = self.tracks.iter().zip(&farthest);
+        let back = back.map(|(track, most)| most - track.cylinder.0).max();
+        let last = tracks.min(farthest.len()) - 1;
+        let within = farthest.iter().zip(&farthest[last..]);
+        let within = within.map(|(first, last)| last - first).max();
+        u64::from(back.unwrap_or(0)) + u64::from(within.unwrap_or(0))
+    }
+
+    /// What the controller and the bus protocol take for a command, at most.
+    fn commands(&self) -> Span {
+        let o = &self.profile.overheads;
+        Span::from_ms(
+            o.per_request_ms
+                + o.read_miss_after_read_ms.max(o.read_miss_after_write_ms)
+                + o.read_disconnect_after_read_ms
+                    .max(o.read_disconnect_after_write_ms)
+                + o.first_reselect_ms
+                + o.other_reselect_ms
+                + o.data_preparation_ms
+                + o.read_completion_ms,
+        )
+    }
+
+    /// What it takes to stop a read-ahead that the host has forbidden in vain.
+    fn reading_ahead(&self) -> Span {
+        match self.profile.cache.read_ahead.ignores_host {
+            true => self.mechanics.revolution() + self.longest_run(1),
+            false => Span::ZERO,
+        }
+    }
+
+    fn longest_track(&self) -> u32 {
+        let sectors = self.tracks.iter().map(|track| track.sectors);
+        sectors.max().unwrap_or(0)
+    }
+}
+
+fn times(span: Span, count: u64) -> Span {
+    Span(span.0 * count)
+}
+
+/// `of` / `whole` of a span, rounded up.
+fn part(span: Span, of: u64, whole: u64) -> Span {
+    Span((u128::from(span.0) * u128::from(of)).div_ceil(u128::from(whole)) as u64)
+}

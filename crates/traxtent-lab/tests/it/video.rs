@@ -1,0 +1,292 @@
+//! Video servers in rounds (paper T, section 5.4).
+
+use traxtent_core::profile::builtin;
+use traxtent_core::request::Request;
+use traxtent_core::units::{Lbn, Sectors, Span};
+use traxtent_core::workload::Rng;
+use traxtent_lab::Bench;
+use traxtent_lab::video::{
+    Accounting, Alignment, Ask, BITRATE, Extents, Guarantee, HardServer, Order, Placement,
+    SoftServer, plan, run_rounds,
+};
+
+/// Every built-in drive with mechanics.
+fn benches() -> impl Iterator<Item = Bench> {
+    let benches = builtin::names().map(|name| Bench::new(name, 1).unwrap());
+    benches.filter(|bench| bench.profile.mechanics.is_some())
+}
+
+fn soft<'a>(bench: &'a Bench, extents: &'a Extents, rounds: u32) -> SoftServer<'a> {
+    SoftServer {
+        bench,
+        extents,
+        bitrate: BITRATE,
+        order: Order::Sweep,
+        rounds,
+        watch: &|_| (),
+    }
+}
+
+/// Do more streams never lower the share of missed deadlines, from where none is missed on?
+#[test]
+fn more_streams_miss_no_less() {
+    for name in ["atlas10k2", "ibm18es", "generic-20tb"] {
+        let bench = Bench::new(name, 1).unwrap();
+        let extents = Extents::in_zone(&bench, 0).unwrap();
+        let server = soft(&bench, &extents, 100);
+        for alignment in Alignment::BOTH {
+            let io = extents.io(alignment, alignment.steps());
+            let round = extents.play_time(io, BITRATE);
+            let most = server.most_streams(io, round).unwrap();
+            let step = (most / 20).max(1);
+            let missed: Vec<f64> = (most - 4 * step..most + 8 * step)
+                .step_by(step as usize)
+                .map(|streams| {
+                    let late = server.late_requests(io, streams, round, u64::MAX).unwrap();
+                    late as f64 / f64::from(streams)
+                })
+                .collect();
+            assert!(missed.is_sorted(), "{name} {io:?}: {missed:?}");
+            assert_eq!(missed[0], 0.0, "{name} {io:?}");
+            assert!(missed[11] > 5.0, "{name} {io:?}: {missed:?}");
+        }
+    }
+}
+
+/// Do whole tracks carry at least as many streams as I/Os of the same size anywhere, on every drive, by either
+/// accounting and by simulation?
+#[test]
+fn aligned_carries_at_least_as_many() {
+    for bench in benches() {
+        let name = &bench.profile.name;
+        let extents = Extents::in_zone(&bench, 0).unwrap();
+        let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+        for tracks in 1..=4 {
+            let [aligned, unaligned] = Alignment::BOTH.map(|a| extents.io(a, tracks * a.steps()));
+            for accounting in [Accounting::Published, Accounting::Complete] {
+                let most = |io| hard.most_streams(io, accounting);
+                let (aligned, unaligned) = (most(aligned), most(unaligned));
+                assert!(aligned >= unaligned, "{name}: {tracks} {accounting:?}");
+            }
+        }
+        let server = soft(&bench, &extents, 40);
+        let most = |alignment: Alignment| {
+            let io = extents.io(alignment, alignment.steps());
+            let round = extents.play_time(io, BITRATE).min(Span::from_ms(500.0));
+            server.most_streams(io, round).unwrap()
+        };
+        let (aligned, unaligned) = (most(Alignment::Aligned), most(Alignment::Unaligned));
+        assert!(aligned >= unaligned, "{name}: {aligned} < {unaligned}");
+    }
+}
+
+/// The longest of the rounds that `draw` makes, in the order of sweeps.
+fn longest(bench: &Bench, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Request>)) -> Span {
+    let mut longest = Span::ZERO;
+    let mut round = 0;
+    let draw = |requests: &mut Vec<Request>| {
+        round += 1;
+        draw(round, requests);
+        requests.sort_by_key(|request| request.lbn);
+        round <= rounds
+    };
+    run_rounds(bench, Order::Sweep, draw, |complete| {
+        longest = longest.max(complete[complete.len() - 1]);
+        true
+    })
+    .unwrap();
+    longest
+}
+
+/// Does no round of random places in a zone ever take longer than admission assumes, on every drive, for whole tracks,
+/// parts of tracks and several tracks, for few streams and for all that are admitted?
+#[test]
+fn no_random_round_beats_the_bound() {
+    let rounds = testkit::repeats(30) as u32;
+    for bench in benches() {
+        let zones = bench.geometry.zones().len() as u32;
+        for zone in [0, zones - 1] {
+            let extents = Extents::in_zone(&bench, zone).unwrap();
+            let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+            let sizes = [
+                (Alignment::Aligned, [1, 2, 5]),
+                (Alignment::Unaligned, [1, 4, 6]),
+            ];
+            for (alignment, size) in sizes.iter().flat_map(|(a, s)| s.map(|size| (*a, size))) {
+                let io = extents.io(alignment, size);
+                let worst = hard.worst_round(io, Accounting::Complete);
+                let most = hard.most_streams(io, Accounting::Complete).clamp(2, 60);
+                for streams in [1, 2, most].map(|n| n.min(extents.room(io))) {
+                    let mut rng = Rng::new(u64::from(streams));
+                    let took = longest(&bench, rounds, |_, requests| {
+                        extents.draw(io, streams, &mut rng, requests);
+                    });
+                    let bound = worst.time(streams);
+                    let name = &bench.profile.name;
+                    assert!(
+                        took <= bound,
+                        "{name} zone {zone} {io:?} {streams}: {took} > {bound}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Do rounds that are as bad as can be made keep the bound: one request at each edge of the drive and the others where
+/// their seeks share the stroke evenly, after a round that has left the arm wherever it hurts? And do some come near it?
+#[test]
+fn no_hostile_round_beats_the_bound() {
+    for bench in benches() {
+        let geometry = &bench.geometry;
+        let (name, tracks) = (&bench.profile.name, geometry.track_count());
+        // Whole tracks anywhere: their sectors are longest in the innermost zone, their bus transfers in the outermost.
+        let zones = [0, geometry.zones().len() as u32 - 1];
+        let io = Placement::Aligned { tracks: 1 };
+        let bound = |streams| {
+            let bounds = zones.map(|zone| {
+                let extents = Extents::in_zone(&bench, zone).unwrap();
+                let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+                hard.worst_round(io, Accounting::Complete).time(streams)
+            });
+            bounds[0].max(bounds[1])
+        };
+        let read = |index: u64| {
+            let track = geometry.track(index.min(tracks - 1)).unwrap();
+            Request::read(track.first_lbn, track.sectors)
+        };
+        for streams in [2_u64, 7, 30] {
+            let mut rng = Rng::new(streams);
+            let took = longest(&bench, 60, |round, requests| {
+                requests.clear();
+                // Odd rounds lead the arm somewhere, even ones are hostile.
+                if round % 2 == 1 {
+                    requests.push(read(rng.below(tracks)));
+                } else {
+                    let shift = rng.below(2 + tracks / streams / 8);
+                    requests.extend((0..streams).map(|i| {
+                        let inside = i > 0 && i + 1 < streams;
+                        read(i * (tracks - 1) / (streams - 1) + if inside { shift } else { 0 })
+                    }));
+                }
+            });
+            let bound = bound(streams as u32);
+            assert!(took <= bound, "{name} {streams}: {took} > {bound}");
+            if streams == 30 && name == "atlas10k2" {
+                let near = took.as_ms() / bound.as_ms();
+                assert!(near > 0.9, "the bound is far away: {near}");
+            }
+        }
+    }
+}
+
+/// Do unaligned I/Os keep the bound where each begins with the last sector of a track, or ends with the first of one?
+#[test]
+fn no_crossing_beats_the_bound() {
+    for bench in benches() {
+        let geometry = &bench.geometry;
+        let extents = Extents::in_zone(&bench, 0).unwrap();
+        let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+        for size in [4, 7] {
+            let io = extents.io(Alignment::Unaligned, size);
+            let Placement::Unaligned { sectors } = io else {
+                panic!("{io:?} is aligned");
+            };
+            let streams = 20.min(extents.room(io));
+            let spread = u64::from(extents.tracks()) / u64::from(streams + 1);
+            let mut rng = Rng::new(1);
+            let took = longest(&bench, 40, |_, requests| {
+                requests.clear();
+                requests.extend((0..u64::from(streams)).map(|i| {
+                    let index = i * spread + rng.below(spread / 2 + 1);
+                    let end = geometry.track(index).unwrap().end_lbn();
+                    let before = match rng.below(3) {
+                        0 => 1,
+                        1 => u64::from(sectors.min(geometry.track(index).unwrap().sectors) - 1),
+                        _ => 1 + rng.below(u64::from(sectors) / 2),
+                    };
+                    Request::read(Lbn(end.0.saturating_sub(before)), sectors)
+                }));
+            });
+            let bound = hard.worst_round(io, Accounting::Complete).time(streams);
+            let name = &bench.profile.name;
+            assert!(took <= bound, "{name} {io:?}: {took} > {bound}");
+        }
+    }
+}
+
+/// Does an array of places keep its promises: I/Os apart from each other, within the zone, on tracks where aligned?
+#[test]
+fn drawn_extents() {
+    for bench in [Bench::new("maxtor10k5-b", 1), Bench::new("generic-20tb", 1)] {
+        let bench = bench.unwrap();
+        let zone = bench.geometry.zones()[1];
+        let extents = Extents::in_zone(&bench, 1).unwrap();
+        let mut rng = Rng::new(1);
+        let mut requests = Vec::new();
+        for io in [
+            Placement::Aligned { tracks: 3 },
+            Placement::Unaligned { sectors: 1000 },
+        ] {
+            for streams in [1, 20, extents.room(io)] {
+                extents.draw(io, streams, &mut rng, &mut requests);
+                assert_eq!(requests.len(), streams as usize);
+                assert!(requests.is_sorted_by(|a, b| a.end() <= b.lbn));
+                let (first, last) = (requests[0], requests[requests.len() - 1]);
+                assert!(first.lbn >= zone.first_lbn && last.end() <= zone.end_lbn);
+                for request in &requests {
+                    assert!(u64::from(request.sectors) >= extents.least_sectors(io));
+                    if let Placement::Aligned { tracks } = io {
+                        let begins = bench.geometry.track_of(request.lbn).unwrap();
+                        let ends = bench.geometry.track_of(request.end() - Sectors(1)).unwrap();
+                        assert_eq!(begins.first_lbn, request.lbn);
+                        assert_eq!(ends.end_lbn(), request.end());
+                        assert_eq!(ends.index - begins.index + 1, u64::from(tracks));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Is a round what an I/O plays, the latency what rounds and disks make it, and does the shortest round carry the
+/// streams while a shorter one does not?
+#[test]
+fn plans_add_up() {
+    let bench = Bench::new("atlas10k2", 1).unwrap();
+    let ask = Ask {
+        bitrate: BITRATE,
+        streams: Some(345),
+        round: None,
+        disks: 5,
+        zone: 2,
+        guarantee: Guarantee::Soft {
+            order: Order::Sweep,
+            rounds: 200,
+        },
+    };
+    for guarantee in [ask.guarantee, Guarantee::Hard] {
+        let ask = Ask { guarantee, ..ask };
+        let plan = plan(&bench, &ask, &|_| ()).unwrap();
+        for (offer, alignment) in [plan.aligned, plan.unaligned].iter().zip(Alignment::BOTH) {
+            let offer = offer.unwrap();
+            assert_eq!(offer.round, BITRATE.play_time(offer.io_bytes));
+            assert_eq!(offer.startup.0, 6 * offer.round.0);
+            assert_eq!(offer.buffer_bytes, 2 * 345 * offer.io_bytes);
+            assert!(offer.streams_per_disk >= 69);
+            let extents = Extents::in_zone(&bench, ask.zone).unwrap();
+            let steps = (1..)
+                .find(|steps| extents.io(alignment, *steps) == offer.placement)
+                .unwrap();
+            if steps > 1 {
+                let shorter = Ask {
+                    round: Some(extents.play_time(extents.io(alignment, steps - 1), BITRATE)),
+                    ..ask
+                };
+                let plan = traxtent_lab::video::plan(&bench, &shorter, &|_| ()).unwrap();
+                let offer = [plan.aligned, plan.unaligned][alignment as usize].unwrap();
+                assert!(offer.streams_per_disk < 69, "{offer:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! `traxtent plan`: what to ask of a drive, or to build with it.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::json;
+use traxtent_core::units::Span;
+use traxtent_core::video::BitRate;
+use traxtent_lab::Bench;
+use traxtent_lab::video::{self, Ask, Guarantee, Offer, Order, Placement, Plan, ROUNDS};
+
+use crate::drives::bytes;
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::parse;
+use crate::progress::Progress;
+use crate::table::{Side, Table};
+use crate::target::{Machine, NamedDrive, TARGET_HELP};
+
+/// Plan what to build with a drive
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Video(VideoArgs),
+}
+
+/// How many video streams disks carry, and with what I/O size, round, startup latency and memory
+///
+/// The server fetches an I/O for every stream in each round. Aligned I/Os are whole tracks, unaligned ones lie anywhere;
+/// both answers stand side by side. Give --streams to find the shortest round that carries them, --round to find how
+/// many streams it carries, both to learn whether it carries them, neither for rounds of a track.
+/// Exit status 1 means that it cannot be done, aligned or not. docs/video.md explains the terms.
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+struct VideoArgs {
+    #[arg(value_name = "DRIVE", help = TARGET_HELP)]
+    target: String,
+    /// What a stream plays: 4Mb/s, 500kB/s
+    #[arg(long, value_name = "RATE", value_parser = parse::bitrate)]
+    bitrate: BitRate,
+    /// The streams in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    streams: Option<u32>,
+    /// The longest round: 500ms, 2s
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    round: Option<Span>,
+    /// Disks of this kind that the videos are spread over
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    disks: u32,
+    /// The zone that holds the videos; 0 is the outermost
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    zone: u32,
+    /// Promise every deadline, by the drive's worst case; without it, 99.99 % of them, by simulation
+    #[arg(long)]
+    hard: bool,
+    /// In which order a round is served: swept by place, or as the drive likes
+    #[arg(long, value_name = "ORDER", value_parser = orders(), default_value = Order::Sweep.name(), conflicts_with = "hard")]
+    order: Order,
+    /// How many rounds are simulated
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with = "hard")]
+    rounds: u32,
+    /// Change a figure of the drive; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting)]
+    set: Vec<(String, String)>,
+    /// The seed of where streams are
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  traxtent plan video atlas10k2 --bitrate 4Mb/s --streams 700 --disks 10
+  traxtent plan video generic-20tb --bitrate 25Mb/s --round 2s --hard
+  traxtent plan video generic-20tb --bitrate 25Mb/s --set access.zero_latency_read=false";
+
+fn orders() -> impl clap::builder::TypedValueParser<Value = Order> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(Order::ALL.map(Order::name)).map(|name| {
+        let mut orders = Order::ALL.into_iter();
+        let order = orders.find(|order| order.name() == name);
+        order.expect("only names of orders pass")
+    })
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.verb {
+        Verb::Video(args) => plan_video(args),
+    }
+}
+
+fn plan_video(args: &VideoArgs) -> Result<()> {
+    let mut machine = Machine::load(&args.target)?;
+    for (key, value) in &args.set {
+        machine.set(key, value)?;
+    }
+    let drive = machine.only_drive()?;
+    let ask = args.ask();
+    let bench = Bench {
+        profile: Arc::clone(&drive.profile),
+        geometry: Arc::clone(&drive.geometry),
+        seed: args.seed,
+        quick: false,
+    };
+    let plan = {
+        let progress = Progress::new("rounds", None);
+        video::plan(&bench, &ask, &|rounds| progress.add(rounds))
+    };
+    let plan = plan.map_err(|error| Failure::at(&args.target, error))?;
+    let answer = Answer {
+        drive: &drive,
+        ask: &ask,
+        plan: &plan,
+    };
+    if args.json {
+        output::json(&answer.json())?;
+    } else {
+        answer.print()?;
+    }
+    answer.verdict()
+}
+
+impl VideoArgs {
+    fn ask(&self) -> Ask {
+        Ask {
+            bitrate: self.bitrate,
+            streams: self.streams,
+            round: self.round,
+            disks: self.disks,
+            zone: self.zone,
+            guarantee: match self.hard {
+                true => Guarantee::Hard,
+                false => Guarantee::Soft {
+                    order: self.order,
+                    rounds: self.rounds,
+                },
+            },
+        }
+    }
+}
+
+/// A plan and what it answers.
+struct Answer<'a> {
+    drive: &'a NamedDrive,
+    ask: &'a Ask,
+    plan: &'a Plan,
+}
+
+/// An offer in JSON.
+#[derive(Serialize)]
+struct OfferJson {
+    io_bytes: u64,
+    io_tracks: Option<u32>,
+    round_s: f64,
+    streams: u64,
+    streams_per_disk_most: u32,
+    carries: bool,
+    startup_s: f64,
+    memory_bytes: u64,
+}
+
+impl Answer<'_> {
+    fn offers(&self) -> [Option<&Offer>; 2] {
+        [self.plan.aligned.as_ref(), self.plan.unaligned.as_ref()]
+    }
+
+    /// The streams of the fullest disk.
+    fn streams_per_disk(&self, offer: &Offer) -> u64 {
+        offer.streams.div_ceil(u64::from(self.ask.disks))
+    }
+
+    fn carries(&self, offer: &Offer) -> bool {
+        let most = offer.streams_per_disk;
+        most > 0 && self.streams_per_disk(offer) <= u64::from(most)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let offer = |offer: Option<&Offer>| {
+            offer.map(|offer| OfferJson {
+                io_bytes: offer.io_bytes,
+                io_tracks: match offer.placement {
+                    Placement::Aligned { tracks } => Some(tracks),
+                    Placement::Unaligned { .. } => None,
+                },
+                round_s: seconds(offer.round),
+                streams: offer.streams,
+                streams_per_disk_most: offer.streams_per_disk,
+                carries: self.carries(offer),
+                startup_s: seconds(offer.startup),
+                memory_bytes: offer.buffer_bytes,
+            })
+        };
+        let [aligned, unaligned] = self.offers().map(offer);
+        let (order, rounds) = match self.ask.guarantee {
+            Guarantee::Hard => (None, None),
+            Guarantee::Soft { order, rounds } => (Some(order.name()), Some(rounds)),
+        };
+        json!({
+            "drive": self.drive.name,
+            "zone": self.ask.zone,
+            "track_bytes": self.plan.track_bytes,
+            "bits_per_s": self.ask.bitrate.0,
+            "disks": self.ask.disks,
+            "guarantee": if order.is_none() { "hard" } else { "soft" },
+            "order": order,
+            "rounds": rounds,
+            "aligned": aligned,
+            "unaligned": unaligned,
+        })
+    }
+
+    fn print(&self) -> Result<()> {
+        let mut out = output::stdout();
+        writeln!(
+            out,
+            "{}, zone {} with tracks of {} that play {}; {}",
+            self.drive.profile.model,
+            self.ask.zone,
+            bytes(self.plan.track_bytes),
+            time(self.ask.bitrate.play_time(self.plan.track_bytes)),
+            match self.ask.guarantee {
+                Guarantee::Hard => "every deadline met".to_owned(),
+                Guarantee::Soft { rounds, .. } =>
+                    format!("99.99 % of deadlines met in {rounds} simulated rounds"),
+            }
+        )?;
+        let mut table = Table::new([
+            ("", Side::Left),
+            ("ALIGNED", Side::Right),
+            ("UNALIGNED", Side::Right),
+        ]);
+        let mut row = |title: &str, show: &dyn Fn(&Offer) -> String| {
+            let cells = self
+                .offers()
+                .map(|offer| offer.map_or("-".to_owned(), show));
+            table.row([title.to_owned()].into_iter().chain(cells));
+        };
+        row("I/O", &|offer| match offer.placement {
+            Placement::Aligned { tracks: 1 } => format!("1 track, {}", bytes(offer.io_bytes)),
+            Placement::Aligned { tracks } => format!("{tracks} tracks, {}", bytes(offer.io_bytes)),
+            Placement::Unaligned { .. } => bytes(offer.io_bytes),
+        });
+        row("round", &|offer| time(offer.round));
+        row("streams a disk, at most", &|offer| {
+            offer.streams_per_disk.to_string()
+        });
+        row("streams", &|offer| match self.carries(offer) {
+            true => offer.streams.to_string(),
+            false => format!("not {}", offer.streams),
+        });
+        row("startup latency, at most", &|offer| time(offer.startup));
+        row("memory", &|offer| bytes(offer.buffer_bytes));
+        table.write(&mut out)?;
+        output::finish(out)
+    }
+
+    /// The exit status.
+    fn verdict(&self) -> Result<()> {
+        if self
+            .offers()
+            .into_iter()
+            .flatten()
+            .any(|offer| self.carries(offer))
+        {
+            return Ok(());
+        }
+        let streams = self
+            .ask
+            .streams
+            .map_or("a stream".to_owned(), |n| format!("{n} streams"));
+        let within = match self.ask.round {
+            Some(round) => format!("within rounds of {}", time(round)),
+            None => format!("with I/Os of up to {} tracks", video::TRACKS_MAX),
+        };
+        Err(Failure::Finding(format!(
+            "{} not carry {streams} {within}, aligned or not",
+            match self.ask.disks {
+                1 => "one disk does".to_owned(),
+                disks => format!("{disks} disks do"),
+            },
+        )))
+    }
+}
+
+fn seconds(span: Span) -> f64 {
+    span.as_ms() / 1e3
+}
+
+/// A time with three digits.
+fn time(span: Span) -> String {
+    let s = seconds(span);
+    let decimals = [1.0, 10.0, 100.0]
+        .iter()
+        .filter(|bound| s < **bound)
+        .count();
+    if s < 0.1 {
+        format!("{:.1} ms", span.as_ms())
+    } else {
+        format!("{s:.decimals$} s")
+    }
+}

@@ -1,0 +1,129 @@
+//! The log-structured layout: its structures, and whole devices.
+
+use traxtent_core::layout::log::format::{Checkpoint, Summary, Superblock, reseal};
+use traxtent_core::layout::log::{Cleaning, Found, Log, Op, Progress, Recovery, Shape};
+use traxtent_core::units::Lbn;
+
+const SECTOR: usize = 512;
+
+/// A device of so many bytes.
+const DEVICE: usize = 128 * SECTOR;
+
+/// A superblock, checkpoint or summary: what was read is written and read again. Its checksum is set
+/// right first, since hardly any would be.
+pub(crate) fn structure(input: &[u8]) {
+    let superblock = Superblock {
+        id: 1,
+        range: Lbn(0)..Lbn(128),
+        shape: Shape {
+            sector_bytes: SECTOR as u32,
+            block_sectors: 1,
+            grain_sectors: 1,
+        },
+        blocks: 10,
+        region_sectors: 2,
+    };
+    let mut input = input.to_vec();
+    reseal(&mut input);
+    let (at, shape) = (Lbn(0), superblock.shape);
+    match Superblock::decode(&input, at) {
+        Ok(read) => assert_eq!(Superblock::decode(&read.encode(), at), Ok(read)),
+        Err(error) => drop(error.to_string()),
+    }
+    match Checkpoint::decode(&input, at, &superblock) {
+        Ok(read) => {
+            assert_eq!(
+                Checkpoint::decode(&read.encode(shape), at, &superblock),
+                Ok(read)
+            );
+        }
+        Err(error) => drop(error.to_string()),
+    }
+    match Summary::decode(&input, at) {
+        Ok(read) => {
+            assert!(read.placed(shape).count() as u64 == read.blocks());
+            assert_eq!(Summary::decode(&read.encode(shape), at), Ok(read));
+        }
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// A device in pieces: two bytes of place in units of 64 bytes, one of length, and that many bytes. A
+/// log there is refused or opened; then its accounts are right, and stay so while it is used.
+pub(crate) fn image(input: &[u8]) {
+    let mut device = vec![0; DEVICE];
+    let mut rest = input;
+    while let [low, high, length, after @ ..] = rest {
+        let at = usize::from(u16::from_le_bytes([*low, *high])) * 64 % DEVICE;
+        let bytes = &after[..after.len().min((*length).into())];
+        rest = &after[bytes.len()..];
+        let end = DEVICE.min(at + bytes.len());
+        device[at..end].copy_from_slice(&bytes[..end - at]);
+    }
+    // Structures may be longer than a sector.
+    for at in (0..DEVICE).step_by(SECTOR) {
+        reseal(&mut device[at..]);
+    }
+    if let Some(mut log) = open(&mut device) {
+        use_it(&mut log, &mut device);
+    }
+}
+
+fn open(device: &mut [u8]) -> Option<Log> {
+    let range = Lbn(0)..Lbn((DEVICE / SECTOR) as u64);
+    let mut step = Recovery::begin(range, SECTOR as u32, Cleaning::default());
+    loop {
+        step = match step {
+            Progress::Ask(op, recovery) => match recovery.answer(perform(device, op)) {
+                Ok(step) => step,
+                Err(error) => {
+                    assert!(!error.to_string().contains('\n'));
+                    return None;
+                }
+            },
+            Progress::Open(log) => return Some(*log),
+        }
+    }
+}
+
+fn use_it(log: &mut Log, device: &mut [u8]) {
+    drain(log, device);
+    let block = vec![7; log.shape().block_bytes()];
+    for number in (0..log.blocks()).cycle().take(40) {
+        // A log of damaged segments may be full.
+        let _ = log.write(number, &block);
+        drain(log, device);
+    }
+    let _ = log.sync();
+    drain(log, device);
+    for number in 0..log.blocks().min(40) {
+        if let Ok(Found::At(place)) = log.read(number) {
+            let bytes = perform(device, log.op_for(place));
+            let _ = log.verify(place, &bytes);
+        }
+    }
+    let table: Vec<u32> = log.segments().iter().map(|segment| segment.live).collect();
+    assert_eq!(table, log.recount());
+}
+
+fn drain(log: &mut Log, device: &mut [u8]) {
+    while let Some(op) = log.next_op() {
+        // What a damaged segment holds is refused.
+        let _ = log.complete(perform(device, op));
+    }
+}
+
+fn perform(device: &mut [u8], op: Op) -> Vec<u8> {
+    match op {
+        Op::Read { lbn, sectors } => {
+            let at = lbn.0 as usize * SECTOR;
+            device[at..at + sectors.0 as usize * SECTOR].to_vec()
+        }
+        Op::Write { lbn, data } => {
+            let at = lbn.0 as usize * SECTOR;
+            device[at..at + data.len()].copy_from_slice(&data);
+            Vec::new()
+        }
+        Op::Flush => Vec::new(),
+    }
+}
