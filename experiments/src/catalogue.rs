@@ -89,14 +89,14 @@ impl Selection {
         let mut known = Vec::new();
         for name in names.iter().map(AsRef::as_ref) {
             let paper = PAPERS.iter().find(|paper| paper.name == name);
-            let name = paper.map_or(name.to_owned(), |paper| paper.letter.to_string());
+            let called = paper.map_or(name.to_owned(), |paper| paper.letter.to_string());
             let mut claims = experiments()
                 .iter()
                 .flat_map(|experiment| &experiment.claims);
-            if name != ALL && !claims.any(|claim| claim.is_called(&name)) {
-                return Err(UnknownClaim(name));
+            if called != ALL && !claims.any(|claim| claim.is_called(&called)) {
+                return Err(UnknownClaim(name.to_owned()));
             }
-            known.push(name);
+            known.push(called);
         }
         Ok(Selection { names: known })
     }

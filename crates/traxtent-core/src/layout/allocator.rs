@@ -58,6 +58,26 @@ pub enum Placement {
     Whole,
 }
 
+impl Placement {
+    /// All of them.
+    pub const ALL: [Placement; 4] = [
+        Placement::Next,
+        Placement::Together,
+        Placement::Partial,
+        Placement::Whole,
+    ];
+
+    /// The name by which it is chosen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::Next => "next",
+            Placement::Together => "together",
+            Placement::Partial => "partial",
+            Placement::Whole => "whole",
+        }
+    }
+}
+
 /// Which blocks of a partition are in use, and which to use next.
 #[derive(Clone, Debug)]
 pub struct Allocator {

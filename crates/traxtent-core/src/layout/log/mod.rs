@@ -13,14 +13,9 @@
 //! ```
 //! use traxtent_core::layout::log::{Config, Found, Log, LogError, Op, Progress, Recovery};
 //! use traxtent_core::trackmap::TrackMap;
-//! use traxtent_core::units::Lbn;
 //!
-//! let map = TrackMap::read_csv("first_lbn,sectors\n0,200\n200,199\n399,180\n579,180\n".as_bytes())?;
-//! # let map = { let mut csv = "first_lbn,sectors\n".to_owned(); let mut at = 0;
-//! #     for n in 0..40 { csv += &format!("{at},{}\n", 200 - n / 10); at += 200 - n / 10; }
-//! #     TrackMap::read_csv(csv.as_bytes())? };
-//! let mut device = vec![0; map.end().0 as usize * 512];
-//! let mut perform = |op: Op| -> Vec<u8> {
+//! /// A device in memory.
+//! fn perform(device: &mut [u8], op: Op) -> Vec<u8> {
 //!     match op {
 //!         Op::Read { lbn, sectors } => device[lbn.0 as usize * 512..][..sectors.0 as usize * 512].to_vec(),
 //!         Op::Write { lbn, data } => {
@@ -29,28 +24,41 @@
 //!         }
 //!         Op::Flush => Vec::new(),
 //!     }
-//! };
+//! }
+//!
+//! /// To be called after every call that may leave operations.
+//! fn carry_out(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
+//!     while let Some(op) = log.next_op() {
+//!         log.complete(perform(device, op))?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! // Forty tracks, of 200 sectors and of 180.
+//! let mut tracks = "first_lbn,sectors\n".to_owned();
+//! (0..20).for_each(|track| tracks += &format!("{},200\n", 200 * track));
+//! (0..20).for_each(|track| tracks += &format!("{},180\n", 4000 + 180 * track));
+//! let map = TrackMap::read_csv(tracks.as_bytes())?;
+//! let mut device = vec![0; map.end().0 as usize * 512];
 //!
 //! let config = Config { id: 1, blocks: 300, ..Config::default() };
 //! let mut log = Log::format(&map, map.first()..map.end(), &config)?;
+//! carry_out(&mut log, &mut device)?;
 //! log.write(7, &[42; 4096])?;
+//! carry_out(&mut log, &mut device)?;
 //! log.sync()?;
-//! while let Some(op) = log.next_op() {
-//!     log.complete(perform(op))?;
-//! } // What was written before the sync is durable now.
+//! carry_out(&mut log, &mut device)?; // What was written before the sync is durable now.
 //!
 //! let mut step = Recovery::begin(map.first()..map.end(), 512, config.cleaning);
 //! let mut log = loop {
 //!     step = match step {
-//!         Progress::Ask(op, recovery) => recovery.answer(perform(op))?,
+//!         Progress::Ask(op, recovery) => recovery.answer(perform(&mut device, op))?,
 //!         Progress::Open(log) => break log,
 //!     }
 //! };
-//! while let Some(op) = log.next_op() {
-//!     log.complete(perform(op))?;
-//! }
+//! carry_out(&mut log, &mut device)?;
 //! let Found::At(place) = log.read(7)? else { panic!("it was written") };
-//! let block = perform(log.op_for(place));
+//! let block = perform(&mut device, log.op_for(place));
 //! log.verify(place, &block)?;
 //! assert_eq!(block, [42; 4096]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
