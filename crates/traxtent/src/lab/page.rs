@@ -57,7 +57,7 @@ fn summary(head: &Head, findings: &Findings) -> String {
         "<header>\n<h1>The papers' experiments</h1>\n\
          <p>What papers published of disks, beside what traxtent {} measures on its built-in drives, {seeds}. A claim is \
          <b class=\"met\">met</b> or <b class=\"missed\">missed</b> by a tolerance that was fixed before anything was \
-         measured; it is <b class=\"reported\">reported</b> where no honest model could be judged by it. Nothing is bent \
+         measured (where a reading of an unclear sentence was chosen later, its experiment says so); it is <b class=\"reported\">reported</b> where no honest model could be judged by it. Nothing is bent \
          towards a claim, and one that is missed stays here.</p>\n\
          <p class=\"score\">{}</p>\n{note}<p class=\"chips\">\n{chips}</p>\n\
          <p>This page: <code>{}</code></p>\n</header>\n",
