@@ -15,8 +15,8 @@ macro_rules! texts {
 /// Every experiment's folder and text, in the order of listings.
 static TEXTS: &[(&str, &str)] = texts![
     "T01" "T02" "T03" "T04" "T05" "T06" "T07" "T08" "T09" "T10" "T11" "T12" "T13" "T14" "T15" "T16" "T17" "T18" "T19"
-    "T26" "T27" "T28" "T29" "T30" "T31" "T32"
-    "Q01" "Q02" "Q03" "Q04" "Q05" "Q06"
+    "T20" "T21" "T22" "T23" "T24" "T25" "T26" "T27" "T28" "T29" "T30" "T31" "T32" "T33"
+    "Q01" "Q02" "Q03" "Q04" "Q05" "Q06" "Q07" "Q08" "Q09"
 ];
 
 /// A paper.
@@ -89,14 +89,14 @@ impl Selection {
         let mut known = Vec::new();
         for name in names.iter().map(AsRef::as_ref) {
             let paper = PAPERS.iter().find(|paper| paper.name == name);
-            let name = paper.map_or(name.to_owned(), |paper| paper.letter.to_string());
+            let called = paper.map_or(name.to_owned(), |paper| paper.letter.to_string());
             let mut claims = experiments()
                 .iter()
                 .flat_map(|experiment| &experiment.claims);
-            if name != ALL && !claims.any(|claim| claim.is_called(&name)) {
-                return Err(UnknownClaim(name));
+            if called != ALL && !claims.any(|claim| claim.is_called(&called)) {
+                return Err(UnknownClaim(name.to_owned()));
             }
-            known.push(name);
+            known.push(called);
         }
         Ok(Selection { names: known })
     }

@@ -187,25 +187,37 @@ impl Unit {
     pub fn show(self, number: f64) -> String {
         match self {
             _ if number.is_nan() => "none".to_owned(),
-            Unit::Share => format!("{:.1} %", number * 100.0),
-            Unit::Change => format!("{:+.1} %", number * 100.0),
-            Unit::Ratio | Unit::Revolutions => format!("{number:.3}"),
+            Unit::Share => format!("{} %", fixed(number * 100.0, 1)),
+            Unit::Change => match fixed(number * 100.0, 1) {
+                change if number > 0.0 && change != "0.0" => format!("+{change} %"),
+                change => format!("{change} %"),
+            },
+            Unit::Ratio | Unit::Revolutions => fixed(number, 3),
             Unit::Count | Unit::Year | Unit::Rpm | Unit::Streams => whole(number),
-            Unit::Ms => format!("{number:.2} ms"),
-            Unit::Seconds => format!("{number:.1} s"),
-            Unit::Minutes => format!("{number:.2} min"),
+            Unit::Ms => format!("{} ms", fixed(number, 2)),
+            Unit::Seconds => format!("{} s", fixed(number, 1)),
+            Unit::Minutes => format!("{} min", fixed(number, 2)),
             Unit::Sectors => format!("{} sectors", whole(number)),
             Unit::Kb => format!("{} KB", whole(number)),
-            Unit::Mb => format!("{number:.2} MB"),
-            Unit::Gb => format!("{number:.2} GB"),
-            Unit::PerSecond => format!("{number:.1}/s"),
+            Unit::Mb => format!("{} MB", fixed(number, 2)),
+            Unit::Gb => format!("{} GB", fixed(number, 2)),
+            Unit::PerSecond => format!("{}/s", fixed(number, 1)),
         }
+    }
+}
+
+/// A number to so many decimals, where nothing is not less than nothing.
+fn fixed(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|byte| matches!(byte, b'0' | b'.')) => zero.to_owned(),
+        _ => text,
     }
 }
 
 /// What is counted, where a mean over seeds need not be whole.
 fn whole(number: f64) -> String {
-    let tenths = format!("{number:.1}");
+    let tenths = fixed(number, 1);
     tenths
         .strip_suffix(".0")
         .map_or(tenths.clone(), str::to_owned)
@@ -295,6 +307,16 @@ mod tests {
                 shown(Published::Range([2.0, 2.3]), Unit::Ratio, Within::Exact),
                 "2.000 to 2.300",
                 "in between",
+            ),
+            (
+                shown(number(-0.0001), Unit::Change, Within::Exact),
+                "0.0 %",
+                "exact",
+            ),
+            (
+                shown(number(0.22), Unit::Change, Within::AtLeast),
+                "+22.0 %",
+                "or more",
             ),
             (
                 shown(number(264.0), Unit::Kb, Within::Exact),

@@ -276,10 +276,10 @@ impl Check<'_> {
             )?;
             self.that(ids.insert(id), "id", id, "must not come twice")?;
             self.that(
-                claim.nearest_of > 0,
+                (1..=16).contains(&claim.nearest_of),
                 "nearest_of",
-                "0",
-                "must be at least 1",
+                &claim.nearest_of.to_string(),
+                "must be 1 to 16",
             )?;
             self.numbers(claim)?;
             self.that(

@@ -42,6 +42,8 @@ pub const TARGETS: &[Target] = &[
     target("log-image", targets::log::image),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
+    target("experiment", targets::experiments::text),
+    target("claim-names", targets::experiments::names),
     target("scsi-command", targets::scsi::command),
     target("scsi-sense", targets::scsi::sense),
     target("scsi-inquiry", targets::scsi::inquiry),

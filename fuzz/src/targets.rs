@@ -6,6 +6,7 @@
 pub(crate) mod disk;
 pub(crate) mod disksim;
 pub(crate) mod drive;
+pub(crate) mod experiments;
 pub(crate) mod log;
 pub(crate) mod scsi;
 pub(crate) mod trackmap;

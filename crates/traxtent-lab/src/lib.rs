@@ -11,6 +11,7 @@ pub mod curve;
 pub mod excluded;
 pub mod extraction;
 mod figure;
+pub mod fs;
 pub mod linux;
 pub mod log;
 mod measurements;

@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, LabError};
 use crate::figure::Figure;
+use crate::fs::{self, table2};
 use crate::{excluded, extraction, linux, log, profiles, rotation, traxtents, video};
 
 /// Measures numbers on a drive, always as many and in the same order.
@@ -60,6 +61,17 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("boundaries-by-expertise", extraction::by_expertise),
     // What a file system makes of them.
     numbers("excluded-blocks", excluded::excluded_blocks),
+    // File systems and their hosts.
+    numbers("ffs-scan", table2::scans),
+    numbers("ffs-diff", table2::diffs),
+    numbers("ffs-copy", table2::copies),
+    numbers("ffs-postmark", table2::postmark),
+    numbers("ffs-build", table2::builds),
+    numbers("ffs-head", table2::heads),
+    numbers("ffs-remedies", table2::remedies),
+    numbers("ext2-stream", fs::linux::stream).drawn(fs::linux::stream_bars),
+    numbers("ext2-diff", fs::linux::comparison).drawn(fs::linux::comparison_bars),
+    numbers("ext2-streams", fs::linux::streams).drawn(fs::linux::startup_curves),
     // Servers of video.
     numbers("video-soft", video::soft_streams),
     numbers("video-startup", video::soft_startup).drawn(video::startup_figure),

@@ -85,13 +85,10 @@ pub(crate) fn efficiency_curves(bench: &Bench) -> Result<Figure, LabError> {
         series: vec![
             series("aligned to tracks", true)?,
             series("unaligned", false)?,
-            Series {
-                style: Style::Dashed,
-                ..Series::line(
-                    "sequential",
-                    vec![(0.0, streaming), (bench.kb(CURVE_MOST), streaming)],
-                )
-            },
+            Series::line(
+                "sequential",
+                vec![(0.0, streaming), (bench.kb(CURVE_MOST), streaming)],
+            ),
         ],
         ..Panel::default()
     }))
@@ -318,7 +315,8 @@ pub(crate) fn deviation_curves(bench: &Bench) -> Result<Figure, LabError> {
         }
     }
     Ok(Figure::of(Panel {
-        title: "Response time on an infinitely fast bus, onereq".to_owned(),
+        title: "Response time on an infinitely fast bus, onereq (dashed: one deviation from it)"
+            .to_owned(),
         x: format!(
             "request size, KB (a track has {})",
             bench.kb(bench.track_sectors())

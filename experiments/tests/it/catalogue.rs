@@ -46,6 +46,20 @@ fn names() {
         .collect();
     assert_eq!(used, known);
     assert_eq!(known.len(), traxtent_lab::MEASUREMENTS.len());
+    let drawn = experiments()
+        .iter()
+        .filter(|experiment| experiment.figure.is_some());
+    let drawn: BTreeSet<&str> = drawn
+        .map(|experiment| experiment.measurement.name)
+        .collect();
+    let with_pictures = traxtent_lab::MEASUREMENTS
+        .iter()
+        .filter(|known| known.draw.is_some());
+    assert!(
+        with_pictures
+            .into_iter()
+            .all(|known| drawn.contains(known.name))
+    );
 }
 
 /// Do claims, groups, papers and all of them choose what they say, and nothing else?

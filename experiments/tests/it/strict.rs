@@ -73,7 +73,7 @@ fn one_clear_line() {
         (
             "scored = true",
             "scored = true\nnearest_of = 0",
-            "nearest_of = 0: must be at least 1",
+            "nearest_of = 0: must be 1 to 16",
             String::new(),
         ),
         (

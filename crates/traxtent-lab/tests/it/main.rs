@@ -3,6 +3,7 @@
 mod blind;
 mod compare;
 mod excluded;
+mod fs;
 mod linux;
 mod log;
 mod probe_table;

@@ -101,7 +101,7 @@ fn of_experiment(
     picture: Option<&Figure>,
 ) -> Result<String> {
     let number = escape(&experiment.number);
-    let rows: String = findings.iter().map(|finding| row(finding)).collect();
+    let rows = rows(findings);
     let figure = match picture {
         Some(picture) => figure(experiment, picture)?,
         None => String::new(),
@@ -118,39 +118,60 @@ fn of_experiment(
 
 /// Drives, workload and layout as sentences.
 fn how(experiment: &Experiment) -> String {
-    let mut says = format!("{}: {}.", experiment.drives.join(", "), experiment.workload);
+    let drives = match &experiment.drives[..] {
+        [one] => format!("Drive: {one}."),
+        several => format!("Drives: {}.", several.join(", ")),
+    };
+    let mut says = format!("{drives} Workload: {}.", experiment.workload);
     if let Some(layout) = &experiment.layout {
         says += &format!(" Layout: {layout}.");
     }
     if let Some(differences) = &experiment.differences {
-        says += &format!(" Differences: {differences}.");
+        says += &format!(" Differences from the paper: {differences}.");
     }
     says
 }
 
-/// A claim's row, and why it is missed or not judged.
+/// A claim's row.
 fn row(finding: &Finding) -> String {
     let claim = finding.claim;
     let (id, word) = (escape(&claim.id), finding.verdict().word());
-    let why = match (finding.verdict(), claim.reason.as_str()) {
-        (Verdict::Met, _) | (Verdict::Reported, "") => String::new(),
-        (_, "") => "the reason is not known".to_owned(),
-        (_, reason) => escape(reason),
-    };
-    let why = if why.is_empty() {
-        why
-    } else {
-        format!("<tr class=\"why\"><td colspan=\"6\">{why}.</td></tr>\n")
-    };
     format!(
         "<tr id=\"{id}\"><td class=\"id\">{id}</td><td class=\"says\">{}</td>\
          <td class=\"number\" data-is=\"published\">{}</td><td class=\"number\" data-is=\"measured\">{}</td>\
-         <td class=\"number\" data-is=\"within\">{}</td><td class=\"verdict {word}\">{word}</td></tr>\n{why}",
+         <td class=\"number\" data-is=\"within\">{}</td><td class=\"verdict {word}\">{word}</td></tr>\n",
         escape(&claim.says),
         escape(&claim.published()),
         measured(finding),
         escape(&claim.tolerance()),
     )
+}
+
+/// Rows, and below those that are missed or not judged the reason, where the next has not the same.
+fn rows(findings: &[&Finding]) -> String {
+    let verdict_and_reason =
+        |finding: &&Finding| (finding.verdict(), finding.claim.reason.as_str());
+    let mut rows = String::new();
+    for alike in findings.chunk_by(|one, next| verdict_and_reason(one) == verdict_and_reason(next))
+    {
+        rows.extend(alike.iter().map(|finding| row(finding)));
+        let why = match verdict_and_reason(&alike[0]) {
+            (Verdict::Met, _) | (Verdict::Reported, "") => continue,
+            (Verdict::Missed, "") => "the reason is not known",
+            (_, known) => known,
+        };
+        let ids = match alike {
+            [one] => one.claim.id.clone(),
+            [first, .., last] => format!("{} to {}", first.claim.id, last.claim.id),
+            [] => String::new(),
+        };
+        rows += &format!(
+            "<tr class=\"why\"><td colspan=\"6\">{}: {}.</td></tr>\n",
+            escape(&ids),
+            escape(why)
+        );
+    }
+    rows
 }
 
 /// What was measured, with how far seeds lie apart and what else was measured.

@@ -203,7 +203,9 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         colour: usize,
         points: &[(f64, f64)],
     ) -> Drawn<DB> {
-        let dot = |&at| Circle::new(at, self.px(1.6), colour_of(colour));
+        // Many are a cloud, few are markers.
+        let radius = if points.len() > 100 { 1.6 } else { 3.2 };
+        let dot = |&at| Circle::new(at, self.px(radius), colour_of(colour));
         plane.draw_series(points.iter().map(dot)).map(drop)
     }
 

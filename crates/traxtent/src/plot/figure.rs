@@ -87,11 +87,12 @@ impl Picture for Framed<'_> {
     }
 }
 
+/// So small that a page shows it at its size or larger, and that text can be read on a phone.
 impl Picture for Bare<'_> {
     fn size(&self) -> (u32, u32) {
         match self.0.panel.rows.len() {
-            0 => (480, 340),
-            rows => (480, 90 + 58 * rows as u32),
+            0 => (400, 300),
+            rows => (400, 80 + 56 * rows as u32),
         }
     }
 

@@ -1,0 +1,354 @@
+//! Reading and writing files: what is asked for, what is read ahead, what is written back.
+//!
+//! Paper T, sections 4.2.1, 4.2.2 and 5.3. Where it is silent: a file that is read from its beginning counts as read in
+//! sequence at once, as in FreeBSD's vn_read (so that *head* has its second block prefetched, as the paper says); what
+//! FreeBSD does not find in memory it reads up to the end of the call, and reads ahead in a request of its own; fast start
+//! and traxtents extend the first request instead (the paper counts 4,094 requests, all but one of 256 KB). Whether enough
+//! is in memory is looked at where FreeBSD looks (cluster_read in vfs_cluster.c): at a block that was marked, which is
+//! the last one of each request, the one behind a block that was missing, and the last one that was found there.
+
+use std::ops::Range;
+
+use traxtent_core::units::Block;
+
+use super::config::ReadAhead;
+use super::file::{File, FileId};
+use super::machine::Machine;
+
+/// Bytes of a sector.
+const SECTOR: u64 = 512;
+
+/// An open file.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// The file.
+    pub file: FileId,
+    /// The last block that was read.
+    last: Option<u64>,
+    /// How many blocks have been read in sequence up to there.
+    count: u32,
+    /// Whether any access was not sequential.
+    random: bool,
+    /// Sectors that have changed and are not being written, in a row.
+    pending: Range<u64>,
+    /// Linux's windows.
+    pub(super) windows: super::window::Windows,
+}
+
+/// Whether a block of a file is in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Look {
+    /// It is.
+    There,
+    /// It is when this block of the disk is there.
+    Wait(Block),
+    /// Ask again when this block of the disk is there.
+    Again(Block),
+}
+
+impl Look {
+    /// The block of the disk that is missing.
+    pub(super) fn waits_for(self) -> Option<Block> {
+        match self {
+            Look::There => None,
+            Look::Wait(block) | Look::Again(block) => Some(block),
+        }
+    }
+}
+
+impl Open {
+    /// Takes note of an access; says whether it is sequential.
+    fn sees(&mut self, block: u64) -> bool {
+        let sequential = match self.last {
+            None => block == 0,
+            Some(last) => block == last || block == last + 1,
+        };
+        if !sequential {
+            self.random |= self.last.is_some();
+            self.count = 0;
+        }
+        if self.last != Some(block) || self.count == 0 {
+            self.count += 1;
+        }
+        self.last = Some(block);
+        sequential
+    }
+}
+
+impl Machine {
+    /// Opens a file.
+    pub fn open(&mut self, file: FileId) -> Open {
+        self.spend(self.config.cpu.call);
+        self.spend(self.config.cpu.name);
+        self.need(self.file(file).inode);
+        self.reopened(file)
+    }
+
+    /// A file as it is when it has just been opened.
+    pub(super) fn reopened(&self, file: FileId) -> Open {
+        Open {
+            file,
+            last: None,
+            count: 0,
+            random: false,
+            pending: 0..0,
+            windows: super::window::Windows::default(),
+        }
+    }
+
+    /// Reads bytes of a file, and waits for them.
+    pub fn read(&mut self, open: &mut Open, bytes: Range<u64>) {
+        self.write_old();
+        self.spend(self.config.cpu.call);
+        let blocks = self.blocks_with(&bytes);
+        for block in blocks.clone() {
+            while !self.await_block(open, block, blocks.end - block) {}
+            self.took(&bytes, block);
+        }
+    }
+
+    /// Asks for a block and sleeps until it is there; says whether it is, and has not left again, and need not be asked for
+    /// again for another reason.
+    fn await_block(&mut self, open: &mut Open, block: u64, in_call: u64) -> bool {
+        let look = self.look(open, block, in_call);
+        let Some(place) = look.waits_for() else {
+            return true;
+        };
+        while self.cache.has(place) && !self.cache.is_there(place) {
+            self.wait();
+        }
+        matches!(look, Look::Wait(_)) && self.cache.is_there(place)
+    }
+
+    /// The blocks of a file that have these bytes.
+    pub(super) fn blocks_with(&self, bytes: &Range<u64>) -> Range<u64> {
+        let size = self.block_bytes();
+        bytes.start / size..bytes.end.div_ceil(size)
+    }
+
+    /// Copies those of the bytes that a block has.
+    pub(super) fn took(&mut self, bytes: &Range<u64>, block: u64) {
+        let size = self.block_bytes();
+        let part = bytes.end.min((block + 1) * size) - bytes.start.max(block * size);
+        let copy = self.config.cpu.copy_kb.0 * part / 1024;
+        self.spend(traxtent_core::units::Span(copy) + self.config.cpu.block);
+    }
+
+    pub(super) fn block_bytes(&self) -> u64 {
+        u64::from(self.config.block_sectors) * SECTOR
+    }
+
+    /// Asks for a block of a file, of which the call wants `in_call` from there on, and reads ahead. Does not wait.
+    pub(super) fn look(&mut self, open: &mut Open, block: u64, in_call: u64) -> Look {
+        let sequential = open.sees(block);
+        if let Some(indirect) = self.unknown(open.file, block) {
+            return Look::Again(indirect);
+        }
+        let file = self.file(open.file);
+        let place = file.blocks[block as usize];
+        let companions = file.companions.clone();
+        if let Some(group) = companions.filter(|_| !self.cache.has(place)) {
+            self.fetch_together(group);
+        } else if let ReadAhead::Window(most) = self.config.read_ahead {
+            let most = u64::from(most);
+            if let Some(indirect) = self.windowed(open, block, in_call, sequential, most) {
+                return Look::Again(indirect);
+            }
+            // What no window has, or has lost, is read alone.
+            if !self.cache.has(place) {
+                self.fetch_run(open.file, block, 1);
+            }
+        } else if !self.cache.has(place) {
+            self.missed(open, block, in_call, sequential);
+        } else if !self.cache.is_there(place) {
+            // Whoever finds a block on its way sleeps until it is there, and reads ahead then.
+            return Look::Again(place);
+        } else if sequential
+            && self.cache.take_mark(place)
+            && let Some(indirect) = self.read_on(open, block, in_call)
+        {
+            self.cache.mark(place);
+            return Look::Again(indirect);
+        }
+        self.cache.touch(place);
+        match self.cache.is_there(place) {
+            true => Look::There,
+            false => Look::Wait(place),
+        }
+    }
+
+    /// The indirect block that has to be read before this block of the file can be found.
+    pub(super) fn unknown(&mut self, file: FileId, block: u64) -> Option<Block> {
+        let (direct, pointers) = (self.config.direct, self.config.indirect);
+        let indirect = self.file(file).indirect_of(block, direct, pointers)?;
+        if !self.cache.has(indirect) {
+            self.fetch(self.sectors_of(indirect));
+        }
+        self.cache.touch(indirect);
+        (!self.cache.is_there(indirect)).then_some(indirect)
+    }
+
+    /// Reads what is not in memory, and ahead of it.
+    fn missed(&mut self, open: &Open, block: u64, in_call: u64, sequential: bool) {
+        let at_once = match self.gradual(open) {
+            true => in_call,
+            false => u64::from(self.config.cluster),
+        };
+        let place = self.file(open.file).blocks[block as usize];
+        // Once more where the block itself is on two tracks.
+        while !self.cache.has(place) {
+            self.fetch_run(open.file, block, at_once);
+        }
+        if let Some(second) = self.file(open.file).blocks.get(block as usize + 1) {
+            self.cache.mark(*second);
+        }
+        if sequential && self.gradual(open) {
+            self.read_on(open, block, in_call);
+        }
+    }
+
+    /// Whether reads ahead grow with the blocks that were read in sequence.
+    fn gradual(&self, open: &Open) -> bool {
+        open.random || self.config.read_ahead == ReadAhead::History
+    }
+
+    /// Reads ahead from the first block behind this one that is not in memory, if that is less than a cluster away;
+    /// otherwise looks again a cluster's blocks later. Returns the indirect block that has to be there first.
+    fn read_on(&mut self, open: &Open, block: u64, in_call: u64) -> Option<Block> {
+        let cluster = u64::from(self.config.cluster);
+        let most = match self.gradual(open) {
+            true => cluster.min(u64::from(open.count) + in_call - 1),
+            false => cluster,
+        };
+        let file = self.file(open.file);
+        let behind = file.blocks[block as usize + 1..].iter();
+        let ahead = behind.take(cluster as usize - 1);
+        let ahead = ahead.take_while(|place| self.cache.has(**place)).count() as u64;
+        let next = block + 1 + ahead;
+        if ahead == cluster - 1 {
+            self.cache.mark(file.blocks[next as usize - 1]);
+        } else if next < file.blocks.len() as u64 {
+            let indirect = self.unknown(open.file, next);
+            if indirect.is_some() {
+                return indirect;
+            }
+            self.fetch_run(open.file, next, most);
+        }
+        None
+    }
+
+    /// Reads at most so many blocks of a file, from the first sector of a block on that was not asked for: those that
+    /// are contiguous and not in memory. Marks the last one; returns how many.
+    pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) -> u64 {
+        let most = most.clamp(1, u64::from(self.config.cluster));
+        let blocks = &self.file(file).blocks[block as usize..];
+        let first = blocks[0];
+        let run = blocks.iter().zip(first.0..).take(most as usize);
+        let run = run
+            .enumerate()
+            .take_while(|(at, (place, next))| {
+                place.0 == *next && (*at == 0 || self.cache.asked(**place) == 0)
+            })
+            .count() as u64;
+        let from = self.sectors_of(first).start + u64::from(self.cache.asked(first));
+        let to = self.sectors_of(Block(first.0 + run)).start;
+        let sectors = self.clipped(from..to);
+        let whole = sectors.end / u64::from(self.config.block_sectors);
+        self.fetch(sectors);
+        self.cache.mark(Block(whole.saturating_sub(1).max(first.0)));
+        (whole - first.0).max(1)
+    }
+
+    /// Reads a group of files in one request.
+    fn fetch_together(&mut self, blocks: Range<Block>) {
+        let missing = (blocks.start.0..blocks.end.0).find(|block| !self.cache.has(Block(*block)));
+        if let Some(missing) = missing {
+            self.fetch(self.sectors_of(Block(missing)).start..self.sectors_of(blocks.end).start);
+        }
+    }
+
+    /// Writes bytes of a file: over what is there, and behind it.
+    pub fn write(&mut self, open: &mut Open, bytes: Range<u64>) {
+        self.write_old();
+        self.spend(self.config.cpu.call);
+        for block in self.blocks_with(&bytes) {
+            while block >= self.file(open.file).blocks.len() as u64 {
+                self.grow(open.file);
+            }
+            let place = self.file(open.file).blocks[block as usize];
+            self.dirty(place);
+            self.took(&bytes, block);
+            if bytes.end >= (block + 1) * self.block_bytes() {
+                self.filled(open, place);
+            }
+        }
+    }
+
+    /// A block has been written to its end: writes back clusters that are complete.
+    fn filled(&mut self, open: &mut Open, place: Block) {
+        let sectors = self.sectors_of(place);
+        if open.pending.end == sectors.start && !open.pending.is_empty() {
+            open.pending.end = sectors.end;
+        } else if let Some(moved) = self.tidy(open.file) {
+            open.pending = self.sectors_of(moved.start).start..self.sectors_of(moved.end).start;
+        } else {
+            let before = std::mem::replace(&mut open.pending, sectors);
+            self.push(open.file, before);
+        }
+        loop {
+            let cluster = u64::from(self.config.cluster * self.config.block_sectors);
+            let Range { start, end } = open.pending;
+            let complete = self.clipped(start..end.min(start + cluster));
+            if complete.end == end && complete.end - start < cluster {
+                return;
+            }
+            open.pending.start = complete.end;
+            self.push(open.file, complete);
+        }
+    }
+
+    fn push(&mut self, file: FileId, sectors: Range<u64>) {
+        if sectors.is_empty() {
+            return;
+        }
+        self.files.get_mut(file).written = true;
+        let first = Block(sectors.start / u64::from(self.config.block_sectors));
+        if self.is_dirty(first) {
+            self.write_back(sectors);
+        }
+    }
+
+    /// Closes a file. What it has changed stays in memory until it is old.
+    pub fn close(&mut self, open: Open) {
+        self.spend(self.config.cpu.call);
+        self.tidy(open.file);
+    }
+
+    /// Makes a file of so many bytes, written a block at a time.
+    pub fn make(&mut self, directory: FileId, bytes: u64) -> FileId {
+        let file = self.create(directory);
+        let mut open = self.reopened(file);
+        let size = self.block_bytes();
+        let mut at = 0;
+        while at < bytes {
+            let end = bytes.min(at + size);
+            self.write(&mut open, at..end);
+            at = end;
+        }
+        self.close(open);
+        file
+    }
+
+    /// The blocks of files in a row as one group that is read together, if they are in a row.
+    pub fn group(&mut self, files: &[FileId]) {
+        let blocks = files.iter().flat_map(|file| &self.file(*file).blocks);
+        let (Some(first), Some(last)) = (blocks.clone().min(), blocks.max()) else {
+            return;
+        };
+        let group = *first..Block(last.0 + 1);
+        for file in files {
+            let File { companions, .. } = self.files.get_mut(*file);
+            *companions = Some(group.clone());
+        }
+    }
+}

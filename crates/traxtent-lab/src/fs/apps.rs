@@ -1,0 +1,92 @@
+//! The programs of paper T, section 5.3.
+
+use traxtent_core::units::Span;
+use traxtent_core::workload::Rng;
+
+use super::file::FileId;
+use super::machine::Machine;
+
+const KB: u64 = 1024;
+
+/// What a program took.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// From its start to its end.
+    pub elapsed: Span,
+    /// What the processor did in that time.
+    pub busy: Span,
+    /// What the disk did.
+    pub traffic: super::Traffic,
+}
+
+impl Run {
+    /// Seconds from its start to its end.
+    pub fn seconds(&self) -> f64 {
+        self.elapsed.as_ms() / 1000.0
+    }
+}
+
+/// Runs a program and says what it took.
+pub fn timed(machine: &mut Machine, program: impl FnOnce(&mut Machine)) -> Run {
+    machine.measure();
+    let start = machine.now();
+    program(machine);
+    Run {
+        elapsed: machine.now().since(start),
+        busy: machine.busy(),
+        traffic: *machine.traffic(),
+    }
+}
+
+/// Reads a file from beginning to end, 8 KB at a time.
+pub fn scan(machine: &mut Machine, file: FileId, bytes: u64) {
+    let mut open = machine.open(file);
+    for at in (0..bytes).step_by(8 * KB as usize) {
+        machine.read(&mut open, at..bytes.min(at + 8 * KB));
+    }
+}
+
+/// Compares two files of one size, as diff does with files that are not text: a block of one, a block of the other.
+pub fn diff(machine: &mut Machine, files: [FileId; 2], bytes: u64) {
+    let mut open = files.map(|file| machine.open(file));
+    let block = machine.block_bytes();
+    let compare = Span(machine.config.cpu.compare_kb.0 * block / KB);
+    for at in (0..bytes).step_by(block as usize) {
+        for open in &mut open {
+            machine.read(open, at..bytes.min(at + block));
+        }
+        machine.spend(compare);
+    }
+}
+
+/// Copies a file, 64 KB at a time as cp does.
+pub fn copy(machine: &mut Machine, from: FileId, directory: FileId, bytes: u64) -> FileId {
+    let to = machine.create(directory);
+    let (mut source, mut target) = (machine.open(from), machine.open(to));
+    for at in (0..bytes).step_by(64 * KB as usize) {
+        let part = at..bytes.min(at + 64 * KB);
+        machine.read(&mut source, part.clone());
+        machine.write(&mut target, part);
+    }
+    machine.close(target);
+    to
+}
+
+/// Reads the first byte of each file, in order.
+pub fn head(machine: &mut Machine, files: &[FileId]) {
+    for file in files {
+        let mut open = machine.open(*file);
+        machine.read(&mut open, 0..1);
+        machine.close(open);
+    }
+}
+
+/// Reads blocks of 8 KB at random places of a file of so many bytes.
+pub fn random_reads(machine: &mut Machine, file: FileId, bytes: u64, count: u32, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut open = machine.open(file);
+    for _ in 0..count {
+        let at = rng.below(bytes / (8 * KB)) * 8 * KB;
+        machine.read(&mut open, at..at + 8 * KB);
+    }
+}

@@ -1,0 +1,84 @@
+//! A software build of the shape of SSH-build (paper T, section 5.3): unpack, configure, compile.
+//!
+//! The paper names SSH 1.2.27 and the phases, but no figures. All numbers here are assumed, of the size of that package: a
+//! megabyte compressed, some 400 files in a dozen directories, some 200 of them compiled, a hundred tests of the compiler.
+//! The processor's share was set so that it prevails, as the paper says that hits and small writes do.
+
+use traxtent_core::units::Span;
+use traxtent_core::workload::Rng;
+
+use super::file::FileId;
+use super::machine::Machine;
+
+const KB: u64 = 1024;
+const FILES: usize = 420;
+const DIRECTORIES: u64 = 12;
+const COMPILED: usize = 200;
+const TESTS: u32 = 100;
+const HEADERS: usize = 25;
+const PROGRAMS: u32 = 6;
+
+/// What the processor does, in milliseconds: for each file unpacked, each test, each file compiled, each program linked.
+const UNPACK_MS: f64 = 5.0;
+const TEST_MS: f64 = 150.0;
+const COMPILE_MS: f64 = 150.0;
+const LINK_MS: f64 = 500.0;
+
+/// Runs the three phases.
+pub fn build(machine: &mut Machine, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let archive_home = machine.directory(0);
+    let archive = machine.existing(archive_home, 1024 * KB);
+    let directories: Vec<FileId> = (0..DIRECTORIES).map(|at| machine.directory(at)).collect();
+    let files = unpack(machine, archive, &directories, &mut rng);
+    configure(machine, directories[0], &mut rng);
+    compile(machine, &files, &directories, &mut rng);
+}
+
+fn unpack(
+    machine: &mut Machine,
+    archive: FileId,
+    directories: &[FileId],
+    rng: &mut Rng,
+) -> Vec<(FileId, u64)> {
+    super::apps::scan(machine, archive, 1024 * KB);
+    (0..FILES)
+        .map(|at| {
+            machine.spend(Span::from_ms(UNPACK_MS));
+            let bytes = KB + rng.below(30 * KB);
+            let directory = directories[at % directories.len()];
+            (machine.make(directory, bytes), bytes)
+        })
+        .collect()
+}
+
+/// Each test writes a source, compiles it, and removes what came of it.
+fn configure(machine: &mut Machine, directory: FileId, rng: &mut Rng) {
+    for _ in 0..TESTS {
+        let source = machine.make(directory, KB);
+        machine.spend(Span::from_ms(TEST_MS));
+        let program = machine.make(directory, 4 * KB + rng.below(12 * KB));
+        machine.remove(source);
+        machine.remove(program);
+    }
+}
+
+fn compile(machine: &mut Machine, files: &[(FileId, u64)], directories: &[FileId], rng: &mut Rng) {
+    for at in 0..COMPILED {
+        let headers = (0..HEADERS).map(|_| files[rng.below(files.len() as u64) as usize]);
+        for (file, bytes) in headers.chain([files[at]]).collect::<Vec<_>>() {
+            let mut open = machine.open(file);
+            machine.read(&mut open, 0..bytes);
+            machine.close(open);
+        }
+        machine.spend(Span::from_ms(COMPILE_MS));
+        machine.make(
+            directories[at % directories.len()],
+            4 * KB + rng.below(16 * KB),
+        );
+    }
+    for _ in 0..PROGRAMS {
+        machine.spend(Span::from_ms(LINK_MS));
+        machine.make(directories[0], 300 * KB);
+    }
+}

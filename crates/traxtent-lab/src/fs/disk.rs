@@ -1,0 +1,172 @@
+//! The host's queue and the drive behind it.
+
+use traxtent_core::drive::{Breakdown, Candidate, Completion, Drive, Schedule, Tag};
+use traxtent_core::request::{Op, Request};
+use traxtent_core::units::{SimTime, Span};
+
+use super::config::Config;
+
+/// A request's name at its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Io(u64);
+
+/// What a disk has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// Requests to read.
+    pub reads: u64,
+    /// Requests to write.
+    pub writes: u64,
+    /// Sectors read.
+    pub sectors_read: u64,
+    /// Sectors written.
+    pub sectors_written: u64,
+    /// What all sectors take to pass under the heads at the rate of their zones.
+    pub media: Span,
+    /// The parts of all response times together; waiting in the host counts as queueing.
+    pub parts: Breakdown,
+}
+
+impl Traffic {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes
+    }
+
+    /// The mean of one part of the response times, in milliseconds.
+    pub fn part_ms(&self, name: &str) -> f64 {
+        let parts = Breakdown::NAMES.iter().zip(self.parts.parts());
+        let sum: f64 = parts
+            .filter(|(part, _)| **part == name)
+            .map(|(_, span)| span.as_ms())
+            .sum();
+        sum / self.requests().max(1) as f64
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Disk {
+    drive: Drive,
+    schedule: Schedule,
+    deadline: Option<Span>,
+    /// When the oldest request was last looked at.
+    looked: SimTime,
+    depth: usize,
+    waiting: Vec<(Io, Request, SimTime)>,
+    sent: Vec<(Tag, Io, SimTime)>,
+    next: u64,
+    revolution: Span,
+    pub(super) traffic: Traffic,
+    /// Every request, if somebody wants to see them.
+    pub(super) log: Option<Vec<Request>>,
+}
+
+impl Disk {
+    pub(super) fn new(drive: Drive, config: &Config) -> Disk {
+        let depth = config.depth.min(drive.profile().queue.depth).max(1);
+        Disk {
+            schedule: Schedule::new(config.scheduler),
+            deadline: config.deadline,
+            looked: SimTime::ZERO,
+            depth: depth as usize,
+            waiting: Vec::new(),
+            sent: Vec::new(),
+            next: 0,
+            revolution: Span::from_ms(drive.profile().revolution_ms()),
+            drive,
+            traffic: Traffic::default(),
+            log: None,
+        }
+    }
+
+    /// Requests on their way.
+    pub(super) fn outstanding(&self) -> usize {
+        self.waiting.len() + self.sent.len()
+    }
+
+    /// Takes a request at `now`; everything due before has been done.
+    pub(super) fn submit(&mut self, now: SimTime, request: Request) -> Io {
+        let io = Io(self.next);
+        self.next += 1;
+        self.waiting.push((io, request, now));
+        if let Some(log) = &mut self.log {
+            log.push(request);
+        }
+        self.feed(now);
+        io
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<SimTime> {
+        self.drive.next_wakeup()
+    }
+
+    /// The next request that is complete at `now`.
+    pub(super) fn poll(&mut self, now: SimTime) -> Option<Io> {
+        let completion = self.drive.poll(now);
+        self.feed(now);
+        let completion = completion?;
+        let place = self
+            .sent
+            .iter()
+            .position(|(tag, ..)| *tag == completion.tag);
+        let (_, io, asked) = self
+            .sent
+            .swap_remove(place.expect("a drive completes what it was given"));
+        self.feed(now);
+        self.count(&completion, completion.submitted.since(asked));
+        Some(io)
+    }
+
+    fn count(&mut self, completion: &Completion, queued: Span) {
+        let sectors = u64::from(completion.request.sectors);
+        if completion.request.op == Op::Write {
+            self.traffic.writes += 1;
+            self.traffic.sectors_written += sectors;
+        } else {
+            self.traffic.reads += 1;
+            self.traffic.sectors_read += sectors;
+        }
+        let slots = self.drive.geometry().track_of(completion.request.lbn);
+        let slots = slots.map_or(1, |track| u64::from(track.slots));
+        self.traffic.media += Span(self.revolution.0 / slots * sectors);
+        let (sum, part) = (&mut self.traffic.parts, completion.breakdown);
+        sum.queue += part.queue + queued;
+        sum.overhead += part.overhead;
+        sum.seek += part.seek;
+        sum.settle += part.settle;
+        sum.head_switch += part.head_switch;
+        sum.rotation += part.rotation;
+        sum.transfer += part.transfer;
+        sum.bus += part.bus;
+    }
+
+    fn feed(&mut self, now: SimTime) {
+        while self.sent.len() < self.depth && !self.waiting.is_empty() {
+            let index = self.choose(now);
+            let (io, request, asked) = self.waiting.remove(index);
+            self.schedule.serve(request.lbn, request.end());
+            let tag = self.drive.submit(now, request);
+            let tag = tag.expect("a file system stays on its partition");
+            self.sent.push((tag, io, asked));
+        }
+    }
+
+    /// Which of the waiting requests is sent next.
+    fn choose(&mut self, now: SimTime) -> usize {
+        if let Some(deadline) = self.deadline.filter(|every| self.looked + *every <= now) {
+            self.looked = now;
+            let (.., oldest) = self.waiting[0];
+            if oldest + deadline < now {
+                return 0;
+            }
+        }
+        let waiting = self.waiting.iter().map(|(_, request, arrived)| Candidate {
+            lbn: request.lbn,
+            end: request.end(),
+            arrived: *arrived,
+        });
+        let index = self.schedule.pick(now, waiting, |_| Span::ZERO);
+        index.expect("requests wait")
+    }
+}

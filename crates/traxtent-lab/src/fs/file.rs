@@ -1,0 +1,250 @@
+//! Files: their blocks, names and inodes, and how they grow.
+//!
+//! Names and inodes are written through where metadata are synchronous: a new file writes its inode, then its
+//! directory's block; a removal writes the directory's block, then the inode (ufs_makeinode and ufs_remove of FreeBSD
+//! 4, without soft updates).
+
+use std::ops::Range;
+
+use traxtent_core::units::Block;
+
+use super::config::Placement;
+use super::machine::Machine;
+
+/// Names in a block of a directory: 8 KB in entries of some 24 bytes.
+const ENTRIES: u32 = 341;
+
+/// A file or a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId(u32);
+
+/// What is known of a file.
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    /// Its blocks, in order.
+    pub(super) blocks: Vec<Block>,
+    /// Its indirect blocks, in order.
+    pub(super) indirect: Vec<Block>,
+    /// The block with its inode.
+    pub(super) inode: Block,
+    /// The group of its inode.
+    group: u64,
+    /// The block of its directory that has its name.
+    name: Option<Block>,
+    /// Whether any of it was sent to the disk.
+    pub(super) written: bool,
+    /// Files that were laid out with it and are read with it.
+    pub(super) companions: Option<Range<Block>>,
+}
+
+/// All files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    files: Vec<File>,
+    /// Inodes in use by group.
+    inodes: Vec<u32>,
+    /// Names in directories, by file.
+    names: Vec<u32>,
+}
+
+impl Files {
+    pub(super) fn get(&self, file: FileId) -> &File {
+        &self.files[file.0 as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, file: FileId) -> &mut File {
+        &mut self.files[file.0 as usize]
+    }
+}
+
+impl File {
+    /// Which indirect block points at a block of the file, if any does.
+    pub(super) fn indirect_of(&self, block: u64, direct: u32, pointers: u32) -> Option<Block> {
+        let behind = block.checked_sub(u64::from(direct))?;
+        self.indirect
+            .get((behind / u64::from(pointers)) as usize)
+            .copied()
+    }
+}
+
+impl Machine {
+    /// A directory in a group, which is there already.
+    pub fn directory(&mut self, group: u64) -> FileId {
+        self.new_file(group, None)
+    }
+
+    /// A file of so many bytes that is there already: laid out as if it had been written, but neither in memory nor
+    /// costing time.
+    pub fn existing(&mut self, directory: FileId, bytes: u64) -> FileId {
+        let (file, _) = self.named(directory);
+        let size = u64::from(self.config.block_sectors) * 512;
+        for _ in 0..bytes.div_ceil(size) {
+            self.grow(file);
+        }
+        self.tidy(file);
+        self.files.get_mut(file).written = true;
+        file
+    }
+
+    /// Makes a file.
+    pub fn create(&mut self, directory: FileId) -> FileId {
+        self.spend(self.config.cpu.call);
+        self.spend(self.config.cpu.name);
+        let (file, fresh) = self.named(directory);
+        let File { inode, name, .. } = *self.file(file);
+        if let Some(name) = name.filter(|_| fresh) {
+            self.dirty(name);
+        }
+        self.metadata(&[Some(inode), name]);
+        file
+    }
+
+    /// Removes a file.
+    pub fn remove(&mut self, file: FileId) {
+        self.spend(self.config.cpu.call);
+        self.spend(self.config.cpu.name);
+        let File {
+            inode,
+            name,
+            ref mut blocks,
+            ref mut indirect,
+            ..
+        } = *self.files.get_mut(file);
+        let blocks = std::mem::take(blocks);
+        let indirect = std::mem::take(indirect);
+        for block in blocks.into_iter().chain(indirect) {
+            self.cache.forget(block);
+            self.space.release(block);
+        }
+        self.metadata(&[name, Some(inode)]);
+    }
+
+    /// Changes blocks of metadata, in this order.
+    fn metadata(&mut self, blocks: &[Option<Block>]) {
+        for block in blocks.iter().flatten() {
+            self.need(*block);
+            self.dirty(*block);
+            if self.config.synchronous_metadata {
+                self.write_through(*block);
+            }
+        }
+    }
+
+    /// Waits until a block of metadata is in memory.
+    pub(super) fn need(&mut self, block: Block) {
+        if !self.cache.has(block) {
+            self.fetch(self.sectors_of(block));
+        }
+        while !self.cache.is_there(block) {
+            self.wait();
+        }
+        self.cache.touch(block);
+    }
+
+    fn new_file(&mut self, group: u64, name: Option<Block>) -> FileId {
+        let groups = self.space.groups() as usize;
+        let Files {
+            files,
+            inodes,
+            names,
+        } = &mut self.files;
+        inodes.resize(groups, 0);
+        let number = &mut inodes[group as usize];
+        let within = u64::from(*number / self.config.inodes_per_block);
+        *number += 1;
+        // Behind a copy of the superblock and the group's own bookkeeping.
+        let inode = Block(self.space.start_of(group).0 + 2 + within);
+        let id = FileId(files.len() as u32);
+        files.push(File {
+            blocks: Vec::new(),
+            indirect: Vec::new(),
+            inode,
+            group,
+            name,
+            written: false,
+            companions: None,
+        });
+        names.push(0);
+        id
+    }
+
+    /// A new file and its name in a directory; says whether the name began a block of the directory.
+    fn named(&mut self, directory: FileId) -> (FileId, bool) {
+        let names = &mut self.files.names[directory.0 as usize];
+        let at = (*names / ENTRIES) as usize;
+        *names += 1;
+        let fresh = self.file(directory).blocks.len() <= at;
+        if fresh {
+            self.grow(directory);
+        }
+        let File {
+            ref blocks, group, ..
+        } = *self.file(directory);
+        let name = blocks[at];
+        (self.new_file(group, Some(name)), fresh)
+    }
+
+    /// Gives a file another block.
+    ///
+    /// # Panics
+    /// If the file system is full.
+    pub(super) fn grow(&mut self, id: FileId) {
+        let file = self.files.get(id);
+        let (mut last, mut group) = (file.blocks.last().copied(), file.group);
+        let behind = (file.blocks.len() as u32).checked_sub(self.config.direct);
+        let every = |count: u32| behind.is_some_and(|behind| behind % count == 0);
+        let moves = every(self.config.group_share) && behind > Some(0);
+        let points = every(self.config.indirect);
+        if let Some(before) = last.filter(|_| moves) {
+            let next = self.space.group_of(before) + 1;
+            group = self.space.roomy_group(next % self.space.groups());
+            last = None;
+        }
+        if points {
+            let indirect = self.another(last, group);
+            self.files.get_mut(id).indirect.push(indirect);
+            last = Some(indirect);
+        }
+        let block = self.another(last, group);
+        self.files.get_mut(id).blocks.push(block);
+    }
+
+    fn another(&mut self, last: Option<Block>, group: u64) -> Block {
+        let block = match last {
+            Some(last) => self.space.follow(last),
+            None => self.space.begin(group),
+        };
+        block.expect("the experiment fits on its drive")
+    }
+
+    /// Moves a file that is on two traxtents and fits in one into one, if nothing of it is on the disk yet, which ends with its
+    /// first indirect block at the latest. Returns where it is then.
+    pub(super) fn tidy(&mut self, id: FileId) -> Option<Range<Block>> {
+        let File {
+            blocks,
+            indirect,
+            written,
+            ..
+        } = self.file(id);
+        let settled = *written || !indirect.is_empty();
+        let (first, last) = (*blocks.first()?, *blocks.last()?);
+        let partition = self.space.partition();
+        let track = |block| partition.traxtent_of(block).map(|traxtent| traxtent.track);
+        let apart = track(first) != track(last);
+        if settled || !apart || self.config.placement != Placement::Traxtents {
+            return None;
+        }
+        let old = blocks.clone();
+        let new = self.space.within_traxtent(first, old.len() as u64)?;
+        let moved: Vec<Block> = (new.start.0..new.end.0).map(Block).collect();
+        for (old, new) in old.iter().zip(&moved) {
+            if self.is_dirty(*old) {
+                self.dirty(*new);
+            }
+            self.cache.forget(*old);
+            self.space.release(*old);
+        }
+        self.files.get_mut(id).blocks = moved;
+        Some(new)
+    }
+}

@@ -1,0 +1,127 @@
+//! Small files that are laid out together and read together.
+//!
+//! Paper T, section 5.3, expects of such grouping, on traxtents, what it measured for single requests. As there (tworeq), one
+//! request more waits at the disk than is served: two clients read all files of a group, one group after another in random
+//! order. Names and inodes are in memory.
+
+use traxtent_core::units::Block;
+use traxtent_core::workload::Rng;
+
+use super::access::{Look, Open};
+use super::config::Placement;
+use super::file::FileId;
+use super::machine::Machine;
+
+/// A file of a block.
+const FILE_BYTES: u64 = 8 * 1024;
+
+/// Two clients read `count` groups of files, of a track's blocks each; returns files a second.
+pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
+    let mut groups = lay_out(machine, count);
+    shuffle(&mut groups, seed);
+    let files: usize = groups.iter().map(Vec::len).sum();
+    let start = machine.now();
+    let mut clients = [Client::default(), Client::default()];
+    let mut left = groups.into_iter();
+    while clients.iter_mut().any(|client| client.is_busy(&mut left)) {
+        let mut all_wait = true;
+        for client in &mut clients {
+            while client.is_busy(&mut left) && client.step(machine) {
+                all_wait = false;
+            }
+        }
+        if all_wait {
+            machine.wait();
+        }
+    }
+    files as f64 / machine.now().since(start).as_ms() * 1000.0
+}
+
+/// Puts things in a random order.
+pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
+    let mut rng = Rng::new(seed);
+    for at in (1..things.len()).rev() {
+        things.swap(at, rng.below(at as u64 + 1) as usize);
+    }
+}
+
+/// Groups of files: those in one traxtent each, or as many in a row wherever they begin.
+fn lay_out(machine: &mut Machine, count: usize) -> Vec<Vec<FileId>> {
+    let directory = machine.directory(0);
+    // The partition may begin within the first track.
+    let track = machine.space.partition().traxtents().nth(1);
+    let blocks = track.map_or(1, |traxtent| traxtent.size().0);
+    let files_each = (blocks * machine.block_bytes() / FILE_BYTES) as usize;
+    let mut groups: Vec<Vec<FileId>> = Vec::new();
+    let mut home = None;
+    while groups.len() <= count {
+        let file = machine.existing(directory, FILE_BYTES);
+        let first = machine.blocks(file)[0];
+        let here = machine.space.partition().traxtent_of(first);
+        let here = here.map(|traxtent| traxtent.track);
+        match groups.last_mut() {
+            Some(group) if machine.config.placement == Placement::Traxtents && here == home => {
+                group.push(file);
+            }
+            Some(group)
+                if machine.config.placement == Placement::Next && group.len() < files_each =>
+            {
+                group.push(file);
+            }
+            _ => groups.push(vec![file]),
+        }
+        home = here;
+    }
+    groups.pop();
+    for group in &groups {
+        machine.group(group);
+    }
+    groups
+}
+
+/// Reads the files of its group, one after another.
+#[derive(Debug, Default)]
+struct Client {
+    files: Vec<FileId>,
+    reading: Option<(Open, u64)>,
+    waits_for: Option<Block>,
+}
+
+impl Client {
+    /// Whether it has anything to do, for which it takes the next group when it is done with one.
+    fn is_busy(&mut self, left: &mut impl Iterator<Item = Vec<FileId>>) -> bool {
+        if self.reading.is_none() && self.files.is_empty() {
+            self.files = left.next().unwrap_or_default();
+        }
+        self.reading.is_some() || !self.files.is_empty()
+    }
+
+    /// Goes on by a block; says whether it could.
+    fn step(&mut self, machine: &mut Machine) -> bool {
+        if self
+            .waits_for
+            .is_some_and(|block| !machine.cache.is_there(block))
+        {
+            return false;
+        }
+        let reading = self.reading.take().or_else(|| {
+            let file = self.files.pop()?;
+            Some((machine.reopened(file), 0))
+        });
+        let Some((mut open, block)) = reading else {
+            return false;
+        };
+        let look = machine.look(&mut open, block, 1);
+        self.waits_for = look.waits_for();
+        if !matches!(look, Look::There) {
+            self.reading = Some((open, block));
+            return false;
+        }
+        let bytes = block * machine.block_bytes()..(block + 1) * machine.block_bytes();
+        machine.took(&bytes, block);
+        if bytes.end < FILE_BYTES {
+            self.reading = Some((open, block + 1));
+        }
+        true
+    }
+}

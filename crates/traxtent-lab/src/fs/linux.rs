@@ -1,0 +1,210 @@
+//! Measurements of paper Q, section 2.5: ext2 on one disk.
+//!
+//! As the paper has it, conventional systems run with the drive's read-ahead on; aligned ones are measured with it on and
+//! off. The drive of the paper goes on reading ahead when it is told not to; it is switched off in the drive itself here,
+//! since the paper saw an effect.
+
+use traxtent_core::stats::{Confidence, Interval};
+
+use super::apps::{self, Run, timed};
+use super::config::Ext2;
+use super::machine::Machine;
+use super::streams::Streams;
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series, Style};
+
+const MB: u64 = 1 << 20;
+
+/// Memory of the scans and the comparison, and of the streams, in megabytes.
+const MEMORY: [usize; 2] = [128, 2048];
+
+/// Runs of the streams whose mean is taken: twice the ten of the paper, since ten leave it to chance by some ten percent.
+const RUNS: u64 = 20;
+
+/// Neighbours on each side with which a startup latency is averaged.
+const AROUND: usize = 8;
+
+fn without_read_ahead(bench: &Bench) -> Result<Bench, LabError> {
+    bench.with("cache.read_ahead.until", "\"none\"")
+}
+
+/// Times of a program in seconds: conventional, aligned, aligned without the drive's read-ahead.
+fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[f64; 3], LabError> {
+    let run = |bench: &Bench, system: Ext2| -> Result<f64, LabError> {
+        let config = system.config(bench.track_sectors(), MEMORY[0]);
+        Ok(program(&mut Machine::new(bench, config)?).seconds())
+    };
+    Ok([
+        run(bench, Ext2::Conventional)?,
+        run(bench, Ext2::Aligned)?,
+        run(&without_read_ahead(bench)?, Ext2::Aligned)?,
+    ])
+}
+
+/// Reads a file of 1 GB.
+fn scan(machine: &mut Machine) -> Run {
+    let directory = machine.directory(0);
+    let file = machine.existing(directory, 1024 * MB);
+    timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
+}
+
+/// Compares two files of 512 MB.
+fn diff(machine: &mut Machine) -> Run {
+    let directory = machine.directory(0);
+    let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
+    timed(machine, |machine| apps::diff(machine, files, 512 * MB))
+}
+
+/// Q7: the change of a stream's bandwidth that alignment makes; the same without the drive's read-ahead.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn stream(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let [conventional, aligned, off] = each(bench, scan)?;
+    Ok(vec![conventional / aligned - 1.0, conventional / off - 1.0])
+}
+
+/// Q8: how many times as fast a comparison of two files of 512 MB is with alignment; what the drive's read-ahead, switched
+/// off, changes of the aligned time.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let [conventional, aligned, off] = each(bench, diff)?;
+    Ok(vec![conventional / aligned, off / aligned - 1.0])
+}
+
+/// Paper Q, Fig. 5: the bandwidth of a stream.
+///
+/// # Errors
+/// As [`stream`].
+pub fn stream_bars(bench: &Bench) -> Result<Figure, LabError> {
+    let bandwidths = each(bench, scan)?.map(|seconds| 1024.0 / seconds);
+    Ok(bars(
+        "sequential read of 1 GB",
+        "bandwidth (MB/s)",
+        bandwidths,
+    ))
+}
+
+/// Paper Q, Fig. 6: the time of a comparison.
+///
+/// # Errors
+/// As [`comparison`].
+pub fn comparison_bars(bench: &Bench) -> Result<Figure, LabError> {
+    let seconds = each(bench, diff)?;
+    Ok(bars("diff of two files of 512 MB", "time (s)", seconds))
+}
+
+fn bars(title: &str, x: &str, lengths: [f64; 3]) -> Figure {
+    let rows = ["conventional", "aligned", "aligned, drive's read-ahead off"];
+    let points = (0..).map(f64::from).zip(lengths);
+    Figure::of(Panel {
+        title: title.to_owned(),
+        x: x.to_owned(),
+        y: String::new(),
+        rows: rows.map(str::to_owned).to_vec(),
+        series: vec![Series {
+            name: x.to_owned(),
+            style: Style::Bar,
+            points: points.map(|(row, length)| (length, row)).collect(),
+        }],
+    })
+}
+
+/// Paper Q, Fig. 7: startup latencies against the number of streams, with their 90 % confidence intervals.
+///
+/// # Errors
+/// As [`streams`].
+pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let mut series = Vec::new();
+    for system in Ext2::ALL {
+        let name = match system {
+            Ext2::Conventional => "conventional",
+            Ext2::TrackSized => "windows of a track",
+            Ext2::Aligned => "aligned",
+        };
+        let startup = Startup::measure(bench, system)?;
+        let row = |seconds: Vec<f64>| (1..).map(f64::from).zip(seconds).collect();
+        for sign in [1.0, -1.0] {
+            let bound = startup.seconds.iter().zip(&startup.confidence);
+            let bound = bound.map(|(mean, half)| mean + sign * half);
+            series.push(Series {
+                name: format!("{name}: 90 %"),
+                style: Style::Dashed,
+                points: row(bound.collect()),
+            });
+        }
+        series.push(Series::line(name, row(startup.seconds)));
+    }
+    Ok(Figure::of(Panel {
+        title: "streams of 500 KB/s".to_owned(),
+        x: "streams".to_owned(),
+        y: "startup latency (s)".to_owned(),
+        series,
+        ..Panel::default()
+    }))
+}
+
+/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed, and half the width of the 90 %
+/// confidence interval of each.
+#[derive(Clone, Debug)]
+pub struct Startup {
+    /// The means, from the first stream on.
+    pub seconds: Vec<f64>,
+    /// Half the widths.
+    pub confidence: Vec<f64>,
+}
+
+impl Startup {
+    /// Measures a system.
+    ///
+    /// # Errors
+    /// If the drive is too small.
+    pub fn measure(bench: &Bench, system: Ext2) -> Result<Startup, LabError> {
+        let bench = match system {
+            Ext2::Aligned => without_read_ahead(bench)?,
+            _ => bench.clone(),
+        };
+        let count = Streams::PAPER.count;
+        let mut by_stream = vec![Vec::new(); count];
+        for run in 0..RUNS {
+            let config = system.config(bench.track_sectors(), MEMORY[1]);
+            let mut machine = Machine::new(&bench, config)?;
+            let latencies = Streams::PAPER.run(&mut machine, bench.seed * RUNS + run);
+            for (at, runs) in by_stream.iter_mut().enumerate() {
+                let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
+                runs.push(near.iter().sum::<f64>() / near.len() as f64);
+            }
+        }
+        let intervals = by_stream
+            .iter()
+            .map(|runs| Interval::of(runs, Confidence::P90).expect("there are runs"));
+        let (seconds, confidence) = intervals
+            .map(|interval| (interval.mean, interval.half_width.unwrap_or(0.0)))
+            .unzip();
+        Ok(Startup {
+            seconds,
+            confidence,
+        })
+    }
+
+    /// The number of streams at which the latency reaches so many seconds; all of them, if it never does.
+    fn reaches(&self, seconds: f64) -> usize {
+        let first = self.seconds.iter().position(|latency| *latency >= seconds);
+        first.unwrap_or(self.seconds.len() - 1)
+    }
+}
+
+/// Q9: the streams at which the conventional system's startup latency reaches 3 s; the changes that windows of a track
+/// and alignment make to the latency there.
+///
+/// # Errors
+/// If the drive is too small.
+pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let [conventional, sized, aligned] = Ext2::ALL.map(|system| Startup::measure(bench, system));
+    let (conventional, sized, aligned) = (conventional?, sized?, aligned?);
+    let at = conventional.reaches(3.0);
+    let change = |other: &Startup| other.seconds[at] / conventional.seconds[at] - 1.0;
+    Ok(vec![at as f64 + 1.0, change(&sized), change(&aligned)])
+}

@@ -1,0 +1,356 @@
+//! A host on the virtual clock: processor, buffer cache, file system, disk.
+//!
+//! Applications are plain programs: each call moves the clock on by what the processor does and by what it waits for,
+//! while the drive works at its own times. The source of what the file system does is paper T, section 4.2, for FFS,
+//! and paper Q, section 2.4, for ext2. Left out: access times, summary information and free maps written now and then,
+//! paging, and all other processes.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use traxtent_core::drive::Drive;
+use traxtent_core::layout::{Boundaries, Partition};
+use traxtent_core::request::{Op, Request};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Block, Lbn, SimTime, Span};
+use traxtent_core::workload::Rng;
+
+use super::cache::Cache;
+use super::config::Config;
+use super::disk::{Disk, Io, Traffic};
+use super::file::{File, FileId, Files};
+use super::space::Space;
+use crate::bench::{Bench, LabError};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Machine {
+    pub(super) config: Config,
+    pub(super) now: SimTime,
+    pub(super) cache: Cache,
+    pub(super) space: Space,
+    pub(super) files: Files,
+    /// The partition in blocks of one sector, whose traxtents are the tracks.
+    tracks: Partition,
+    disk: Disk,
+    flights: HashMap<Io, Flight>,
+    /// Sectors being written.
+    writing: u64,
+    /// Blocks that differ from the disk, by age; some of them do not any more.
+    ages: VecDeque<(SimTime, Block)>,
+    /// What the processor has done.
+    busy: Span,
+    /// The most blocks that the cache has held.
+    cache_most: usize,
+}
+
+/// A request under way: sectors of the partition.
+#[derive(Clone, Debug)]
+struct Flight {
+    sectors: Range<u64>,
+    op: Op,
+}
+
+impl Machine {
+    /// A system that has just started, with an empty file system on the whole drive. The seed decides where the platters
+    /// are at the start.
+    ///
+    /// # Errors
+    /// If the drive is too small for the partition.
+    pub fn new(bench: &Bench, config: Config) -> Result<Machine, LabError> {
+        let map = Arc::new(TrackMap::of(&bench.geometry));
+        let lbns = Lbn(config.partition_start)..map.end();
+        let partition = Partition::new(Arc::clone(&map), lbns.clone(), config.block_sectors)?;
+        let tracks = Partition::new(map, lbns, 1)?;
+        let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+        // Within a second of the start: any phase of the spindle, and none of it told to the file system.
+        let now = SimTime(Rng::new(bench.seed).below(1_000_000_000_000));
+        Ok(Machine {
+            now,
+            cache: Cache::new(config.cache_blocks, config.block_sectors),
+            space: Space::new(partition, &config),
+            files: Files::default(),
+            tracks,
+            disk: Disk::new(drive, &config),
+            flights: HashMap::new(),
+            writing: 0,
+            ages: VecDeque::new(),
+            busy: Span::ZERO,
+            cache_most: 0,
+            config,
+        })
+    }
+
+    /// The time.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// What the disk has done since the last [`Machine::measure`].
+    pub fn traffic(&self) -> &Traffic {
+        &self.disk.traffic
+    }
+
+    /// What the processor has done.
+    pub fn busy(&self) -> Span {
+        self.busy
+    }
+
+    /// The most blocks that the cache has held.
+    pub fn cache_most(&self) -> usize {
+        self.cache_most
+    }
+
+    /// Keeps every request from now on.
+    pub fn keep_log(&mut self) {
+        self.disk.log = Some(Vec::new());
+    }
+
+    /// The requests since [`Machine::keep_log`], in the order in which they were sent.
+    pub fn log(&self) -> &[Request] {
+        self.disk.log.as_deref().unwrap_or_default()
+    }
+
+    /// Forgets what the disk has done so far.
+    pub fn measure(&mut self) {
+        self.disk.traffic = Traffic::default();
+        self.busy = Span::ZERO;
+    }
+
+    /// The processor works.
+    pub fn spend(&mut self, work: Span) {
+        self.busy += work;
+        let mut end = self.now + work;
+        while let Some(wake) = self.disk.next_wakeup().filter(|wake| *wake <= end) {
+            self.now = self.now.max(wake);
+            // The interrupts take their time from the work.
+            end += self.interrupts(wake);
+        }
+        self.now = end;
+    }
+
+    /// Sleeps until the disk has something to say, or until `until`; says whether anything can happen at all.
+    pub fn sleep(&mut self, until: Option<SimTime>) -> bool {
+        let wake = self.disk.next_wakeup();
+        match (wake, until) {
+            (Some(wake), until) if until.is_none_or(|until| wake <= until) => {
+                self.now = self.now.max(wake);
+                let work = self.interrupts(wake);
+                self.now += work;
+                true
+            }
+            (_, Some(until)) => {
+                self.now = self.now.max(until);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Sleeps until the disk has something to say.
+    ///
+    /// # Panics
+    /// If it has nothing to do.
+    pub(super) fn wait(&mut self) {
+        assert!(self.sleep(None), "nothing is under way to wait for");
+    }
+
+    /// Waits until everything that is under way is done.
+    pub fn settle(&mut self) {
+        while self.disk.outstanding() > 0 {
+            self.wait();
+        }
+    }
+
+    /// Takes what is complete at `wake`; returns what that costs the processor.
+    fn interrupts(&mut self, wake: SimTime) -> Span {
+        let mut work = Span::ZERO;
+        while let Some(io) = self.disk.poll(wake) {
+            self.complete(io);
+            work += self.config.cpu.interrupt;
+        }
+        self.busy += work;
+        work
+    }
+
+    fn complete(&mut self, io: Io) {
+        let flight = self.flights.remove(&io).expect("it was sent from here");
+        if flight.op == Op::Write {
+            self.writing -= flight.sectors.end - flight.sectors.start;
+        }
+        for (block, sectors) in self.blocks_of(&flight.sectors) {
+            if let Some(buffer) = self.cache.get(block) {
+                match flight.op {
+                    Op::Write => buffer.writing -= 1,
+                    _ => buffer.there += sectors,
+                }
+            }
+        }
+    }
+
+    /// The blocks of a range of sectors of the partition, and how many of the sectors are in each.
+    fn blocks_of(&self, sectors: &Range<u64>) -> impl Iterator<Item = (Block, u32)> + use<> {
+        let size = u64::from(self.config.block_sectors);
+        let Range { start, end } = *sectors;
+        (start / size..end.div_ceil(size)).map(move |block| {
+            let part = start.max(block * size)..end.min((block + 1) * size);
+            (Block(block), (part.end - part.start) as u32)
+        })
+    }
+
+    /// The sectors of a block.
+    pub(super) fn sectors_of(&self, block: Block) -> Range<u64> {
+        let size = u64::from(self.config.block_sectors);
+        block.0 * size..(block.0 + 1) * size
+    }
+
+    /// The sectors up to the first boundary between tracks, if requests end there.
+    pub(super) fn clipped(&self, sectors: Range<u64>) -> Range<u64> {
+        if !self.config.clip {
+            return sectors;
+        }
+        let wanted = Block(sectors.start)..Block(sectors.end);
+        let request = Boundaries::Clip.request(&self.tracks, wanted.clone(), &wanted);
+        request.start.0..request.end.0
+    }
+
+    fn send(&mut self, op: Op, sectors: Range<u64>) -> Io {
+        self.spend(self.config.cpu.request);
+        let lbns = self
+            .tracks
+            .lbns_of(&(Block(sectors.start)..Block(sectors.end)));
+        let request = Request {
+            op,
+            lbn: lbns.start,
+            sectors: (lbns.end.0 - lbns.start.0) as u32,
+            fua: false,
+        };
+        let io = self.disk.submit(self.now, request);
+        self.flights.insert(io, Flight { sectors, op });
+        io
+    }
+
+    /// Reads sectors that nobody has asked for into memory; does not wait.
+    pub(super) fn fetch(&mut self, sectors: Range<u64>) {
+        for (block, count) in self.blocks_of(&sectors) {
+            while self.cache.claim(block).is_none() {
+                self.wait();
+            }
+            let buffer = self.cache.get(block).expect("just claimed");
+            buffer.asked += count;
+            self.cache_most = self.cache_most.max(self.cache.len());
+        }
+        self.send(Op::Read, sectors);
+    }
+
+    /// Has a whole block in memory, new or changed, which is not on the disk yet.
+    pub(super) fn dirty(&mut self, block: Block) {
+        while self.cache.claim(block).is_none() {
+            self.wait();
+        }
+        let (now, size) = (self.now, self.config.block_sectors);
+        let buffer = self.cache.get(block).expect("just claimed");
+        (buffer.asked, buffer.there) = (size, size);
+        if buffer.dirty.is_none() {
+            buffer.dirty = Some(now);
+            self.ages.push_back((now, block));
+        }
+        self.cache.touch(block);
+        self.cache_most = self.cache_most.max(self.cache.len());
+    }
+
+    /// Writes sectors of changed blocks; waits only while too much is being written.
+    pub(super) fn write_back(&mut self, sectors: Range<u64>) {
+        if sectors.is_empty() {
+            return;
+        }
+        let (most, enough) = self.config.writes_in_flight;
+        if self.writing > most {
+            while self.writing > enough {
+                self.wait();
+            }
+        }
+        self.send_write(sectors);
+    }
+
+    /// Writes a changed block and waits until that is done.
+    pub(super) fn write_through(&mut self, block: Block) {
+        let io = self.send_write(self.sectors_of(block));
+        while self.flights.contains_key(&io) {
+            self.wait();
+        }
+    }
+
+    fn send_write(&mut self, sectors: Range<u64>) -> Io {
+        let size = u64::from(self.config.block_sectors);
+        for (block, _) in self.blocks_of(&sectors) {
+            let buffer = self.cache.get(block).expect("what is written is in memory");
+            buffer.writing += 1;
+            // The rest of a block that is written in parts follows.
+            if (block.0 + 1) * size <= sectors.end {
+                buffer.dirty = None;
+            }
+        }
+        self.writing += sectors.end - sectors.start;
+        self.send(Op::Write, sectors)
+    }
+
+    /// Writes what has been in memory for too long.
+    pub(super) fn write_old(&mut self) {
+        while let Some(&(since, block)) = self.ages.front() {
+            if since + self.config.dirty_for > self.now {
+                return;
+            }
+            self.ages.pop_front();
+            if self.is_dirty_since(block, since) {
+                let cluster = u64::from(self.config.cluster);
+                let mut end = block;
+                while end.0 - block.0 < cluster && self.is_dirty(end) {
+                    end.0 += 1;
+                }
+                let sectors = self.sectors_of(block).start..self.sectors_of(end).start;
+                self.write_back(sectors);
+            }
+        }
+    }
+
+    /// Writes everything that has changed, and waits for it.
+    pub fn sync(&mut self) {
+        let mut blocks: Vec<Block> = self.ages.drain(..).map(|(_, block)| block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.retain(|block| self.is_dirty(*block));
+        for run in blocks.chunk_by(|one, next| one.0 + 1 == next.0) {
+            for part in run.chunks(self.config.cluster as usize) {
+                let mut sectors =
+                    self.sectors_of(part[0]).start..self.sectors_of(part[part.len() - 1]).end;
+                while !sectors.is_empty() {
+                    let part = self.clipped(sectors.clone());
+                    sectors.start = part.end;
+                    self.write_back(part);
+                }
+            }
+        }
+        self.settle();
+    }
+
+    pub(super) fn is_dirty(&mut self, block: Block) -> bool {
+        let buffer = self.cache.get(block);
+        buffer.is_some_and(|buffer| buffer.dirty.is_some())
+    }
+
+    fn is_dirty_since(&mut self, block: Block, since: SimTime) -> bool {
+        let buffer = self.cache.get(block);
+        buffer.is_some_and(|buffer| buffer.dirty == Some(since))
+    }
+
+    /// Where a file is.
+    pub fn blocks(&self, file: FileId) -> &[Block] {
+        &self.file(file).blocks
+    }
+
+    pub(super) fn file(&self, file: FileId) -> &File {
+        self.files.get(file)
+    }
+}

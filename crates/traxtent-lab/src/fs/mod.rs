@@ -1,0 +1,26 @@
+//! File systems and their hosts on the virtual clock, as the papers' experiments need them.
+//!
+//! A [`Machine`] is a processor, a buffer cache, a file system and a disk; [`Config`] says which. [`apps`] are the programs
+//! that the papers run. FFS of FreeBSD 4.0 follows paper T, section 4.2; ext2 of Linux 2.6 follows paper Q, section 2.4.
+
+mod access;
+pub mod apps;
+pub mod build;
+mod cache;
+mod config;
+mod disk;
+mod file;
+pub mod groups;
+pub mod linux;
+mod machine;
+pub mod postmark;
+mod space;
+pub mod streams;
+pub mod table2;
+mod window;
+
+pub use access::Open;
+pub use config::{Config, Cpu, Ext2, Ffs, Placement, ReadAhead};
+pub use disk::Traffic;
+pub use file::FileId;
+pub use machine::Machine;

@@ -1,0 +1,104 @@
+//! Postmark 1.11 (Katcher, TR3022, Network Appliance, 1997): the small files of a mail server.
+//!
+//! A pool of files is made; then each transaction reads or appends to one file, and makes or removes one. As paper T has
+//! it: the defaults (500 files, 500 transactions, calls of 512 bytes, reads as likely as appends, makings as likely as
+//! removals), but files of 5 to 10 KB. Rates count the transactions alone, as Postmark's own report does.
+
+use traxtent_core::workload::Rng;
+
+use super::file::FileId;
+use super::machine::Machine;
+
+/// Its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Postmark {
+    /// Files at the start.
+    pub files: usize,
+    /// How many transactions.
+    pub transactions: u32,
+    /// The smallest and the largest file, in bytes.
+    pub bytes: (u64, u64),
+    /// Bytes of a call.
+    pub call: u64,
+}
+
+impl Postmark {
+    /// As paper T ran it.
+    pub const PAPER: Postmark = Postmark {
+        files: 500,
+        transactions: 500,
+        bytes: (5 * 1024, 10 * 1024),
+        call: 512,
+    };
+
+    /// Runs it; returns transactions a second.
+    pub fn run(&self, machine: &mut Machine, seed: u64) -> f64 {
+        let mut rng = Rng::new(seed);
+        let directory = machine.directory(0);
+        let mut pool: Vec<Pooled> = (0..self.files)
+            .map(|_| self.make(machine, directory, &mut rng))
+            .collect();
+        let start = machine.now();
+        for _ in 0..self.transactions {
+            let at = rng.below(pool.len() as u64) as usize;
+            if rng.chance(0.5) {
+                self.read(machine, pool[at]);
+            } else {
+                self.append(machine, &mut pool[at], &mut rng);
+            }
+            // The pool of 500 never runs empty in 500 transactions of a fair coin, but a smaller one may.
+            if rng.chance(0.5) || pool.len() < 2 {
+                pool.push(self.make(machine, directory, &mut rng));
+            } else {
+                let at = rng.below(pool.len() as u64) as usize;
+                machine.remove(pool.swap_remove(at).file);
+            }
+        }
+        let seconds = machine.now().since(start).as_ms() / 1000.0;
+        f64::from(self.transactions) / seconds
+    }
+
+    fn make(&self, machine: &mut Machine, directory: FileId, rng: &mut Rng) -> Pooled {
+        let (least, most) = self.bytes;
+        let mut made = Pooled {
+            file: machine.create(directory),
+            bytes: 0,
+        };
+        self.extend(machine, &mut made, least + rng.below(most - least + 1));
+        made
+    }
+
+    fn read(&self, machine: &mut Machine, pooled: Pooled) {
+        let mut open = machine.open(pooled.file);
+        for at in (0..pooled.bytes).step_by(self.call as usize) {
+            machine.read(&mut open, at..pooled.bytes.min(at + self.call));
+        }
+        machine.close(open);
+    }
+
+    /// Appends at most what a file lacks to be as large as any.
+    fn append(&self, machine: &mut Machine, pooled: &mut Pooled, rng: &mut Rng) {
+        let room = self.bytes.1 - pooled.bytes;
+        if room > 0 {
+            self.extend(machine, pooled, 1 + rng.below(room));
+        }
+    }
+
+    fn extend(&self, machine: &mut Machine, pooled: &mut Pooled, by: u64) {
+        let mut open = machine.open(pooled.file);
+        let end = pooled.bytes + by;
+        while pooled.bytes < end {
+            let next = end.min(pooled.bytes + self.call);
+            machine.write(&mut open, pooled.bytes..next);
+            pooled.bytes = next;
+        }
+        machine.close(open);
+    }
+}
+
+/// A file of the pool.
+#[derive(Clone, Copy, Debug)]
+struct Pooled {
+    file: FileId,
+    bytes: u64,
+}

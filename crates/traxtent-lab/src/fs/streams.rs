@@ -1,0 +1,128 @@
+//! Streams of media: one more each second, each of which reads on at a constant rate from a random place.
+//!
+//! Paper Q, section 2.5: the startup latency is the time from a stream's start until its first data are there. Streams
+//! that fall behind read on as fast as they can. Assumed: calls of 64 KB.
+
+use traxtent_core::units::{Block, SimTime, Span};
+use traxtent_core::workload::Rng;
+
+use super::access::{Look, Open};
+use super::machine::Machine;
+
+/// What streams do.
+#[derive(Clone, Copy, Debug)]
+pub struct Streams {
+    /// Bytes a second.
+    pub rate: u64,
+    /// Bytes of a call.
+    pub call: u64,
+    /// How many there are in the end.
+    pub count: usize,
+}
+
+impl Streams {
+    /// As paper Q ran them, but for the end: it stopped at a latency of 3 s, we go on to so many streams that the mean of
+    /// several runs is beyond it.
+    pub const PAPER: Streams = Streams {
+        rate: 500 * 1024,
+        call: 64 * 1024,
+        count: 110,
+    };
+
+    /// Starts streams, one each second, until there are enough; returns their startup latencies in seconds, in order.
+    pub fn run(&self, machine: &mut Machine, seed: u64) -> Vec<f64> {
+        let mut rng = Rng::new(seed);
+        let begin = machine.now();
+        let mut streams: Vec<Stream> = Vec::new();
+        let mut next_start = begin;
+        loop {
+            if machine.now() >= next_start && streams.len() < self.count {
+                streams.push(self.start(machine, &mut rng, next_start));
+                next_start += Span(1_000_000_000_000);
+            }
+            let mut idle = true;
+            for stream in &mut streams {
+                while stream.is_ready(machine) {
+                    idle = false;
+                    self.step(machine, stream);
+                }
+            }
+            let started = streams.iter().all(|stream| stream.latency.is_some());
+            if started && streams.len() == self.count {
+                break;
+            }
+            if idle {
+                let due = streams.iter().filter(|stream| stream.waits_for.is_none());
+                let due = due.map(|stream| stream.due).min();
+                let start = (streams.len() < self.count).then_some(next_start);
+                machine.sleep(due.into_iter().chain(start).min());
+            }
+        }
+        let started = streams.iter().filter_map(|stream| stream.latency);
+        started.map(|latency| latency.as_ms() / 1000.0).collect()
+    }
+
+    /// A stream from the beginning of a random group, with data for as long as a run can take.
+    fn start(&self, machine: &mut Machine, rng: &mut Rng, now: SimTime) -> Stream {
+        let group = rng.below(machine.space.groups() - 1);
+        let directory = machine.directory(group);
+        let file = machine.existing(directory, 64 << 20);
+        Stream {
+            open: machine.reopened(file),
+            started: now,
+            latency: None,
+            due: now,
+            at: 0,
+            waits_for: None,
+        }
+    }
+
+    /// Goes on by a block.
+    fn step(&self, machine: &mut Machine, stream: &mut Stream) {
+        let size = machine.block_bytes();
+        let end = (stream.at / self.call + 1) * self.call;
+        let block = stream.at / size;
+        if block >= machine.blocks(stream.open.file).len() as u64 {
+            // The file is over: again from its beginning, which has long left memory.
+            (stream.at, stream.open) = (0, machine.reopened(stream.open.file));
+            return;
+        }
+        let look = machine.look(&mut stream.open, block, (end - stream.at) / size);
+        stream.waits_for = look.waits_for();
+        if !matches!(look, Look::There) {
+            return;
+        }
+        machine.took(&(stream.at..stream.at + size), block);
+        stream.at += size;
+        if stream.at == end {
+            let now = machine.now();
+            stream
+                .latency
+                .get_or_insert(now.saturating_since(stream.started));
+            let played = Span(self.call * 1_000_000_000_000 / self.rate);
+            stream.due += played;
+        }
+    }
+}
+
+/// One stream.
+#[derive(Debug)]
+struct Stream {
+    open: Open,
+    started: SimTime,
+    latency: Option<Span>,
+    /// When it reads next.
+    due: SimTime,
+    /// Bytes that it has read.
+    at: u64,
+    waits_for: Option<Block>,
+}
+
+impl Stream {
+    fn is_ready(&self, machine: &Machine) -> bool {
+        match self.waits_for {
+            Some(block) => machine.cache.is_there(block) || !machine.cache.has(block),
+            None => self.due <= machine.now(),
+        }
+    }
+}

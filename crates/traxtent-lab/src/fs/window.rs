@@ -1,0 +1,121 @@
+//! The read-ahead of Linux 2.6 before 2.6.23 (mm/readahead.c): a current window and one ahead of it.
+//!
+//! The first read of a file opens a window, and so does one in sequence; the next one opens a window ahead. When reading
+//! enters that, it becomes the current one and the next is read at once. Windows begin with a quarter of the bound, or
+//! with the bound where a call asks for more than a quarter, and double. An access out of sequence closes them.
+//! As paper Q changes it (section 2.4), a window ends with the track. Left out: what the kernel does when
+//! pages leave memory before they are used, and when the queue is congested.
+
+use std::ops::Range;
+
+use traxtent_core::units::Block;
+
+use super::access::Open;
+use super::machine::Machine;
+
+/// The windows of an open file, in blocks of the file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Windows {
+    current: Range<u64>,
+    ahead: Range<u64>,
+}
+
+impl Machine {
+    /// Reads what the windows say when a block is read, of which the call wants `in_call` from there on. Returns the
+    /// indirect block that has to be there first.
+    pub(super) fn windowed(
+        &mut self,
+        open: &mut Open,
+        block: u64,
+        in_call: u64,
+        sequential: bool,
+        most: u64,
+    ) -> Option<Block> {
+        let Windows { current, ahead } = open.windows.clone();
+        if !sequential {
+            open.windows = Windows::default();
+            let wanted = block..block + in_call.min(most);
+            return self.window(open, wanted).err();
+        }
+        if current.is_empty() {
+            let wanted = in_call.next_power_of_two();
+            let size = if wanted <= most / 4 { most / 4 } else { most };
+            let window = block..block + size.min(most);
+            return match self.window(open, window) {
+                Ok(current) => {
+                    open.windows.current = current;
+                    None
+                }
+                Err(indirect) => Some(indirect),
+            };
+        }
+        let entered = !ahead.is_empty() && block >= ahead.start;
+        if ahead.is_empty() || entered {
+            let current = if entered { ahead } else { current };
+            let size = (2 * (current.end - current.start)).min(most);
+            match self.window(open, current.end..current.end + size) {
+                Ok(ahead) => open.windows = Windows { current, ahead },
+                Err(indirect) => return Some(indirect),
+            }
+        }
+        None
+    }
+
+    /// Asks for what is missing of blocks of a file, as far as the file goes and, where requests end at boundaries, up to
+    /// the first one; returns which these are, or the indirect block that has to be there first.
+    fn window(&mut self, open: &Open, wanted: Range<u64>) -> Result<Range<u64>, Block> {
+        let blocks = &self.file(open.file).blocks;
+        let mut window = wanted.start..wanted.end.min(blocks.len() as u64);
+        if window.is_empty() {
+            return Ok(wanted.start..wanted.start);
+        }
+        if self.config.clip {
+            window.end = window.start + self.on_one_track(open, window.start);
+        }
+        let mut at = window.start;
+        while at < window.end {
+            let place = self.file(open.file).blocks[at as usize];
+            if self.cache.has(place) {
+                at += 1;
+            } else if let Some(indirect) = self.unknown(open.file, at) {
+                return Err(indirect);
+            } else {
+                at += self.fetch_with_indirect(open, at, window.end);
+            }
+        }
+        Ok(window)
+    }
+
+    /// Reads a run of blocks up to `end`, and the indirect block right behind it, if the blocks that it points at come next:
+    /// the kernel asks for that at once, and the elevator joins the two requests. Returns how many blocks of the file.
+    fn fetch_with_indirect(&mut self, open: &Open, at: u64, end: u64) -> u64 {
+        let file = self.file(open.file);
+        let blocks = &file.blocks[at as usize..end as usize];
+        let run = blocks.iter().zip(blocks[0].0..);
+        let run = run.take_while(|(place, next)| place.0 == *next && !self.cache.has(**place));
+        let run = run.count() as u64;
+        let behind = Block(blocks[0].0 + run);
+        let (direct, pointers) = (self.config.direct, self.config.indirect);
+        let next = (at + run < end).then(|| file.indirect_of(at + run, direct, pointers));
+        let joined = next.flatten() == Some(behind) && !self.cache.has(behind);
+        let sectors = self.sectors_of(blocks[0]).start
+            ..self.sectors_of(Block(behind.0 + u64::from(joined))).start;
+        // An indirect block behind a boundary is asked for by itself.
+        let sectors = self.clipped(sectors);
+        let blocks_read = (sectors.end - sectors.start) / u64::from(self.config.block_sectors);
+        self.fetch(sectors);
+        run.min(blocks_read)
+    }
+
+    /// How many blocks of a file, from this one on, lie on its track, an indirect block among them or not.
+    fn on_one_track(&self, open: &Open, block: u64) -> u64 {
+        let blocks = &self.file(open.file).blocks[block as usize..];
+        let first = blocks[0];
+        let track = self.space.partition().traxtent_of(first);
+        let track = first..track.map_or(Block(first.0 + 1), |traxtent| traxtent.blocks.end);
+        blocks
+            .iter()
+            .take_while(|place| track.contains(place))
+            .count() as u64
+    }
+}

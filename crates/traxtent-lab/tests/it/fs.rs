@@ -1,0 +1,319 @@
+//! File systems on the virtual clock: is what they do with a disk sound?
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use traxtent_core::layout::Partition;
+use traxtent_core::request::{Op, Request};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Block, Lbn};
+use traxtent_lab::Bench;
+use traxtent_lab::fs::apps::{copy, diff, head, random_reads, scan, timed};
+use traxtent_lab::fs::postmark::Postmark;
+use traxtent_lab::fs::streams::Streams;
+use traxtent_lab::fs::{Config, Ext2, Ffs, FileId, Machine};
+
+const MB: u64 = 1 << 20;
+
+fn bench() -> Bench {
+    Bench::new("atlas10k", 1)
+        .and_then(|bench| bench.with("cache.write_back", "none"))
+        .unwrap()
+}
+
+fn lbns(request: &Request) -> Range<u64> {
+    request.lbn.0..request.end().0
+}
+
+fn machine(config: Config) -> Machine {
+    Machine::new(&bench(), config).unwrap()
+}
+
+fn configs() -> [Config; 4] {
+    let [a, b, c] = Ffs::ALL.map(Ffs::config);
+    let partial = c.clone().with_partial_blocks();
+    [a, b, c, partial]
+}
+
+/// Is every block of a file its own, and none an excluded one, after files were made, extended and removed?
+#[test]
+fn blocks_are_allocated_once() {
+    for ffs in Ffs::ALL {
+        let mut machine = machine(ffs.config());
+        let directory = machine.directory(3);
+        let large = machine.existing(directory, 100 * MB);
+        let mut small: Vec<FileId> = Vec::new();
+        for round in 0..200_u64 {
+            small.push(machine.make(directory, round * 977 % (200 << 10) + 1));
+            if round % 3 == 2 {
+                let out = small.remove((round * 7919) as usize % small.len());
+                machine.remove(out);
+            }
+        }
+        let map = TrackMap::of(&bench().geometry);
+        let whole = Lbn(63)..map.end();
+        let partition = Partition::new(map, whole, 16).unwrap();
+        let mut seen = HashSet::new();
+        for file in small.iter().chain([&large]) {
+            for block in machine.blocks(*file) {
+                assert!(seen.insert(*block), "{ffs:?}: block {block} twice");
+                let spans = ffs == Ffs::Traxtent && partition.is_excluded(*block);
+                assert!(!spans, "block {block} is excluded");
+            }
+        }
+        assert!(seen.len() > 12_800, "{}", seen.len());
+    }
+}
+
+/// Do files that need no indirect block lie in one traxtent each?
+#[test]
+fn middling_files_lie_in_one_traxtent() {
+    let mut machine = machine(Ffs::Traxtent.config());
+    let directory = machine.directory(0);
+    let map = TrackMap::of(&bench().geometry);
+    let whole = Lbn(63)..map.end();
+    let partition = Partition::new(map, whole, 16).unwrap();
+    for blocks in (1..=12).chain([7, 11, 5]) {
+        let file = machine.make(directory, blocks * 8192);
+        let blocks = machine.blocks(file).to_vec();
+        let traxtent = partition.traxtent_of(blocks[0]).unwrap().blocks;
+        let last = blocks[blocks.len() - 1];
+        assert!(traxtent.contains(&last), "{blocks:?} and {traxtent:?}");
+    }
+}
+
+/// Does a disk that remembers what was written hold, at the end, each block of a copied file exactly where the file says, and
+/// was nothing written there that is not the file's?
+#[test]
+fn what_is_written_is_where_the_file_says() {
+    for config in configs() {
+        let mut machine = machine(config);
+        machine.keep_log();
+        let directory = machine.directory(0);
+        let from = machine.existing(directory, 40 * MB + 5000);
+        let to = copy(&mut machine, from, directory, 40 * MB + 5000);
+        machine.sync();
+        let mut written: HashSet<u64> = HashSet::new();
+        for request in machine
+            .log()
+            .iter()
+            .filter(|request| request.op == Op::Write)
+        {
+            written.extend(lbns(request));
+        }
+        let sectors = |block: &Block| 63 + block.0 * 16..63 + block.0 * 16 + 16;
+        for block in machine.blocks(to) {
+            for lbn in sectors(block) {
+                assert!(written.remove(&lbn), "sector {lbn} was never written");
+            }
+        }
+        for block in machine.blocks(from) {
+            for lbn in sectors(block) {
+                assert!(
+                    !written.contains(&lbn),
+                    "sector {lbn} of the source was written"
+                );
+            }
+        }
+        // Inodes, names and indirect blocks remain.
+        assert!(
+            written.len() < 16 * 16,
+            "{} sectors of nobody",
+            written.len()
+        );
+    }
+}
+
+/// Is every sector of a file read once by a scan, and none that is not the file's beyond a few blocks of metadata?
+#[test]
+fn a_scan_reads_every_sector_once() {
+    for config in configs() {
+        let mut machine = machine(config);
+        machine.keep_log();
+        let directory = machine.directory(0);
+        let bytes = 40 * MB;
+        let file = machine.existing(directory, bytes);
+        scan(&mut machine, file, bytes);
+        let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
+        let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
+        assert_eq!(all, read.len(), "a sector was read twice");
+        for block in machine.blocks(file) {
+            assert!((0..16).all(|at| read.contains(&(63 + block.0 * 16 + at))));
+        }
+        assert!(read.len() < machine.blocks(file).len() * 16 + 16 * 8);
+    }
+}
+
+/// Does no request of the system with traxtents cross a boundary, where that is not a block that spans one?
+#[test]
+fn traxtent_requests_keep_to_tracks() {
+    let geometry = bench().geometry;
+    let [.., whole, partial] = configs();
+    for config in [whole, partial] {
+        let mut machine = machine(config);
+        machine.keep_log();
+        let directory = machine.directory(0);
+        let from = machine.existing(directory, 30 * MB);
+        copy(&mut machine, from, directory, 30 * MB);
+        machine.settle();
+        let mut large = 0;
+        for request in machine.log() {
+            let end = geometry.track_of(request.lbn).unwrap().end_lbn();
+            // Inodes have their places whatever lies there.
+            let crosses = request.end() > end && request.sectors > 16;
+            assert!(!crosses, "{request:?} crosses {end}");
+            large += usize::from(request.sectors > 256);
+        }
+        assert!(large > 300, "{large} requests of most of a track");
+    }
+}
+
+/// Does the cache keep to its size, down to one that hardly holds what is under way, and is everything still read?
+#[test]
+fn the_cache_keeps_to_its_size() {
+    for config in configs() {
+        for blocks in [96, 500] {
+            let mut machine = machine(Config {
+                cache_blocks: blocks,
+                ..config.clone()
+            });
+            let directory = machine.directory(0);
+            let files = [(); 2].map(|()| machine.existing(directory, 20 * MB));
+            let run = timed(&mut machine, |machine| diff(machine, files, 20 * MB));
+            assert!(machine.cache_most() <= blocks, "{}", machine.cache_most());
+            assert!(run.traffic.sectors_read >= 2 * 20 * MB / 512);
+        }
+    }
+}
+
+/// Do the first accesses to a file ask for what the paper says: a block and the next; a cluster; a traxtent?
+#[test]
+fn what_head_reads() {
+    let lengths = |ffs: Ffs| -> Vec<u32> {
+        let mut machine = machine(ffs.config());
+        let directory = machine.directory(0);
+        // Not in the first traxtent, which the partition shares with the group's metadata.
+        machine.existing(directory, 8 * 8192);
+        let file = machine.existing(directory, 12 * 8192);
+        machine.keep_log();
+        head(&mut machine, &[file]);
+        let reads = machine.log().iter().skip(1);
+        reads.map(|read| read.sectors).collect()
+    };
+    assert_eq!(lengths(Ffs::Unmodified), [16, 16]);
+    assert_eq!(lengths(Ffs::FastStart), [12 * 16]);
+    assert_eq!(lengths(Ffs::Traxtent), [12 * 16]);
+}
+
+/// Does random access, after the first, read single blocks with traxtents too?
+#[test]
+fn random_access_reads_no_more_than_asked() {
+    for ffs in Ffs::ALL {
+        let mut machine = machine(ffs.config());
+        let directory = machine.directory(0);
+        let file = machine.existing(directory, 200 * MB);
+        let run = timed(&mut machine, |machine| {
+            random_reads(machine, file, 200 * MB, 300, 1);
+        });
+        let each = run.traffic.sectors_read as f64 / run.traffic.reads as f64;
+        // The first access, at the file's beginning, reads a cluster.
+        assert!(each < 18.0, "{ffs:?}: {each} sectors a request");
+    }
+}
+
+/// Do small files cost their synchronous writes: two for each file made or removed, and are reads found in memory?
+#[test]
+fn postmark_writes_metadata_through() {
+    let mut machine = machine(Ffs::Unmodified.config());
+    let postmark = Postmark {
+        files: 100,
+        transactions: 100,
+        ..Postmark::PAPER
+    };
+    let mut rate = 0.0;
+    let run = timed(&mut machine, |machine| rate = postmark.run(machine, 1));
+    assert_eq!(run.traffic.writes, 2 * (100 + 100));
+    assert!(run.traffic.reads < 10, "{}", run.traffic.reads);
+    assert!((20.0..200.0).contains(&rate), "{rate}");
+}
+
+fn linux(system: Ext2, memory_mb: usize) -> Machine {
+    let bench = Bench::new("maxtor10k5", 1).unwrap();
+    Machine::new(&bench, system.config(bench.track_sectors(), memory_mb)).unwrap()
+}
+
+/// Do the windows of Linux begin with a quarter of 128 KB, double, and follow each other, until all of a file is read once?
+#[test]
+fn linux_windows_grow() {
+    let mut machine = linux(Ext2::Conventional, 128);
+    let directory = machine.directory(0);
+    let bytes = 8 * MB;
+    let file = machine.existing(directory, bytes);
+    machine.keep_log();
+    scan(&mut machine, file, bytes);
+    let lengths: Vec<u32> = machine.log().iter().map(|read| read.sectors).collect();
+    // The inode; 8 blocks; of the window of 16 those before the indirect block, and this with them; the others; 32 each.
+    assert_eq!(lengths[..6], [8, 64, 40, 96, 256, 256], "{lengths:?}");
+    let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
+    let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
+    assert_eq!(all, read.len(), "a sector was read twice");
+    for block in machine.blocks(file) {
+        assert!((0..8).all(|at| read.contains(&(63 + block.0 * 8 + at))));
+    }
+}
+
+/// Are the aligned windows of Linux whole tracks, and is no request across a boundary?
+#[test]
+fn linux_windows_are_tracks() {
+    let geometry = Bench::new("maxtor10k5", 1).unwrap().geometry;
+    let mut machine = linux(Ext2::Aligned, 128);
+    let directory = machine.directory(0);
+    let files = [(); 2].map(|()| machine.existing(directory, 40 * MB));
+    machine.keep_log();
+    diff(&mut machine, files, 40 * MB);
+    let mut whole = 0;
+    for request in machine.log() {
+        let track = geometry.track_of(request.lbn).unwrap();
+        let crosses = request.end() > track.end_lbn() && request.sectors > 8;
+        assert!(!crosses, "{request:?}");
+        whole += usize::from(request.sectors > track.sectors - 16);
+    }
+    assert!(whole > 100, "{whole} of some 140 tracks");
+}
+
+/// Is the first stream served at once, and does every stream start, also on a system that is overloaded?
+#[test]
+fn streams_start() {
+    let few = Streams {
+        count: 12,
+        ..Streams::PAPER
+    };
+    let latencies = few.run(&mut linux(Ext2::Conventional, 2048), 1);
+    assert_eq!(latencies.len(), 12);
+    assert!(
+        latencies.iter().all(|seconds| *seconds < 0.2),
+        "{latencies:?}"
+    );
+    let fast = Streams {
+        rate: 8 << 20,
+        ..few
+    };
+    let overloaded = fast.run(&mut linux(Ext2::Conventional, 2048), 1);
+    assert_eq!(overloaded.len(), 12);
+    let mean = |seconds: &[f64]| seconds.iter().sum::<f64>() / 12.0;
+    assert!(mean(&overloaded) > mean(&latencies));
+}
+
+/// Is a run the same when it is run again, and another one with another seed?
+#[test]
+fn runs_repeat() {
+    let run = |seed| {
+        let bench = Bench::new("atlas10k", seed).unwrap();
+        let mut machine = Machine::new(&bench, Ffs::Traxtent.config()).unwrap();
+        let directory = machine.directory(0);
+        let file = machine.existing(directory, 8 * MB);
+        timed(&mut machine, |machine| scan(machine, file, 8 * MB)).elapsed
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}

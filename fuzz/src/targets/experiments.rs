@@ -1,0 +1,43 @@
+//! The papers' experiments.
+
+use traxtent_experiments::{Experiment, Selection, Within};
+
+/// What is read as an experiment makes sense: a claim is met by what was published, and missed by no number at all.
+pub(crate) fn text(input: &[u8]) {
+    let Some(text) = super::text(input) else {
+        return;
+    };
+    let experiment = match Experiment::parse("T02", text) {
+        Ok(experiment) => experiment,
+        Err(error) => {
+            assert!(!error.to_string().contains('\n'), "{error}");
+            return;
+        }
+    };
+    for claim in &experiment.claims {
+        assert!(claim.is_called("T2") && claim.is_called("T") && claim.is_called(&claim.id));
+        assert!(!claim.allows(f64::NAN), "{claim:?}");
+        if !matches!(claim.within, Within::AtMost(_)) {
+            assert!(
+                claim
+                    .published
+                    .ends()
+                    .into_iter()
+                    .all(|end| claim.allows(end)),
+                "{claim:?}"
+            );
+        }
+        assert!(!claim.published().is_empty() && !claim.tolerance().is_empty());
+    }
+}
+
+/// Names choose claims, or are refused.
+pub(crate) fn names(input: &[u8]) {
+    let Some(text) = super::text(input) else {
+        return;
+    };
+    let names: Vec<&str> = text.lines().collect();
+    if let Ok(selection) = Selection::of(&names) {
+        assert!(names.is_empty() || !selection.experiments().is_empty());
+    }
+}
