@@ -13,6 +13,8 @@ use traxtent_core::video::BitRate;
 use crate::bench::{Bench, LabError, Measured};
 use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use crate::figure::{Figure, Panel, Series, Style};
+use crate::fs::linux::{self, Startup};
+use crate::fs::{Config, Ext2, Machine};
 use crate::traxtents::MAIN_DRIVE;
 use crate::video::{Alignment, Extents, Order, ROUNDS, SoftServer};
 
@@ -26,6 +28,15 @@ const PAPER_TRACK_BYTES: u32 = 264 * 1024;
 /// Steps to a track, and the most tracks, of the search for an equally efficient size.
 const STEPS_TO_EQUAL: u32 = 8;
 const EQUAL_TRACKS_MAX: u32 = 16;
+
+/// LBN before which the partition of ext2 ends. For a comparison it has room for the files, whose places are all that
+/// matters of it; streams lie anywhere in 73 GB, as on paper Q's drive (all of the 9 GB of paper T's).
+const DIFF_END: u64 = 8_000_000_000 / 512;
+const STREAMS_END: u64 = 142_578_125;
+
+/// Runs of the streams, as many as paper Q made; and the startup latency in seconds at which it compares.
+const RUNS: u64 = 10;
+const SLOW_S: f64 = 3.0;
 
 /// Points of the picture's curves to a track, and how many tracks they go on for.
 const POINTS_A_TRACK: u32 = 16;
@@ -50,11 +61,20 @@ pub enum Question {
     Streams4,
     /// And of 25 Mb/s?
     Streams25,
+    /// How many seconds does Linux's ext2 take to compare two files of 512 MB?
+    Diff,
+    /// And if it reads ahead in windows of a track, aligned or not?
+    DiffInTracks,
+    /// What is the startup latency in seconds of streams of 500 KB/s on Linux's ext2, where it reaches 3 s without
+    /// alignment, or of the 110th?
+    Startup,
+    /// And if it reads ahead in windows of a track, aligned or not?
+    StartupInTracks,
 }
 
 impl Question {
     /// Every question.
-    pub const ALL: [Question; 7] = [
+    pub const ALL: [Question; 11] = [
         Question::Efficiency,
         Question::OneReq,
         Question::TwoReq,
@@ -62,6 +82,10 @@ impl Question {
         Question::EqualSize,
         Question::Streams4,
         Question::Streams25,
+        Question::Diff,
+        Question::DiffInTracks,
+        Question::Startup,
+        Question::StartupInTracks,
     ];
 
     /// Its name.
@@ -74,6 +98,10 @@ impl Question {
             Question::EqualSize => "equally-efficient-size",
             Question::Streams4 => "streams-4mbps",
             Question::Streams25 => "streams-25mbps",
+            Question::Diff => "ext2-diff",
+            Question::DiffInTracks => "ext2-diff-windows-of-a-track",
+            Question::Startup => "ext2-startup",
+            Question::StartupInTracks => "ext2-startup-windows-of-a-track",
         }
     }
 
@@ -85,6 +113,8 @@ impl Question {
             Question::TwoReq | Question::PaperSize => "T8b",
             Question::EqualSize => "T4",
             Question::Streams4 | Question::Streams25 => "T26",
+            Question::Diff | Question::DiffInTracks => "Q8",
+            Question::Startup | Question::StartupInTracks => "Q9",
         }
     }
 
@@ -108,6 +138,10 @@ impl Question {
             Question::EqualSize => equal_size(bench),
             Question::Streams4 => streams(bench, BitRate(4_000_000)),
             Question::Streams25 => streams(bench, BitRate(25_000_000)),
+            Question::Diff => diff(bench, Ext2::Conventional),
+            Question::DiffInTracks => diff(bench, Ext2::TrackSized),
+            Question::Startup => startup(bench, Ext2::Conventional),
+            Question::StartupInTracks => startup(bench, Ext2::TrackSized),
         }
     }
 }
@@ -162,6 +196,29 @@ fn streams(bench: &Bench, bitrate: BitRate) -> Result<Answer, LabError> {
         let track = extents.io(alignment, alignment.steps());
         let round = extents.play_time(track, bitrate);
         Ok(f64::from(server.most_streams(track, round)?))
+    })
+}
+
+/// The time of a comparison with a conventional system and an aligned one, the drive's read-ahead on.
+fn diff(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
+    Answer::of(|aligned| {
+        let system = if aligned { Ext2::Aligned } else { conventional };
+        let config = Config {
+            partition_end: Some(DIFF_END),
+            ..system.config(bench.track_sectors(), linux::MEMORY[0])
+        };
+        Ok(linux::diff(&mut Machine::new(bench, config)?).seconds())
+    })
+}
+
+/// The startup latency at which a conventional system is slow, and that of an aligned one there.
+fn startup(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
+    let measure = |system| Startup::within(bench, system, Some(STREAMS_END), bench.few(RUNS));
+    let (conventional, aligned) = (measure(conventional)?, measure(Ext2::Aligned)?);
+    let at = conventional.reaches(SLOW_S);
+    Ok(Answer {
+        unaligned: conventional.seconds[at],
+        aligned: aligned.seconds[at],
     })
 }
 

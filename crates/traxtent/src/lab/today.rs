@@ -77,6 +77,10 @@ fn words(question: Question) -> (&'static str, Unit) {
         Question::EqualSize => ("size for that efficiency", Unit::Mb),
         Question::Streams4 => ("streams of 4 Mb/s", Unit::Streams),
         Question::Streams25 => ("streams of 25 Mb/s", Unit::Streams),
+        Question::Diff => ("ext2 diff", Unit::Seconds),
+        Question::DiffInTracks => ("ext2 diff, windows of a track", Unit::Seconds),
+        Question::Startup => ("ext2 streams, startup", Unit::Seconds),
+        Question::StartupInTracks => ("ext2 streams, windows of a track", Unit::Seconds),
     }
 }
 
