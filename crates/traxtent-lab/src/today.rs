@@ -2,7 +2,7 @@
 //! without it.
 //!
 //! Each [`Question`] is a claim of a paper, measured as for the paper's drive, but in tracks of the drive that is asked.
-//! All are about the outermost zone. Whether the modern drives read at zero latency is not known, so both answers are
+//! All are about the beginning of the drive. Whether the modern drives read at zero latency is not known, so both answers are
 //! given: the measurement changes that one figure of the profile and nothing else. Left out: what cannot be
 //! asked of drives other than the paper's, such as a round of half a second in which no whole track plays out.
 
@@ -65,7 +65,7 @@ pub enum Question {
     Diff,
     /// And if it reads ahead in windows of a track, aligned or not?
     DiffInTracks,
-    /// What is the startup latency in seconds of streams of 500 KB/s on Linux's ext2, where it reaches 3 s without
+    /// What is the startup latency in milliseconds of streams of 500 KB/s on Linux's ext2, where it reaches 3 s without
     /// alignment, or of the 110th?
     Startup,
     /// And if it reads ahead in windows of a track, aligned or not?
@@ -217,8 +217,8 @@ fn startup(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
     let (conventional, aligned) = (measure(conventional)?, measure(Ext2::Aligned)?);
     let at = conventional.reaches(SLOW_S);
     Ok(Answer {
-        unaligned: conventional.seconds[at],
-        aligned: aligned.seconds[at],
+        unaligned: conventional.seconds[at] * 1e3,
+        aligned: aligned.seconds[at] * 1e3,
     })
 }
 

@@ -39,13 +39,13 @@ fn aligned_is_never_less_efficient() {
     assert!(asked >= 2 * seeds * DRIVES.len() as u64);
 }
 
-/// Do whole tracks gain more with zero-latency access than without, on every drive asked about? (What is gained without
+/// Do random requests of whole tracks gain more with zero-latency access than without, on every drive asked about? (What is gained without
 /// is a head switch; with it, the rotational latency too.)
 #[test]
 fn zero_latency_is_what_pays() -> Result<(), LabError> {
     let of_tracks = Question::ALL
         .into_iter()
-        .filter(|question| *question != Question::PaperSize);
+        .filter(|question| question.claim().starts_with('T') && *question != Question::PaperSize);
     for name in DRIVES {
         let bench = Bench::new(name, 1)?.quick(true);
         for question in of_tracks.clone() {

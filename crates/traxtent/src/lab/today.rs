@@ -79,8 +79,8 @@ fn words(question: Question) -> (&'static str, Unit) {
         Question::Streams25 => ("streams of 25 Mb/s", Unit::Streams),
         Question::Diff => ("ext2 diff", Unit::Seconds),
         Question::DiffInTracks => ("ext2 diff, windows of a track", Unit::Seconds),
-        Question::Startup => ("ext2 streams, startup", Unit::Seconds),
-        Question::StartupInTracks => ("ext2 streams, windows of a track", Unit::Seconds),
+        Question::Startup => ("ext2 streams, startup", Unit::Ms),
+        Question::StartupInTracks => ("ext2 streams, windows of a track", Unit::Ms),
     }
 }
 
