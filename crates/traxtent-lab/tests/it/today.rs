@@ -19,7 +19,7 @@ fn benches() -> impl Iterator<Item = Bench> {
 /// any drive and with any seed?
 #[test]
 fn aligned_is_never_less_efficient() {
-    let seeds = testkit::repeats(3);
+    let seeds = testkit::repeats(2);
     let mut asked = 0;
     for bench in benches() {
         for (seed, zero_latency) in (0..seeds).flat_map(|seed| [(seed, true), (seed, false)]) {
