@@ -19,6 +19,7 @@ pub mod probe_table;
 pub mod profiles;
 pub mod rotation;
 mod search;
+pub mod today;
 pub mod traxtents;
 pub mod video;
 

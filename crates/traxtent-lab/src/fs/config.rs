@@ -13,6 +13,8 @@ pub struct Config {
     pub block_sectors: u32,
     /// LBN at which the partition begins.
     pub partition_start: u64,
+    /// LBN before which it ends; none, if it ends with the drive.
+    pub partition_end: Option<u64>,
     /// How blocks are chosen.
     pub placement: Placement,
     /// How much is read that nobody has asked for.
@@ -151,6 +153,7 @@ impl Ffs {
         let config = Config {
             block_sectors: 16,
             partition_start: 63,
+            partition_end: None,
             placement: Placement::Next,
             read_ahead: ReadAhead::History,
             clip: false,
@@ -217,6 +220,7 @@ impl Ext2 {
         let config = Config {
             block_sectors: 8,
             partition_start: 63,
+            partition_end: None,
             placement: Placement::Next,
             read_ahead: ReadAhead::Window(32),
             clip: false,

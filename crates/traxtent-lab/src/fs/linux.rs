@@ -7,7 +7,7 @@
 use traxtent_core::stats::{Confidence, Interval};
 
 use super::apps::{self, Run, timed};
-use super::config::Ext2;
+use super::config::{Config, Ext2};
 use super::machine::Machine;
 use super::streams::Streams;
 use crate::bench::{Bench, LabError};
@@ -16,7 +16,7 @@ use crate::figure::{Figure, Panel, Series, Style};
 const MB: u64 = 1 << 20;
 
 /// Memory of the scans and the comparison, and of the streams, in megabytes.
-const MEMORY: [usize; 2] = [128, 2048];
+pub(crate) const MEMORY: [usize; 2] = [128, 2048];
 
 /// Runs of the streams whose mean is taken: the ten of the paper leave it to chance by some ten percent.
 const RUNS: u64 = 50;
@@ -49,7 +49,7 @@ fn scan(machine: &mut Machine) -> Run {
 }
 
 /// Compares two files of 512 MB.
-fn diff(machine: &mut Machine) -> Run {
+pub(crate) fn diff(machine: &mut Machine) -> Run {
     let directory = machine.directory(0);
     let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
     timed(machine, |machine| apps::diff(machine, files, 512 * MB))
@@ -162,14 +162,27 @@ impl Startup {
     /// # Errors
     /// If the drive is too small.
     pub fn measure(bench: &Bench, system: Ext2) -> Result<Startup, LabError> {
+        Startup::within(bench, system, None, RUNS)
+    }
+
+    /// Measures it with a partition that ends at an LBN, and so many runs.
+    pub(crate) fn within(
+        bench: &Bench,
+        system: Ext2,
+        partition_end: Option<u64>,
+        runs: u64,
+    ) -> Result<Startup, LabError> {
         let bench = match system {
             Ext2::Aligned => without_read_ahead(bench)?,
             _ => bench.clone(),
         };
         let count = Streams::PAPER.count;
         let mut by_stream = vec![Vec::new(); count];
-        for run in 0..RUNS {
-            let config = system.config(bench.track_sectors(), MEMORY[1]);
+        for run in 0..runs {
+            let config = Config {
+                partition_end,
+                ..system.config(bench.track_sectors(), MEMORY[1])
+            };
             let mut machine = Machine::new(&bench, config)?;
             let latencies = Streams::PAPER.run(&mut machine, bench.seed * RUNS + run);
             for (at, runs) in by_stream.iter_mut().enumerate() {
@@ -190,7 +203,7 @@ impl Startup {
     }
 
     /// The number of streams at which the latency reaches so many seconds; all of them, if it never does.
-    fn reaches(&self, seconds: f64) -> usize {
+    pub(crate) fn reaches(&self, seconds: f64) -> usize {
         let first = self.seconds.iter().position(|latency| *latency >= seconds);
         first.unwrap_or(self.seconds.len() - 1)
     }

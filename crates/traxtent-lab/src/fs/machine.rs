@@ -53,14 +53,17 @@ struct Flight {
 }
 
 impl Machine {
-    /// A system that has just started, with an empty file system on the whole drive. The seed decides where the platters
+    /// A system that has just started, with an empty file system on the drive. The seed decides where the platters
     /// are at the start.
     ///
     /// # Errors
     /// If the drive is too small for the partition.
     pub fn new(bench: &Bench, config: Config) -> Result<Machine, LabError> {
         let map = Arc::new(TrackMap::of(&bench.geometry));
-        let lbns = Lbn(config.partition_start)..map.end();
+        let end = config
+            .partition_end
+            .map_or(map.end(), |end| map.end().min(Lbn(end)));
+        let lbns = Lbn(config.partition_start)..end;
         let partition = Partition::new(Arc::clone(&map), lbns.clone(), config.block_sectors)?;
         let tracks = Partition::new(map, lbns, 1)?;
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));

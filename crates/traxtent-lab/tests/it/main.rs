@@ -8,4 +8,5 @@ mod linux;
 mod log;
 mod probe_table;
 mod random_drives;
+mod today;
 mod video;

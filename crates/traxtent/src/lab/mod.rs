@@ -3,6 +3,7 @@
 mod markdown;
 mod page;
 mod report;
+mod today;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,10 @@ enum Verb {
     },
     /// Run experiments and write a report with pictures: a page that needs no other file
     Report(report::Args),
+    /// Ask the papers' questions of drives of today: what do traxtents buy, with zero-latency access and without?
+    ///
+    /// Takes the papers' drive for reference, one of 3 TB and one of 20 TB. docs/today.md says what the answers mean.
+    Today(today::Args),
 }
 
 #[derive(clap::Args, Debug)]
@@ -114,6 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             json,
         } => run_some(ids, how, pictures.as_deref(), *json),
         Verb::Report(args) => report::run(args),
+        Verb::Today(args) => today::run(args),
     }
 }
 

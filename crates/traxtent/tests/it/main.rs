@@ -12,4 +12,5 @@ mod probe;
 mod serve;
 mod sim;
 mod sweep;
+mod today;
 mod validate;

@@ -1,0 +1,65 @@
+//! The papers' questions to drives of today.
+
+use traxtent_core::profile::builtin;
+use traxtent_lab::today::{DRIVES, Question, with_zero_latency};
+use traxtent_lab::{Bench, LabError};
+
+/// Every built-in drive with mechanics whose bus is no slower than the media. (A slow bus that carries sectors in order
+/// begins later with a track that is read from its middle on, so there alignment may cost something.)
+fn benches() -> impl Iterator<Item = Bench> {
+    let benches = builtin::names().map(|name| Bench::new(name, 1).unwrap());
+    let benches = benches.filter(|bench| bench.profile.mechanics.is_some());
+    benches.filter(|bench| {
+        let bus_ms = bench.profile.bus.read_sector_ms * f64::from(bench.track_sectors());
+        bus_ms <= bench.profile.revolution_ms()
+    })
+}
+
+/// Is an aligned read of a track never less efficient than an unaligned one, with zero-latency access and without, on
+/// any drive and with any seed?
+#[test]
+fn aligned_is_never_less_efficient() {
+    let seeds = testkit::repeats(2);
+    let mut asked = 0;
+    for bench in benches() {
+        for (seed, zero_latency) in (0..seeds).flat_map(|seed| [(seed, true), (seed, false)]) {
+            let bench = Bench {
+                seed,
+                ..with_zero_latency(&bench, zero_latency).unwrap()
+            };
+            let answer = Question::Efficiency.ask(&bench).unwrap();
+            assert!(
+                answer.aligned >= answer.unaligned,
+                "{}, seed {seed}, zero latency {zero_latency}: {answer:?}",
+                bench.profile.name
+            );
+            asked += 1;
+        }
+    }
+    assert!(asked >= 2 * seeds * DRIVES.len() as u64);
+}
+
+/// Do random requests of whole tracks gain more with zero-latency access than without, on every drive asked about? (What is gained without
+/// is a head switch; with it, the rotational latency too.)
+#[test]
+fn zero_latency_is_what_pays() -> Result<(), LabError> {
+    let of_tracks = Question::ALL
+        .into_iter()
+        .filter(|question| question.claim().starts_with('T') && *question != Question::PaperSize);
+    for name in DRIVES {
+        let bench = Bench::new(name, 1)?.quick(true);
+        for question in of_tracks.clone() {
+            let gain = |zero_latency| -> Result<f64, LabError> {
+                let answer = question.ask(&with_zero_latency(&bench, zero_latency)?)?;
+                Ok(answer.change().abs())
+            };
+            let (with, without) = (gain(true)?, gain(false)?);
+            assert!(
+                with > without,
+                "{name} {}: {with} {without}",
+                question.name()
+            );
+        }
+    }
+    Ok(())
+}

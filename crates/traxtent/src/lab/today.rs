@@ -1,0 +1,167 @@
+//! `traxtent lab today`: what traxtents buy on a drive of today.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use traxtent_experiments::Unit;
+use traxtent_lab::today::{Answer, Asked, DRIVES, Question, ask_all, efficiency_curves};
+use traxtent_lab::{Bench, LabError};
+
+use crate::drives::bytes;
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::plot;
+use crate::progress::Progress;
+use crate::table::{Side, Table};
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// A tenth of the requests and of the rounds: rough, but soon done
+    #[arg(long)]
+    quick: bool,
+    /// The seed of where requests lie
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Draw efficiency against request size, as SVG or PNG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command. That the picture can be written is known before anything is measured.
+pub(super) fn run(args: &Args) -> Result<()> {
+    if let Some(path) = &args.picture {
+        plot::check_ending(path)?;
+        output::Whole::create(path)?;
+    }
+    let benches = benches(args).map_err(broken)?;
+    let asked = {
+        let answers = 2 * benches.len() * Question::ALL.len();
+        let progress = Progress::new("answers", Some(answers as u64));
+        ask_all(&benches, &|| progress.add(1)).map_err(broken)?
+    };
+    if let Some(path) = &args.picture {
+        plot::figure(path, &efficiency_curves(&benches).map_err(broken)?, None)?;
+    }
+    if args.json {
+        output::json(&asked.iter().map(drive_json).collect::<Vec<_>>())
+    } else {
+        print(&asked, args)
+    }
+}
+
+fn benches(args: &Args) -> Result<Vec<Bench>, LabError> {
+    let bench = |name: &&str| Ok(Bench::new(name, args.seed)?.quick(args.quick));
+    DRIVES.iter().map(bench).collect()
+}
+
+/// Only built-in drives are asked.
+fn broken(error: LabError) -> Failure {
+    Failure::input(format!("lab today: {error}"))
+}
+
+fn track_bytes(bench: &Bench) -> u64 {
+    u64::from(bench.track_sectors()) * u64::from(bench.profile.sector.logical_bytes)
+}
+
+/// What is asked, in words, and the unit of the answer.
+fn words(question: Question) -> (&'static str, Unit) {
+    match question {
+        Question::Efficiency => ("efficiency, tworeq", Unit::Share),
+        Question::OneReq => ("head time, onereq", Unit::Ms),
+        Question::TwoReq => ("head time, tworeq", Unit::Ms),
+        Question::PaperSize => ("head time, reads of 264 KB", Unit::Ms),
+        Question::EqualSize => ("size for that efficiency", Unit::Mb),
+        Question::Streams4 => ("streams of 4 Mb/s", Unit::Streams),
+        Question::Streams25 => ("streams of 25 Mb/s", Unit::Streams),
+        Question::Diff => ("ext2 diff", Unit::Seconds),
+        Question::DiffInTracks => ("ext2 diff, windows of a track", Unit::Seconds),
+        Question::Startup => ("ext2 streams, startup", Unit::Ms),
+        Question::StartupInTracks => ("ext2 streams, windows of a track", Unit::Ms),
+    }
+}
+
+fn drive_json(asked: &Asked) -> Value {
+    let bench = &asked.bench;
+    let answer = |question: Question, zero_latency: bool, answer: &Answer| {
+        json!({
+            "question": question.name(),
+            "claim": question.claim(),
+            "zero_latency": zero_latency,
+            "unit": words(question).1,
+            "unaligned": answer.unaligned,
+            "aligned": answer.aligned,
+            "change": answer.change(),
+        })
+    };
+    let answers = asked.rows.iter().flat_map(|row| {
+        [
+            answer(row.question, true, &row.zero_latency),
+            answer(row.question, false, &row.first_sector_first),
+        ]
+    });
+    json!({
+        "drive": bench.profile.name,
+        "model": bench.profile.model,
+        "year": bench.profile.year,
+        "track_bytes": track_bytes(bench),
+        "revolution_ms": bench.profile.revolution_ms(),
+        "answers": answers.collect::<Vec<_>>(),
+    })
+}
+
+fn print(asked: &[Asked], args: &Args) -> Result<()> {
+    let mut out = output::stdout();
+    for drive in asked {
+        let profile = &drive.bench.profile;
+        writeln!(
+            out,
+            "{}: {}, a track of {}, a revolution of {}",
+            profile.name,
+            profile.model,
+            bytes(track_bytes(&drive.bench)),
+            Unit::Ms.show(profile.revolution_ms()),
+        )?;
+        table(drive).write(&mut out)?;
+        writeln!(out)?;
+    }
+    writeln!(
+        out,
+        "In the outermost zone; streams in soft real time, with I/Os of a track. docs/today.md says what this means."
+    )?;
+    if args.quick {
+        writeln!(out, "A quick run: a tenth of the requests and rounds.")?;
+    }
+    if let Some(path) = &args.picture {
+        writeln!(out, "wrote {}", path.display())?;
+    }
+    output::finish(out)
+}
+
+fn table(drive: &Asked) -> Table {
+    let mut table = Table::new([
+        ("AS", Side::Left),
+        ("", Side::Left),
+        ("ZERO LATENCY", Side::Left),
+        ("UNALIGNED", Side::Right),
+        ("ALIGNED", Side::Right),
+        ("CHANGE", Side::Right),
+    ]);
+    for row in &drive.rows {
+        let (what, unit) = words(row.question);
+        for (access, answer) in [("yes", &row.zero_latency), ("no", &row.first_sector_first)] {
+            table.row([
+                row.question.claim().to_owned(),
+                what.to_owned(),
+                access.to_owned(),
+                unit.show(answer.unaligned),
+                unit.show(answer.aligned),
+                Unit::Change.show(answer.change()),
+            ]);
+        }
+    }
+    table
+}
