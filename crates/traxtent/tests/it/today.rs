@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::command::{json, prints, traxtent};
+use super::command::{json, traxtent};
 
 /// Are there all answers, of the kinds that a script relies on, do they fit together, and does a picture come with them?
 #[test]
@@ -65,19 +65,6 @@ fn answers() {
             assert!(svg.contains(text), "{text}");
         }
     }
-}
-
-/// Is a person shown every drive, and told that a quick run is rough?
-#[test]
-fn table() {
-    let args = ["lab", "today", "--quick", "--seed", "7"];
-    let text = prints(&args);
-    assert!(text.contains("ZERO LATENCY  UNALIGNED"), "{text}");
-    assert!(text.contains("A quick run"), "{text}");
-    assert_eq!(
-        text.lines().filter(|line| line.starts_with("T2 ")).count(),
-        6
-    );
 }
 
 /// Is bad input one line, with the right status, before anything is measured, and with nothing written?
