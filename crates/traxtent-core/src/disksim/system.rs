@@ -57,6 +57,9 @@ pub struct DeviceMap {
     pub offset: i64,
 }
 
+/// So many names of disks are told where another was asked for.
+const NAMES_TOLD: usize = 8;
+
 /// Reads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout
 /// with mechanics (`.model`). The disk called `only` alone, if it is given.
 ///
@@ -78,13 +81,29 @@ pub fn load_system(
     };
     let mut disks = loader.disks(only)?;
     if disks.is_empty() {
-        let what = only.map_or("a disk".to_owned(), |name| {
-            format!("a disk called {name:?}")
-        });
+        let mut names: Vec<String> = loader
+            .disks(None)?
+            .into_iter()
+            .map(|disk| disk.name)
+            .collect();
+        names.dedup();
+        let more = if names.len() > NAMES_TOLD {
+            ", …"
+        } else {
+            ""
+        };
+        names.truncate(NAMES_TOLD);
+        let problem = match only {
+            Some(only) if !names.is_empty() => format!(
+                "there is no disk called {only:?}, but {}{more}",
+                names.join(", ")
+            ),
+            _ => "does not describe a disk".to_owned(),
+        };
         return Err(ParamError {
             file: file.to_owned(),
             line: 1,
-            problem: format!("does not describe {what}"),
+            problem,
         });
     }
     let names: Vec<String> = disks.iter().map(|disk| disk.name.clone()).collect();

@@ -182,6 +182,18 @@ fn parameter_files_that_grow() {
     }
 }
 
+/// Does somebody who names a disk that is not there hear which are?
+#[test]
+fn names_of_disks() {
+    let text = "dm_disk D { Number of data surfaces = 1, Number of cylinders = 1, Block count = 1,
+        Layout Model = dm_layout_g1 { LBN-to-PBN mapping scheme = 0, Sparing scheme used = 0, Zones = [
+            dm_layout_g1_zone { First cylinder number = 0, Last cylinder number = 0, Blocks per track = 1 } ] },
+        Mechanical Model = dm_mech_g1 { Seek type = constant, Constant seek time = 1, Rotation speed (in rpms) = 5400 } }
+        instantiate [ d0 .. d1 ] as D";
+    let error = load_system("f", text.as_bytes(), Some("d7"), &|_| Ok(Vec::new())).unwrap_err();
+    assert_eq!(error.problem, "there is no disk called \"d7\", but d0, d1");
+}
+
 /// Are thousands of slips refused that DiskSim's translation would meet in each of a million
 /// cylinders? They took minutes.
 #[test]

@@ -162,7 +162,7 @@ impl Startup {
     /// # Errors
     /// If the drive is too small.
     pub fn measure(bench: &Bench, system: Ext2) -> Result<Startup, LabError> {
-        Startup::within(bench, system, None, RUNS)
+        Startup::within(bench, system, None, bench.few(RUNS))
     }
 
     /// Measures it with a partition that ends at an LBN, and so many runs.
