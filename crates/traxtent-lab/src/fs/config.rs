@@ -3,6 +3,7 @@
 //! A variant of a system differs from another by a line of its configuration. Costs of the processor are
 //! assumptions, as neither paper states any; they were set before any result was seen.
 
+use traxtent_core::layout::Strategy;
 use traxtent_core::profile::Scheduler;
 use traxtent_core::units::Span;
 
@@ -15,8 +16,9 @@ pub struct Config {
     pub partition_start: u64,
     /// LBN before which it ends; none, if it ends with the drive.
     pub partition_end: Option<u64>,
-    /// How blocks are chosen.
-    pub placement: Placement,
+    /// How blocks are chosen. Where tracks matter, excluded blocks are never used, what cannot go on behind the last block
+    /// begins the closest free traxtent, and a file that fits in one traxtent is moved into one (paper T, section 4.2.2).
+    pub placement: Strategy,
     /// How much is read that nobody has asked for.
     pub read_ahead: ReadAhead,
     /// Whether reads ahead and write-backs end at track boundaries.
@@ -52,16 +54,6 @@ pub struct Config {
     pub depth: u32,
     /// Costs of the processor.
     pub cpu: Cpu,
-}
-
-/// How blocks are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// The next free block.
-    Next,
-    /// Excluded blocks are never used; what cannot go on behind the last block begins the closest free traxtent,
-    /// and a file that fits in one traxtent is moved into one (paper T, section 4.2.2).
-    Traxtents,
 }
 
 /// How much is read that nobody has asked for.
@@ -154,7 +146,7 @@ impl Ffs {
             block_sectors: 16,
             partition_start: 63,
             partition_end: None,
-            placement: Placement::Next,
+            placement: Strategy::Conventional,
             read_ahead: ReadAhead::History,
             clip: false,
             group_blocks: 4096,
@@ -182,7 +174,7 @@ impl Ffs {
                 ..config
             },
             Ffs::Traxtent => Config {
-                placement: Placement::Traxtents,
+                placement: Strategy::Traxtent,
                 read_ahead: ReadAhead::Traxtent,
                 clip: true,
                 ..config
@@ -221,7 +213,7 @@ impl Ext2 {
             block_sectors: 8,
             partition_start: 63,
             partition_end: None,
-            placement: Placement::Next,
+            placement: Strategy::Conventional,
             read_ahead: ReadAhead::Window(32),
             clip: false,
             group_blocks: 32_768,
@@ -248,7 +240,7 @@ impl Ext2 {
                 ..config
             },
             Ext2::Aligned => Config {
-                placement: Placement::Traxtents,
+                placement: Strategy::Traxtent,
                 read_ahead: ReadAhead::Window(blocks_of_track),
                 clip: true,
                 ..config
@@ -262,7 +254,7 @@ impl Config {
     /// (paper T, section 5.3).
     pub fn with_partial_blocks(self) -> Config {
         Config {
-            placement: Placement::Next,
+            placement: Strategy::Conventional,
             ..self
         }
     }

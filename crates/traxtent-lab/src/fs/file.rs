@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
+use traxtent_core::layout::Strategy;
 use traxtent_core::units::Block;
 
-use super::config::Placement;
 use super::machine::Machine;
 
 /// Names in a block of a directory: 8 KB in entries of some 24 bytes.
@@ -231,7 +231,7 @@ impl Machine {
         let partition = self.space.partition();
         let track = |block| partition.traxtent_of(block).map(|traxtent| traxtent.track);
         let apart = track(first) != track(last);
-        if settled || !apart || self.config.placement != Placement::Traxtents {
+        if settled || !apart || self.config.placement != Strategy::Traxtent {
             return None;
         }
         let old = blocks.clone();

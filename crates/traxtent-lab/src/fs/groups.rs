@@ -4,11 +4,11 @@
 //! request more waits at the disk than is served: two clients read all files of a group, one group after another in random
 //! order. Names and inodes are in memory.
 
+use traxtent_core::layout::Strategy;
 use traxtent_core::units::Block;
 use traxtent_core::workload::Rng;
 
 use super::access::{Look, Open};
-use super::config::Placement;
 use super::file::FileId;
 use super::machine::Machine;
 
@@ -60,11 +60,12 @@ fn lay_out(machine: &mut Machine, count: usize) -> Vec<Vec<FileId>> {
         let here = machine.space.partition().traxtent_of(first);
         let here = here.map(|traxtent| traxtent.track);
         match groups.last_mut() {
-            Some(group) if machine.config.placement == Placement::Traxtents && here == home => {
+            Some(group) if machine.config.placement == Strategy::Traxtent && here == home => {
                 group.push(file);
             }
             Some(group)
-                if machine.config.placement == Placement::Next && group.len() < files_each =>
+                if machine.config.placement == Strategy::Conventional
+                    && group.len() < files_each =>
             {
                 group.push(file);
             }

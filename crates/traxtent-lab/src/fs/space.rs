@@ -5,19 +5,18 @@
 
 use std::ops::Range;
 
-use traxtent_core::layout::Partition;
-use traxtent_core::units::Block;
+use traxtent_core::layout::{Allocator, Partition, Strategy};
+use traxtent_core::units::{Block, Blocks};
 
-use super::config::{Config, Placement};
+use super::config::Config;
 
 /// The blocks of a partition and who may have them.
 #[derive(Debug)]
 pub(super) struct Space {
-    partition: Partition,
-    placement: Placement,
+    /// Which blocks are in use. Where tracks matter it knows no excluded ones.
+    blocks: Allocator,
     group_blocks: u64,
     metadata: u64,
-    used: Vec<bool>,
     /// Free blocks of each group.
     free: Vec<u64>,
 }
@@ -25,34 +24,33 @@ pub(super) struct Space {
 impl Space {
     /// An empty file system.
     pub(super) fn new(partition: Partition, config: &Config) -> Space {
-        let blocks = partition.blocks().0;
         let group_blocks = u64::from(config.group_blocks);
-        let metadata = u64::from(config.group_metadata);
-        let mut used = vec![false; blocks as usize];
-        for (number, used) in used.iter_mut().enumerate() {
-            *used = (number as u64) % group_blocks < metadata;
-        }
-        if config.placement == Placement::Traxtents {
-            for excluded in partition.excluded() {
-                used[excluded.0 as usize] = true;
-            }
-        }
-        let free = used.chunks(group_blocks as usize);
-        let free = free
-            .map(|group| group.iter().filter(|used| !**used).count() as u64)
-            .collect();
-        Space {
-            partition,
-            placement: config.placement,
+        let groups = partition.blocks().0.div_ceil(group_blocks);
+        let blocks = match config.placement {
+            Strategy::Traxtent => Allocator::new(partition, Strategy::Traxtent),
+            Strategy::Conventional => Allocator::in_groups(partition, Blocks(group_blocks))
+                .expect("a configuration's groups are in bounds"),
+        };
+        let mut space = Space {
+            blocks,
             group_blocks,
-            metadata,
-            used,
-            free,
+            metadata: u64::from(config.group_metadata),
+            free: vec![0; groups as usize],
+        };
+        for group in 0..groups {
+            let (start, end) = (space.start_of(group).0, space.end_of(group));
+            let metadata = start..(start + space.metadata).min(end);
+            for run in space.free_runs(metadata).collect::<Vec<_>>() {
+                space.blocks.claim(&run).expect("nothing is in use");
+            }
+            let runs = space.free_runs(start..end);
+            space.free[group as usize] = runs.map(|run| run.end.0 - run.start.0).sum();
         }
+        space
     }
 
     pub(super) fn partition(&self) -> &Partition {
-        &self.partition
+        self.blocks.partition()
     }
 
     pub(super) fn groups(&self) -> u64 {
@@ -85,16 +83,16 @@ impl Space {
     pub(super) fn follow(&mut self, last: Block) -> Option<Block> {
         let group = self.group_of(last);
         let next = Block(last.0 + 1);
-        let block = if self.is_free(next) && self.group_of(next) == group {
+        let block = if self.blocks.is_free(next) && self.group_of(next) == group {
             Some(next)
-        } else if self.placement == Placement::Traxtents {
+        } else if self.blocks.strategy() == Strategy::Traxtent {
             self.closest_traxtent(last, group)
         } else {
             None
         };
         let block = block.or_else(|| self.first_free(next.0..self.end_of(group)));
         let block = block.or_else(|| self.first_in(group))?;
-        self.take(block);
+        self.take(&one(block));
         Some(block)
     }
 
@@ -103,7 +101,7 @@ impl Space {
     /// None if the file system is full.
     pub(super) fn begin(&mut self, group: u64) -> Option<Block> {
         let block = self.first_in(group)?;
-        self.take(block);
+        self.take(&one(block));
         Some(block)
     }
 
@@ -111,59 +109,57 @@ impl Space {
     /// holds already; none if there is none in the group.
     pub(super) fn within_traxtent(&mut self, near: Block, count: u64) -> Option<Range<Block>> {
         let group = self.group_of(near);
-        let mut traxtent = self.partition.traxtent_from(near)?;
+        let mut traxtent = self.partition().traxtent_from(near)?;
         while self.group_of(traxtent.blocks.start) == group {
             let end = traxtent.blocks.end.0.min(self.end_of(group));
-            let start = (traxtent.blocks.start.0..end).find(|block| {
-                (*block..*block + count).all(|block| block < end && self.is_free(Block(block)))
-            });
-            if let Some(start) = start {
-                let blocks = Block(start)..Block(start + count);
-                for block in start..start + count {
-                    self.take(Block(block));
-                }
+            let mut runs = self.free_runs(traxtent.blocks.start.0..end);
+            if let Some(run) = runs.find(|run| run.end.0 - run.start.0 >= count) {
+                drop(runs);
+                let blocks = run.start..Block(run.start.0 + count);
+                self.take(&blocks);
                 return Some(blocks);
             }
-            traxtent = self.partition.next(&traxtent)?;
+            drop(runs);
+            traxtent = self.partition().next(&traxtent)?;
         }
         None
     }
 
     /// Gives a block back.
     pub(super) fn release(&mut self, block: Block) {
+        let freed = self.blocks.free(&one(block));
+        freed.expect("a file's blocks are in use");
         let group = self.group_of(block) as usize;
-        let used = &mut self.used[block.0 as usize];
-        assert!(*used, "block {} was free", block.0);
-        *used = false;
         self.free[group] += 1;
     }
 
-    fn is_free(&self, block: Block) -> bool {
-        self.used.get(block.0 as usize) == Some(&false)
+    /// Uses free blocks of a group.
+    fn take(&mut self, blocks: &Range<Block>) {
+        let taken = self.blocks.claim(blocks);
+        taken.expect("what is taken is free");
+        let group = self.group_of(blocks.start) as usize;
+        self.free[group] -= blocks.end.0 - blocks.start.0;
     }
 
-    fn take(&mut self, block: Block) {
-        let group = self.group_of(block) as usize;
-        let used = &mut self.used[block.0 as usize];
-        assert!(!*used, "block {} was in use", block.0);
-        *used = true;
-        self.free[group] -= 1;
+    fn free_runs(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<Block>> {
+        self.blocks
+            .free_runs(Block(blocks.start)..Block(blocks.end))
     }
 
     fn end_of(&self, group: u64) -> u64 {
-        ((group + 1) * self.group_blocks).min(self.used.len() as u64)
+        ((group + 1) * self.group_blocks).min(self.partition().blocks().0)
     }
 
     /// The first block of the closest traxtent of the group that is all free, ahead of this block if there is one.
     fn closest_traxtent(&self, from: Block, group: u64) -> Option<Block> {
         let end = self.end_of(group);
-        let mut next = self.partition.traxtent_from(Block(from.0 + 1));
+        let mut next = self.partition().traxtent_from(Block(from.0 + 1));
         while let Some(traxtent) = next.filter(|traxtent| traxtent.blocks.end.0 <= end) {
-            let mut blocks = traxtent.blocks.start.0..traxtent.blocks.end.0;
-            if blocks.all(|block| self.is_free(Block(block))) {
+            let blocks = traxtent.blocks.start.0..traxtent.blocks.end.0;
+            if self.free_runs(blocks).eq([traxtent.blocks.clone()]) {
                 return Some(traxtent.blocks.start);
             }
-            next = self.partition.next(&traxtent);
+            next = self.partition().next(&traxtent);
         }
         None
     }
@@ -180,7 +176,11 @@ impl Space {
             })
     }
 
-    fn first_free(&self, mut blocks: Range<u64>) -> Option<Block> {
-        blocks.find(|block| self.is_free(Block(*block))).map(Block)
+    fn first_free(&self, blocks: Range<u64>) -> Option<Block> {
+        self.free_runs(blocks).next().map(|run| run.start)
     }
+}
+
+fn one(block: Block) -> Range<Block> {
+    block..Block(block.0 + 1)
 }
