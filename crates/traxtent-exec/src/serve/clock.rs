@@ -67,12 +67,13 @@ pub(super) struct Clock {
 
 /// No sleep of this clock ends so late on a machine that is not overloaded, and no wait spins longer.
 const MARGIN_MAX: Duration = Duration::from_micros(200);
-/// How often an oversleep is measured, and how long each sleep is.
+/// How often an oversleep is measured, and how long each sleep is: long enough for a processor to fall asleep
+/// too, as it does while a disk turns.
 const TRIALS: u32 = 20;
-const TRIAL: Duration = Duration::from_micros(100);
+const TRIAL: Duration = Duration::from_millis(2);
 
 impl Clock {
-    /// Begins at 0, now. Takes some milliseconds before, for measuring.
+    /// At 0 now. Takes some milliseconds before, for measuring.
     pub(super) fn start(speed: Speed) -> Clock {
         let spinners_max = cpus() - 1;
         Clock {
@@ -86,6 +87,11 @@ impl Clock {
             spinners: AtomicUsize::new(0),
             zero: Instant::now(),
         }
+    }
+
+    /// At 0 now, again.
+    pub(super) fn restart(&mut self) {
+        self.zero = Instant::now();
     }
 
     pub(super) fn now(&self) -> SimTime {
@@ -114,6 +120,19 @@ impl Clock {
             self.spinners.fetch_sub(1, Ordering::Relaxed);
             sleep(left);
         }
+    }
+
+    /// Waits for so much real time, as a request does.
+    pub(super) fn hold(&self, time: Duration) {
+        let until = self.now() + self.simulated(time);
+        while self.now() < until {
+            self.wait_towards(until);
+        }
+    }
+
+    /// Simulated time in so much real time.
+    pub(super) fn simulated(&self, real: Duration) -> Span {
+        Span(self.speed.simulated(real))
     }
 
     /// Sleeps towards `at` and never spins.

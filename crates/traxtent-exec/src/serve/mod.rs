@@ -14,6 +14,7 @@ mod log;
 mod paced;
 mod receipt;
 mod store;
+mod transport;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -110,7 +111,7 @@ impl Server {
         }
         let mut disk = Disk::with_media(self.drive.clone(), Platters(Arc::clone(&self.store)));
         disk.play(&self.scenario)?;
-        let paced = Paced::start(disk, self.scenario.faults.len(), self.settings.speed);
+        let paced = Paced::start(disk, self.scenario.faults.len(), &self.settings);
         let pacer = paced.pace().map_err(ServeError::Thread)?;
         if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
             control.start(&paced).map_err(ServeError::Thread)?;
