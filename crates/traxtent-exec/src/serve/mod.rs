@@ -16,6 +16,7 @@ mod receipt;
 mod store;
 mod transport;
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -153,11 +154,26 @@ impl Server {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
             let command = Command::Read { lbn, sectors };
-            let (delivered, fetched) = running.paced.serve(command, Vec::new(), |disk| {
-                // Where nothing is volatile, the media have it all, and nobody need wait for them.
-                (disk.unflushed_bytes() > 0).then(|| disk.fetch(lbn, buffer))
-            })?;
+            let into = RefCell::new(&mut *buffer);
+            let fetched = Cell::new(None);
+            let fetch_early = || {
+                let changes = self.store.changes();
+                if self.store.read(&mut into.borrow_mut(), offset).is_ok() {
+                    fetched.set(Some(changes));
+                }
+            };
+            let (delivered, fetched) =
+                running
+                    .paced
+                    .serve(command, Vec::new(), fetch_early, |disk| {
+                        if disk.unflushed_bytes() > 0 {
+                            return Some(disk.fetch(lbn, &mut into.borrow_mut()));
+                        }
+                        // Where nothing is volatile, the media have it all.
+                        (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
+                    })?;
             if delivered.completion.outcome.is_ok() {
+                // Nobody need wait for them.
                 fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
             }
             Ok(delivered)
@@ -265,7 +281,7 @@ impl Server {
         data: Vec<u8>,
         durable: bool,
     ) -> Result<Delivered, ServeError> {
-        let (delivered, ()) = running.paced.serve(command, data, |_| ())?;
+        let (delivered, ()) = running.paced.serve(command, data, || (), |_| ())?;
         if durable && delivered.completion.outcome.is_ok() {
             self.store.sync()?;
         }

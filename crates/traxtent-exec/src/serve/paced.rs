@@ -114,15 +114,17 @@ impl Paced {
         Ok(handle)
     }
 
-    /// Hands a command to the model, with what it writes, and waits until it has ended; `then` sees the
-    /// disk at that moment. The model sees the command as early as it may, up to what its transport takes:
+    /// Hands a command to the model, with what it writes, and waits until it has ended. If there is time to
+    /// wait, `meanwhile` is called first; `then` sees the disk at the end, with nothing under way. The model sees the command as early as it may, up to what its transport takes:
     /// nothing that has happened changes, and nothing is answered before the model has done it.
     pub(super) fn serve<T>(
         &self,
         command: Command,
         data: Vec<u8>,
+        meanwhile: impl FnOnce(),
         then: impl FnOnce(&Disk<Platters>) -> T,
     ) -> Result<(Delivered, T), ServeError> {
+        let mut meanwhile = Some(meanwhile);
         let mut state = self.lock();
         let mut at = self.now()?;
         let transport = self.transport.of(state.answer_bytes(&command));
@@ -152,6 +154,9 @@ impl Paced {
             }
             self.tell_pacer(&mut state);
             drop(state);
+            if let Some(meanwhile) = meanwhile.take() {
+                meanwhile();
+            }
             match due {
                 Some(due) => self.clock.wait_towards(due),
                 None => thread::park(),
