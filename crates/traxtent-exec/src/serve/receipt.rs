@@ -91,8 +91,8 @@ pub struct Machine {
     pub others_share: f64,
     /// The share that a hypervisor took away.
     pub stolen_share: f64,
-    /// How long before its end a wait stops sleeping and spins, in microseconds: how late sleeps ended
-    /// when the server began.
+    /// How long before its end a wait stops sleeping and spins, in microseconds: how late sleeps have ended
+    /// lately, at most 1000.
     pub spin_us: f64,
 }
 
