@@ -8,6 +8,7 @@ use crate::{guest, packages, test};
 
 /// How long to soak.
 #[derive(clap::Args)]
+#[group(id = "soak")]
 pub(crate) struct Options {
     /// How many times as often as usual each randomized test repeats
     #[arg(long, default_value_t = 100)]

@@ -17,7 +17,7 @@ mod store;
 mod transport;
 
 use std::cell::{Cell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
@@ -86,6 +86,10 @@ impl Server {
             error,
         })?;
         let scenario = scenario_of(&settings, &drive)?;
+        if let Some(path) = &settings.receipt {
+            try_beside(path)
+                .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))?;
+        }
         Ok(Server {
             store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
             log: settings.log.as_deref().map(Log::create).transpose()?,
@@ -408,8 +412,20 @@ fn bytes_of(drive: &Drive) -> u64 {
 
 /// Writes a file that is there whole or not at all.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = beside(path);
+    std::fs::write(&new, bytes)?;
+    std::fs::rename(&new, path)
+}
+
+/// Fails if no file can be made beside `path`, as [`write_whole`] does.
+fn try_beside(path: &Path) -> std::io::Result<()> {
+    let new = beside(path);
+    std::fs::write(&new, [])?;
+    std::fs::remove_file(&new)
+}
+
+fn beside(path: &Path) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    std::fs::write(&beside, bytes)?;
-    std::fs::rename(&beside, path)
+    beside.into()
 }
