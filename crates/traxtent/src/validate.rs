@@ -119,7 +119,7 @@ fn left_out(failures: &[(String, Failure)]) -> Result<()> {
         return Ok(());
     }
     let lines = failures.iter().filter_map(|(_, failure)| failure.line());
-    lines.for_each(|line| warn(line));
+    lines.for_each(warn);
     let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     let line = format!("not compared: {}", names.join(", "));
     let unread = |(_, failure): &(String, Failure)| matches!(failure, Failure::Io(_));

@@ -149,8 +149,8 @@ fn replays_to_the_tick() {
 }
 
 /// Does what transport takes go off what a client waits, and no answer come before its request? A client
-/// that sends each request when it has the answer to the one before waits here without sockets: the model's
-/// time less what is taken off.
+/// that sends each request when it has the answer to the one before waits here without sockets: no less than the
+/// model's time less the most that is taken off.
 #[test]
 fn transport_is_taken_off() {
     let folder = TempDir::new().unwrap();
@@ -172,7 +172,9 @@ fn transport_is_taken_off() {
     server.read(&mut [0; 512], 0).unwrap();
     server.read(&mut [0; 512], 0).unwrap();
     server.stop().unwrap();
-    let taken_off_ms = server.receipt().unwrap().transport_us.p50 / 1000.0;
+    // Most requests come just after the answer before, and so have next to nothing taken off; how late one comes
+    // is the machine's.
+    let taken_off_ms = server.receipt().unwrap().transport_us.max / 1000.0;
     assert!(taken_off_ms > 0.0 && taken_off_ms <= 1.0);
     let ms = |name| {
         column(&log, name)
