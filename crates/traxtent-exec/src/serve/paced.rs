@@ -27,7 +27,8 @@ use crate::port::Port;
 #[derive(Debug)]
 pub(super) struct Paced {
     clock: Clock,
-    transport: Transport,
+    /// What it takes off; nothing where there is none.
+    transport: Option<Transport>,
     state: Mutex<State>,
     pacer: OnceLock<Thread>,
 }
@@ -63,8 +64,8 @@ struct Waiting {
 pub(super) struct Delivered {
     pub(super) arrival: Arrival,
     pub(super) completion: Completion,
-    /// How much earlier than it came the model saw the request: what sockets and processors take on the way.
-    pub(super) dated_back: Span,
+    /// How much earlier than it came the model saw the request, if transport is taken off.
+    pub(super) dated_back: Option<Span>,
     /// When the waiting thread went on.
     pub(super) at: SimTime,
 }
@@ -77,11 +78,8 @@ impl Paced {
     pub(super) fn start(disk: Disk<Platters>, faults: usize, settings: &Settings) -> Arc<Paced> {
         let mut clock = Clock::start(settings.speed);
         let timed = settings.profile.mechanics.is_some();
-        let transport = match settings.take_off_transport && timed {
-            true => Transport::measure(&clock),
-            // A drive that takes no time has none from which to take it off.
-            false => Transport::default(),
-        };
+        // A drive that takes no time has none from which to take it off.
+        let transport = (settings.take_off_transport && timed).then(|| Transport::measure(&clock));
         clock.restart();
         Arc::new(Paced {
             clock,
@@ -127,10 +125,12 @@ impl Paced {
         let mut meanwhile = Some(meanwhile);
         let mut state = self.lock();
         let mut at = self.now()?;
-        let transport = self.transport.of(state.answer_bytes(&command));
-        let seen = state.as_early_as(at, self.clock.simulated(transport));
-        let dated_back = at.since(seen);
-        let number = state.take_in(seen, command, data)?;
+        let seen = self.transport.as_ref().map(|transport| {
+            let taken = transport.of(state.answer_bytes(&command));
+            state.as_early_as(at, self.clock.simulated(taken))
+        });
+        let dated_back = seen.map(|seen| at.since(seen));
+        let number = state.take_in(seen.unwrap_or(at), command, data)?;
         loop {
             state.advance(at)?;
             let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;

@@ -162,7 +162,9 @@ impl Tally {
             self.late += 1;
         }
         self.lateness.push(lateness);
-        self.transport.push(delivered.dated_back);
+        if let Some(dated_back) = delivered.dated_back {
+            self.transport.push(dated_back);
+        }
         self.modelled.push(modelled);
         self.delivered.push(modelled + lateness);
     }
