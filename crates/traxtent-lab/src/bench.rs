@@ -1,5 +1,7 @@
 //! Drives and workloads put together, and the figures that the papers speak of.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_core::disk::DiskError;
@@ -50,6 +52,26 @@ pub enum LabError {
     /// A disk with data that fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// A file that cannot be used, or a program that cannot be run.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Something that this machine's kernel or tools do not do.
+    #[error("{0}")]
+    Host(String),
+}
+
+impl LabError {
+    pub(crate) fn file(path: &Path, error: io::Error) -> LabError {
+        LabError::File {
+            path: path.to_owned(),
+            error,
+        }
+    }
 }
 
 /// A drive under test.
