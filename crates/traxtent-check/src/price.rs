@@ -4,7 +4,7 @@
 //! sectors behind, and what is compared is the time that a request takes once the buffer is full. Nothing is read
 //! or written; the same profile, load and offset give the same price.
 //!
-//! Left out: what arrays add (a write of less than a stripe reads the rest first), and the host.
+//! Left out: what arrays add (a write of less than a stripe reads the rest first), and all of the host but a pause.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub enum Load {
     SmallWrites,
     /// Files of 8 KiB made durable one by one: data and a journal's 16 KiB, each behind those before, and a flush.
     SmallFiles,
-    /// 1 MiB written behind another, four at a time.
+    /// 512 KiB written behind another, one after another.
     LargeWrites,
     /// 4 KiB read at random, one after another.
     Reads,
@@ -71,11 +71,10 @@ impl Load {
     }
 
     /// Requests that are outstanding at a time.
-    fn depth(self) -> usize {
+    pub fn depth(self) -> usize {
         match self {
-            Load::SmallWrites | Load::SmallFiles | Load::Reads => 1,
             Load::TrackReads => 2,
-            Load::LargeWrites => 4,
+            _ => 1,
         }
     }
 
@@ -109,6 +108,11 @@ pub fn typical() -> Profile {
     builtin("toshiba-p300").expect("it is built in")
 }
 
+/// Blocks of 4 KiB in a large write.
+const LARGE_BLOCKS: u64 = 128;
+/// What a host that has one request at a time takes from an answer to its next request: what fio takes over NBD,
+/// rounded. Assumed.
+const PAUSE: Span = Span(100_000_000);
 /// Requests that are let go by first, so that the drive's buffer is as full as it will be.
 const WARM: usize = 200;
 /// What is then counted.
@@ -157,6 +161,9 @@ fn ms_each(mut drive: Drive, load: Load, behind: u32) -> f64 {
             if answered == WARM * each {
                 begun = now;
             }
+        }
+        if load.depth() == 1 {
+            now += PAUSE;
         }
     }
     let spent: Span = now.since(begun);
@@ -210,7 +217,7 @@ impl Requests {
                 Request::read(self.lbn(block), self.block as u32)
             }
             Load::LargeWrites => {
-                let blocks = 256.min(self.blocks);
+                let blocks = LARGE_BLOCKS.min(self.blocks);
                 let block = number * blocks % (self.blocks - blocks + 1);
                 Request::write(self.lbn(block), (blocks * self.block) as u32)
             }
