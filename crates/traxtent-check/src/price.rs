@@ -13,7 +13,7 @@ use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::{Profile, ProfileError, builtin};
 use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
-use traxtent_core::workload::Rng;
+use traxtent_core::workload::{Distribution, Rng};
 
 /// Kinds of work that have a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,13 +110,12 @@ pub fn typical() -> Profile {
 
 /// Blocks of 4 KiB in a large write.
 const LARGE_BLOCKS: u64 = 128;
-/// What a host that has one request at a time takes from an answer to its next request: what fio takes over NBD,
-/// rounded. Assumed.
-const PAUSE: Span = Span(100_000_000);
+/// What a host that has one request at a time takes in the mean from an answer to its next request. Assumed.
+const PAUSE_MS: f64 = 0.1;
 /// Requests that are let go by first, so that the drive's buffer is as full as it will be.
 const WARM: usize = 200;
 /// What is then counted.
-const COUNTED: usize = 500;
+const COUNTED: usize = 2000;
 /// Work is spread over so many bytes from the drive's first on, or half of a smaller drive.
 const SPREAD: u64 = 16 << 30;
 
@@ -147,6 +146,12 @@ pub fn prices(profile: &Profile, behind: u32) -> Result<Vec<Price>, ProfileError
 fn ms_each(mut drive: Drive, load: Load, behind: u32) -> f64 {
     let mut requests = Requests::new(&drive, load, behind);
     let each = load.requests_each();
+    // A host is no clockwork: with a fixed pause, requests fall into step with the platters.
+    let pauses = Distribution::Exponential {
+        base: 0.0,
+        mean: PAUSE_MS,
+    };
+    let mut rng = Rng::new(2);
     let (mut now, mut sent, mut answered) = (SimTime::ZERO, 0, 0);
     let mut begun = now;
     while answered < (WARM + COUNTED) * each {
@@ -163,7 +168,7 @@ fn ms_each(mut drive: Drive, load: Load, behind: u32) -> f64 {
             }
         }
         if load.depth() == 1 {
-            now += PAUSE;
+            now += pauses.sample_time(&mut rng);
         }
     }
     let spent: Span = now.since(begun);
@@ -248,5 +253,53 @@ impl Requests {
 
     fn lbn(&self, block: u64) -> Lbn {
         Lbn(self.first + block * self.block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is a price of nothing asked where nothing is misaligned, or where logical sectors are physical ones?
+    #[test]
+    fn nothing_costs_nothing() {
+        let native = builtin("atlas10k2").unwrap();
+        for price in prices(&typical(), 0).unwrap() {
+            assert_eq!(price.extra_ms(), 0.0, "{price:?}");
+        }
+        for price in prices(&native, 3).unwrap() {
+            assert!(price.percent().abs() < 5.0, "{price:?}");
+        }
+    }
+
+    /// Does a small write amid physical sectors cost about the revolution that lies between reading and writing them,
+    /// where nothing hides it?
+    #[test]
+    fn a_revolution() {
+        let profile = typical().with("cache.write_back", "none").unwrap();
+        let price = price(&profile, Load::SmallWrites, 2).unwrap();
+        let revolutions = price.extra_ms() / profile.revolution_ms();
+        assert!((0.9..1.1).contains(&revolutions), "{price:?}");
+    }
+
+    /// Are writes the dearer ones, and is the jumper's drive aligned where the numbering is shifted?
+    #[test]
+    fn order_and_jumper() {
+        let of = |name: &str, behind| prices(&builtin(name).unwrap(), behind).unwrap();
+        let shifted = of("wd10ears-jumper", 0);
+        assert!(shifted.iter().all(|price| price.extra_ms() == 0.0));
+        for name in ["wd10ears", "st2000l003", "dt01aca300"] {
+            let [small, files, large, reads] = of(name, 2)[..] else {
+                panic!("four loads")
+            };
+            assert!(
+                small.percent() > 100.0 && large.percent() > 10.0,
+                "{small:?} {large:?}"
+            );
+            assert!(
+                files.percent() > 20.0 && reads.percent().abs() < 2.0,
+                "{files:?} {reads:?}"
+            );
+        }
     }
 }
