@@ -34,7 +34,7 @@ pub enum Seeds {
 }
 
 impl Plan {
-    /// How many measurements it makes of experiments.
+    /// How many measurements it makes of experiments, if all can be done.
     pub fn measurements(&self, experiments: &[&'static Experiment]) -> usize {
         jobs(experiments, self).len()
     }
@@ -47,6 +47,8 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// In the order of the experiments.
     pub pictures: Vec<(&'static Experiment, Figure)>,
+    /// Experiments that cannot be done on this machine, and why.
+    pub skipped: Vec<(&'static Experiment, String)>,
 }
 
 /// Why a run ends early.
@@ -82,13 +84,15 @@ pub fn run(
     plan: &Plan,
     progress: &(dyn Fn() + Sync),
 ) -> Result<Outcome, RunError> {
-    let jobs = jobs(experiments, plan);
+    let (skipped, experiments) = sorted_out(experiments);
+    let jobs = jobs(&experiments, plan);
     let mut results = do_all(&jobs, plan, progress)?.into_iter();
     let mut outcome = Outcome {
         findings: Vec::new(),
         pictures: Vec::new(),
+        skipped,
     };
-    for experiment in experiments.iter().copied() {
+    for experiment in experiments {
         let mut by_seed = Vec::new();
         for seed in plan.seeds.of(experiment) {
             let of_drives = results.by_ref().take(experiment.drives.len());
@@ -107,6 +111,23 @@ pub fn run(
         }
     }
     Ok(outcome)
+}
+
+/// Experiments that cannot be done here, and the others.
+#[allow(clippy::type_complexity)]
+fn sorted_out(
+    experiments: &[&'static Experiment],
+) -> (Vec<(&'static Experiment, String)>, Vec<&'static Experiment>) {
+    let reason =
+        |experiment: &Experiment| experiment.measurement.missing.and_then(|missing| missing());
+    let (mut skipped, mut doable) = (Vec::new(), Vec::new());
+    for experiment in experiments.iter().copied() {
+        match reason(experiment) {
+            Some(reason) => skipped.push((experiment, reason)),
+            None => doable.push(experiment),
+        }
+    }
+    (skipped, doable)
 }
 
 impl Seeds {
@@ -202,7 +223,7 @@ fn do_all(
 impl Job {
     fn recall_or_do(&self, plan: &Plan) -> Result<Stored, RunError> {
         let Some(store) = &plan.store else {
-            return self.run(plan.quick);
+            return self.run(plan);
         };
         let key = store.key(
             self.experiment,
@@ -212,15 +233,17 @@ impl Job {
         if let Some(result) = store.recall(&key)? {
             return Ok(result);
         }
-        let result = self.run(plan.quick)?;
+        let result = self.run(plan)?;
         store.keep(&key, &result)?;
         Ok(result)
     }
 
-    fn run(&self, quick: bool) -> Result<Stored, RunError> {
+    fn run(&self, plan: &Plan) -> Result<Stored, RunError> {
         let measurement = self.experiment.measurement;
         let measure = || -> Result<Stored, LabError> {
-            let bench = Bench::new(self.drive, self.seed)?.quick(quick);
+            let bench = Bench::new(self.drive, self.seed)?
+                .quick(plan.quick)
+                .keeping(plan.store.as_ref().map(Store::recordings));
             match measurement.draw {
                 Some(draw) if self.picture => draw(&bench).map(Stored::Picture),
                 _ => (measurement.measure)(&bench).map(Stored::Numbers),

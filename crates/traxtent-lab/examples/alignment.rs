@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Parser;
 use traxtent_lab::Bench;
-use traxtent_lab::alignment::{FileSystem, Phase, missing, times};
+use traxtent_lab::alignment::{DRIVES, FileSystem, Phase, missing, times, with_firmware};
 
 #[derive(Parser)]
 struct Args {
@@ -53,16 +53,15 @@ fn main() -> Result<()> {
                 continue;
             }
             for &seed in &args.seeds {
-                let mut bench = Bench::new(drive, seed)?;
+                let mut bench = with_firmware(&Bench::new(drive, seed)?)?;
                 for change in &args.with {
                     let Some((key, value)) = change.split_once('=') else {
                         bail!("{change}: expected KEY=VALUE");
                     };
                     bench = bench.with(key, value)?;
                 }
-                let mib = args
-                    .mib
-                    .unwrap_or(if drive == "wd10ears" { 365 } else { 451 });
+                let known = DRIVES.iter().find(|(name, _)| name == drive);
+                let mib = args.mib.unwrap_or(known.map_or(451, |(_, mib)| *mib));
                 let times = times(&bench, kind, mib, &args.traxtent, &args.folder)?;
                 let pairs = times.aligned.iter().zip(&times.unaligned);
                 let cells = pairs.map(|(aligned, unaligned)| {

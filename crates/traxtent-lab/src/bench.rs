@@ -85,6 +85,8 @@ pub struct Bench {
     pub seed: u64,
     /// Whether a rough answer will do: see [`Bench::few`].
     pub quick: bool,
+    /// Where a measurement may keep what it has recorded, so that it need not be recorded again.
+    pub recordings: Option<PathBuf>,
 }
 
 /// How much less is done where a rough answer will do.
@@ -124,6 +126,7 @@ impl Bench {
     pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
         Ok(Bench {
             quick: self.quick,
+            recordings: self.recordings.clone(),
             ..Bench::new(name, self.seed)?
         })
     }
@@ -142,12 +145,18 @@ impl Bench {
             geometry: Arc::new(geometry),
             seed,
             quick: false,
+            recordings: None,
         })
     }
 
     /// The same where a rough answer will do.
     pub fn quick(self, quick: bool) -> Bench {
         Bench { quick, ..self }
+    }
+
+    /// The same with a folder for recordings.
+    pub fn keeping(self, recordings: Option<PathBuf>) -> Bench {
+        Bench { recordings, ..self }
     }
 
     /// How many of something to do: so many, or a tenth where a rough answer will do.

@@ -13,20 +13,30 @@ mod replay;
 mod session;
 mod tree;
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
 
 pub use replay::Stream;
 pub use session::{FileSystem, Phase, Session, missing};
 pub use tree::write_tarball;
 
 use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series, Style};
 
 /// The first sector of the partition that is aligned, and of the one that is not.
-pub const ALIGNED: u64 = 40;
-/// See [`ALIGNED`].
-pub const UNALIGNED: u64 = 34;
+const FIRST_SECTORS: [u64; 2] = [40, 34];
 
-/// Seconds that a drive takes for the phases.
+/// The drives, and the MiB of the tarball on each.
+pub const DRIVES: [(&str, u64); 3] = [("wd10ears", 365), ("st2000l003", 451), ("dt01aca300", 451)];
+
+/// A figure of firmware that the profiles leave as a drive of 2000 has it. Without it a read of the sector that
+/// read-ahead comes to next makes the drive throw its read-ahead away and lose a revolution, at every small file: a tree of
+/// 451 MiB then takes five minutes to read. Assumed, and not fitted to anything.
+const FIRMWARE: (&str, &str) = ("cache.almost_hits", "true");
+
+/// Seconds that a drive takes for the phases of [`Phase::ALL`].
 #[derive(Clone, Debug)]
 pub struct Times {
     /// The file system.
@@ -48,7 +58,7 @@ impl Times {
 }
 
 /// Takes a file system through the phases twice, aligned and not, on the drive of a bench, with a tarball of so many
-/// MiB. Recordings are kept in `folder` and taken from there.
+/// MiB and the program `traxtent` for a server. Recordings are kept in `folder` and taken from there.
 ///
 /// # Errors
 /// As of [`Session::streams`].
@@ -69,9 +79,89 @@ pub fn times(
         };
         session.seconds(traxtent, folder, bench)
     };
+    let [aligned, unaligned] = FIRST_SECTORS.map(seconds);
     Ok(Times {
         kind,
-        aligned: seconds(ALIGNED)?,
-        unaligned: seconds(UNALIGNED)?,
+        aligned: aligned?,
+        unaligned: unaligned?,
     })
+}
+
+/// The bench with the firmware that this experiment takes its drives to have.
+///
+/// # Errors
+/// If the drive has no such figure.
+pub fn with_firmware(bench: &Bench) -> Result<Bench, LabError> {
+    bench.with(FIRMWARE.0, FIRMWARE.1)
+}
+
+/// Every file system on the drive of a bench, with the paper's tarball.
+fn all(bench: &Bench) -> Result<Vec<Times>, LabError> {
+    if let Some(reason) = missing() {
+        return Err(LabError::Host(reason));
+    }
+    let traxtent = server()?;
+    let passing = TempDir::new().map_err(|error| LabError::file(&env::temp_dir(), error))?;
+    let folder = bench.recordings.as_deref().unwrap_or(passing.path());
+    let drive = DRIVES.iter().find(|(name, _)| *name == bench.profile.name);
+    let mib = bench.few(drive.map_or(451, |(_, mib)| *mib));
+    let bench = with_firmware(bench)?;
+    let of = |kind| times(&bench, kind, mib, &traxtent, folder);
+    FileSystem::ALL.into_iter().map(of).collect()
+}
+
+/// The program that serves drives: this one, or one that is installed.
+fn server() -> Result<PathBuf, LabError> {
+    const NAME: &str = "traxtent";
+    let own = env::current_exe().ok();
+    own.filter(|path| path.file_stem().is_some_and(|stem| stem == NAME))
+        .or_else(|| session::found(NAME))
+        .ok_or_else(|| LabError::Host(format!("{NAME} is not installed")))
+}
+
+/// Means over the file systems of unaligned over aligned: making the file system, extracting, copying, removing; the
+/// least of these four; reading the tree, reading the tarball.
+pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let all = all(bench)?;
+    let mean = |phase: Phase| {
+        let index = Phase::ALL.iter().position(|known| *known == phase);
+        let index = index.expect("a phase is in the list");
+        all.iter().map(|times| times.ratios()[index]).sum::<f64>() / all.len() as f64
+    };
+    let mut means = [Phase::Make, Phase::Extract, Phase::Copy, Phase::Remove]
+        .map(mean)
+        .to_vec();
+    means.push(means.iter().copied().fold(f64::INFINITY, f64::min));
+    means.extend([Phase::ReadTree, Phase::ReadTarball].map(mean));
+    Ok(means)
+}
+
+/// Unaligned over aligned, a panel a drive and a bar a file system and phase.
+pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    let panel = |(name, _): &(&str, u64)| {
+        let all = all(&bench.with_drive(name)?)?;
+        let row = |phase: usize, kind: usize| (phase * FileSystem::ALL.len() + kind) as f64;
+        let bars = |(kind, times): (usize, &Times)| Series {
+            name: times.kind.name().to_owned(),
+            style: Style::Bar,
+            points: (0..)
+                .zip(times.ratios())
+                .map(|(phase, ratio)| (ratio, row(phase, kind)))
+                .collect(),
+        };
+        let names = Phase::ALL.iter().flat_map(|phase| {
+            FileSystem::ALL
+                .iter()
+                .map(|kind| format!("{} {}", phase.name(), kind.name()))
+        });
+        Ok(Panel {
+            title: (*name).to_owned(),
+            x: "unaligned over aligned".to_owned(),
+            rows: names.collect(),
+            series: all.iter().enumerate().map(bars).collect(),
+            ..Panel::default()
+        })
+    };
+    let panels = DRIVES.iter().map(panel).collect::<Result<_, LabError>>()?;
+    Ok(Figure { panels })
 }

@@ -45,6 +45,20 @@ impl FileSystem {
             FileSystem::Btrfs => "btrfs",
         }
     }
+
+    /// Whether this kernel has it; a module is loaded.
+    fn is_known(self) -> bool {
+        let listed = || {
+            let list = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+            list.split_whitespace().any(|name| name == self.name())
+        };
+        listed() || {
+            let _ = Command::new("modprobe")
+                .args(["--quiet", self.name()])
+                .status();
+            listed()
+        }
+    }
 }
 
 /// What is done, in this order. Each is over when the file system is unmounted.
@@ -126,14 +140,16 @@ pub fn missing() -> Option<String> {
         return Some(format!("{name} is not installed"));
     }
     let closed = |path: &&str| File::options().write(true).open(path).is_err();
-    let device = ["/dev/fuse", "/dev/loop-control"]
-        .into_iter()
-        .find(|path| closed(&path))?;
-    Some(format!("{device} cannot be used here"))
+    let devices = ["/dev/fuse", "/dev/loop-control"];
+    if let Some(device) = devices.iter().find(|path| closed(path)) {
+        return Some(format!("{device} cannot be used here"));
+    }
+    let unknown = FileSystem::ALL.into_iter().find(|kind| !kind.is_known())?;
+    Some(format!("this kernel has no {}", unknown.name()))
 }
 
 /// A program by its name; administrators' folders are searched too.
-fn found(name: &str) -> Option<PathBuf> {
+pub(super) fn found(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
@@ -185,8 +201,11 @@ impl Session {
             let log = begun.path().join(phase.name()).with_extension("csv");
             self.phase(traxtent, phase, quick.path(), &tarball, &log)?;
         }
-        let begun = begun.keep();
-        fs::rename(&begun, place).map_err(at(place))
+        match fs::rename(begun.path(), place) {
+            // Somebody else was quicker.
+            Err(_) if place.exists() => Ok(()),
+            renamed => renamed.map_err(at(place)),
+        }
     }
 
     fn phase(

@@ -15,7 +15,7 @@ use traxtent_experiments::{
 };
 
 use crate::claims::{self, Findings};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::plot;
 use crate::table::{Side, Table};
@@ -41,7 +41,7 @@ enum Verb {
     },
     /// Run experiments
     Run {
-        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all
+        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all, but for A, which needs root, nbdkit and an hour
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -215,6 +215,9 @@ fn selection(ids: &[String]) -> Result<Selection> {
 /// Does the experiments with chosen claims, and forgets their other claims.
 fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
     let mut outcome = claims::measure(&selection.experiments(), plan)?;
+    for (experiment, reason) in &outcome.skipped {
+        note(format!("{} is skipped: {reason}", experiment.number));
+    }
     selection.retain(&mut outcome.findings);
     Ok((Findings(std::mem::take(&mut outcome.findings)), outcome))
 }
