@@ -2,4 +2,5 @@
 //!
 //! Sources: paper A (4 KB sectors), and the formats' own specifications. Nothing here writes to what it looks at.
 
+pub mod measure;
 pub mod price;
