@@ -136,29 +136,26 @@ pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(means)
 }
 
-/// Unaligned over aligned, a panel a drive and a bar a file system and phase.
+/// Unaligned over aligned: a panel a drive, a cluster a phase, a point a file system.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let panel = |(name, _): &(&str, u64)| {
         let all = all(&bench.with_drive(name)?)?;
-        let row = |phase: usize, kind: usize| (phase * FileSystem::ALL.len() + kind) as f64;
-        let bars = |(kind, times): (usize, &Times)| Series {
-            name: times.kind.name().to_owned(),
-            style: Style::Bar,
-            points: (0..)
-                .zip(times.ratios())
-                .map(|(phase, ratio)| (ratio, row(phase, kind)))
-                .collect(),
+        let points = |(kind, times): (u32, &Times)| {
+            let place = |phase: u32| f64::from(1 + phase) + 0.15 * (f64::from(kind) - 1.5);
+            Series {
+                name: times.kind.name().to_owned(),
+                style: Style::Dots,
+                points: (0..).map(place).zip(times.ratios()).collect(),
+            }
         };
-        let names = Phase::ALL.iter().flat_map(|phase| {
-            FileSystem::ALL
-                .iter()
-                .map(|kind| format!("{} {}", phase.name(), kind.name()))
-        });
+        let names = (1..)
+            .zip(Phase::ALL)
+            .map(|(number, phase)| format!("{number} {}", phase.name()));
         Ok(Panel {
             title: (*name).to_owned(),
-            x: "unaligned over aligned".to_owned(),
-            rows: names.collect(),
-            series: all.iter().enumerate().map(bars).collect(),
+            x: names.collect::<Vec<_>>().join(", "),
+            y: "unaligned over aligned".to_owned(),
+            series: (0..).zip(&all).map(points).collect(),
             ..Panel::default()
         })
     };
