@@ -18,6 +18,7 @@ static TEXTS: &[(&str, &str)] = texts![
     "T20" "T21" "T22" "T23" "T24" "T25" "T26" "T27" "T28" "T29" "T30" "T31" "T32" "T33"
     "Q01" "Q02" "Q03" "Q04" "Q05" "Q06" "Q07" "Q08" "Q09"
     "P01" "P02" "P03" "P04" "P05" "P06"
+    "A01"
 ];
 
 /// A paper.
@@ -82,7 +83,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Claims (T9a), groups (T9), papers (T, traxtents), or all.
+    /// Claims (T9a), groups (T9), papers (T, traxtents), or all that need nothing but the model.
     ///
     /// # Errors
     /// If a name is that of no claim.
@@ -102,30 +103,39 @@ impl Selection {
         Ok(Selection { names: known })
     }
 
-    /// All claims.
+    /// All claims that need nothing but the model.
     pub fn all() -> Selection {
         Selection {
             names: vec![ALL.to_owned()],
         }
     }
 
-    /// Whether a claim is chosen.
-    pub fn has(&self, claim: &Claim) -> bool {
-        self.names
-            .iter()
-            .any(|name| name == ALL || claim.is_called(name))
+    /// Whether a claim of an experiment is chosen.
+    pub fn has(&self, experiment: &Experiment, claim: &Claim) -> bool {
+        let apart = experiment.measurement.missing.is_some();
+        let names = self.names.iter();
+        names
+            .into_iter()
+            .any(|name| (name == ALL && !apart) || claim.is_called(name))
     }
 
     /// The experiments with a chosen claim.
     pub fn experiments(&self) -> Vec<&'static Experiment> {
-        let chosen =
-            |experiment: &&Experiment| experiment.claims.iter().any(|claim| self.has(claim));
+        let chosen = |experiment: &&Experiment| {
+            let mut claims = experiment.claims.iter();
+            claims.any(|claim| self.has(experiment, claim))
+        };
         experiments().iter().filter(chosen).collect()
     }
 
     /// The findings for chosen claims alone.
     pub fn retain(&self, findings: &mut Vec<Finding>) {
-        findings.retain(|finding| self.has(finding.claim));
+        let of_chosen = |finding: &Finding| {
+            let chosen = self.experiments().into_iter();
+            let mut own = chosen.filter(|experiment| experiment.claims.contains(finding.claim));
+            own.any(|experiment| self.has(experiment, finding.claim))
+        };
+        findings.retain(of_chosen);
     }
 }
 

@@ -59,6 +59,8 @@ pub enum Within {
     Absolute(f64),
     /// This part of the published number.
     Relative(f64),
+    /// The published number times this, and divided by it.
+    Factor(f64),
     /// Nothing.
     Exact,
     /// It may be larger by any amount.
@@ -126,6 +128,10 @@ impl Claim {
         match self.within {
             Within::Absolute(by) => distance <= by,
             Within::Relative(part) => distance <= part * end.abs(),
+            Within::Factor(by) => {
+                let [from, to] = self.published.ends();
+                from / by <= measured && measured <= to * by
+            }
             Within::Exact => distance == 0.0,
             Within::AtLeast => measured >= self.published.ends()[0],
             Within::AtMost(bound) => measured <= bound,
@@ -172,6 +178,7 @@ impl Claim {
             }
             (Within::Absolute(by), unit) => unit.show(by),
             (Within::Relative(part), _) => format!("{} %", plain(part * 100.0)),
+            (Within::Factor(by), _) => format!("a factor of {}", plain(by)),
             (Within::AtLeast, _) => "or more".to_owned(),
             (Within::Exact, _) if self.published.ends()[0] < self.published.ends()[1] => {
                 "in between".to_owned()
@@ -269,6 +276,9 @@ mod tests {
         let wider = range(Within::Relative(0.1));
         assert!(wider.allows(1.81) && !wider.allows(1.79));
         assert!(wider.allows(2.52) && !wider.allows(2.54));
+        let factor = claim(Published::Number(3.0), Unit::Ratio, Within::Factor(1.5));
+        assert!(factor.allows(2.0) && factor.allows(4.5) && factor.tolerance().ends_with("1.5"));
+        assert!(!factor.allows(1.999) && !factor.allows(4.501) && !factor.allows(f64::NAN));
         let bound = claim(
             Published::Number(240.0),
             Unit::Minutes,

@@ -312,6 +312,7 @@ impl Check<'_> {
         )?;
         let (by, least) = match claim.within {
             Within::Absolute(by) | Within::Relative(by) => (by, 0.0),
+            Within::Factor(by) => (by, 1.0),
             Within::AtMost(bound) => (bound, f64::MIN),
             Within::Exact | Within::AtLeast => return Ok(()),
         };
@@ -319,7 +320,7 @@ impl Check<'_> {
             by.is_finite() && by >= least,
             &key("within"),
             &by.to_string(),
-            "must be a number, and a tolerance not below 0",
+            "must be a number, a tolerance not below 0, a factor not below 1",
         )
     }
 }

@@ -16,5 +16,5 @@ pub use catalogue::{PAPERS, Paper, Selection, UnknownClaim, experiments};
 pub use claim::{Claim, Published, Unit, Within};
 pub use experiment::{Experiment, FigureSpec, PublishedPoint, SpecError};
 pub use finding::{Finding, Reason, Sample, Spread, Verdict, reasons, score};
-pub use run::{Outcome, Plan, RunError, Seeds, run};
+pub use run::{Outcome, Plan, RunError, Seeds, Skipped, run};
 pub use store::{Store, StoreError};

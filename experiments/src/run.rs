@@ -37,7 +37,7 @@ pub enum Seeds {
 }
 
 impl Plan {
-    /// How many measurements it makes of experiments.
+    /// How many measurements it makes of experiments, if all can be done.
     pub fn measurements(&self, experiments: &[&'static Experiment]) -> usize {
         jobs(experiments, self).len()
     }
@@ -50,6 +50,8 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// In the order of the experiments.
     pub pictures: Vec<(&'static Experiment, Figure)>,
+    /// Experiments that cannot be done on this machine, and why.
+    pub skipped: Vec<Skipped>,
 }
 
 /// Why a run ends early.
@@ -85,13 +87,15 @@ pub fn run(
     plan: &Plan,
     progress: &(dyn Fn() + Sync),
 ) -> Result<Outcome, RunError> {
-    let jobs = jobs(experiments, plan);
+    let (skipped, experiments) = sorted_out(experiments, plan);
+    let jobs = jobs(&experiments, plan);
     let mut results = do_all(&jobs, plan, progress)?.into_iter();
     let mut outcome = Outcome {
         findings: Vec::new(),
         pictures: Vec::new(),
+        skipped,
     };
-    for experiment in experiments.iter().copied() {
+    for experiment in experiments {
         let mut by_seed = Vec::new();
         for seed in plan.seeds.of(experiment) {
             let of_drives = results.by_ref().take(experiment.drives.len());
@@ -110,6 +114,31 @@ pub fn run(
         }
     }
     Ok(outcome)
+}
+
+/// An experiment that cannot be done, and why.
+pub type Skipped = (&'static Experiment, String);
+
+/// Experiments that cannot be done here, and the others.
+fn sorted_out(
+    experiments: &[&'static Experiment],
+    plan: &Plan,
+) -> (Vec<Skipped>, Vec<&'static Experiment>) {
+    let reason = |experiment: &Experiment| match experiment.measurement.missing {
+        _ if experiment.traces && plan.traces.is_none() => {
+            Some("the traces that come with DiskSim are not there (--traces)".to_owned())
+        }
+        Some(missing) => missing(),
+        None => None,
+    };
+    let (mut skipped, mut doable) = (Vec::new(), Vec::new());
+    for experiment in experiments.iter().copied() {
+        match reason(experiment) {
+            Some(reason) => skipped.push((experiment, reason)),
+            None => doable.push(experiment),
+        }
+    }
+    (skipped, doable)
 }
 
 impl Seeds {
@@ -223,8 +252,10 @@ impl Job {
     fn run(&self, plan: &Plan) -> Result<Stored, RunError> {
         let measurement = self.experiment.measurement;
         let measure = || -> Result<Stored, LabError> {
-            let bench = Bench::new(self.drive, self.seed)?;
-            let bench = bench.quick(plan.quick).traces(plan.traces.clone());
+            let bench = Bench::new(self.drive, self.seed)?
+                .quick(plan.quick)
+                .traces(plan.traces.clone())
+                .keeping(plan.store.as_ref().map(Store::recordings));
             match measurement.draw {
                 Some(draw) if self.picture => draw(&bench).map(Stored::Picture),
                 _ => (measurement.measure)(&bench).map(Stored::Numbers),

@@ -77,6 +77,11 @@ impl Store {
         })
     }
 
+    /// The folder for what measurements record, which holds for any build of the program.
+    pub(crate) fn recordings(&self) -> PathBuf {
+        self.folder.join("recordings")
+    }
+
     /// What a result of an experiment is kept by.
     pub(crate) fn key(
         &self,

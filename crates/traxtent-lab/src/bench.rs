@@ -1,6 +1,7 @@
 //! Drives and workloads put together, and the figures that the papers speak of.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_core::disk::DiskError;
@@ -59,6 +60,26 @@ pub enum LabError {
         /// Why not.
         why: String,
     },
+    /// A file that cannot be used, or a program that cannot be run.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Something that this machine's kernel or tools do not do.
+    #[error("{0}")]
+    Host(String),
+}
+
+impl LabError {
+    pub(crate) fn file(path: &Path, error: io::Error) -> LabError {
+        LabError::File {
+            path: path.to_owned(),
+            error,
+        }
+    }
 }
 
 /// A drive under test.
@@ -74,6 +95,8 @@ pub struct Bench {
     pub quick: bool,
     /// The folder with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
+    /// Where a measurement may keep what it has recorded, so that it need not be recorded again.
+    pub recordings: Option<PathBuf>,
 }
 
 /// How much less is done where a rough answer will do.
@@ -114,6 +137,7 @@ impl Bench {
         Ok(Bench {
             quick: self.quick,
             traces: self.traces.clone(),
+            recordings: self.recordings.clone(),
             ..Bench::new(name, self.seed)?
         })
     }
@@ -133,6 +157,7 @@ impl Bench {
             seed,
             quick: false,
             traces: None,
+            recordings: None,
         })
     }
 
@@ -144,6 +169,11 @@ impl Bench {
     /// The same with the traces of a folder.
     pub fn traces(self, traces: Option<PathBuf>) -> Bench {
         Bench { traces, ..self }
+    }
+
+    /// The same with a folder for recordings.
+    pub fn keeping(self, recordings: Option<PathBuf>) -> Bench {
+        Bench { recordings, ..self }
     }
 
     /// How many of something to do: so many, or a tenth where a rough answer will do.

@@ -4,6 +4,7 @@
 //! `traxtent-experiments`, which depends on this one, so that no measurement can look at the number that it is held
 //! against. Profiles are taken as they are.
 
+pub mod alignment;
 mod bench;
 pub mod blind;
 mod cpu;

@@ -3,7 +3,9 @@
 use crate::bench::{Bench, LabError};
 use crate::figure::Figure;
 use crate::fs::{self, table2};
-use crate::{excluded, extraction, linux, log, profiles, rotation, tpl, traxtents, video};
+use crate::{
+    alignment, excluded, extraction, linux, log, profiles, rotation, tpl, traxtents, video,
+};
 
 /// Measures numbers on a drive, always as many and in the same order.
 pub type Measure = fn(&Bench) -> Result<Vec<f64>, LabError>;
@@ -20,6 +22,8 @@ pub struct Measurement {
     pub measure: Measure,
     /// The picture, if it has one.
     pub draw: Option<Draw>,
+    /// Of a measurement that needs more than the model: why it cannot be made on this machine, if so.
+    pub missing: Option<fn() -> Option<String>>,
 }
 
 const fn numbers(name: &'static str, measure: Measure) -> Measurement {
@@ -27,6 +31,7 @@ const fn numbers(name: &'static str, measure: Measure) -> Measurement {
         name,
         measure,
         draw: None,
+        missing: None,
     }
 }
 
@@ -34,6 +39,13 @@ impl Measurement {
     const fn drawn(self, draw: Draw) -> Measurement {
         Measurement {
             draw: Some(draw),
+            ..self
+        }
+    }
+
+    const fn needing(self, missing: fn() -> Option<String>) -> Measurement {
+        Measurement {
+            missing: Some(missing),
             ..self
         }
     }
@@ -95,6 +107,10 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("numberings", linux::layout::numberings),
     numbers("boundary-reads", linux::boundary_reads::measure).drawn(linux::boundary_reads::figure),
     numbers("reverse-pairs", linux::reverse_pairs::measure).drawn(linux::reverse_pairs::figure),
+    // Alignment, with file systems of the running kernel.
+    numbers("alignment-penalties", alignment::penalties)
+        .drawn(alignment::figure)
+        .needing(alignment::missing),
 ];
 
 /// The measurement of that name.

@@ -111,6 +111,7 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
         seed: args.seed,
         quick: false,
         traces: None,
+        recordings: None,
     };
     let plan = {
         let progress = Progress::new("rounds", None);

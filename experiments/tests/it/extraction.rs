@@ -28,6 +28,7 @@ fn reference(folder: &Path) -> Bench {
         seed: 1,
         quick: false,
         traces: None,
+        recordings: None,
     }
 }
 

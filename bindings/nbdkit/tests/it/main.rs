@@ -11,5 +11,6 @@ mod guest;
 mod kill;
 mod mechanics;
 mod nbdkit;
+mod price;
 mod receipt;
 mod refused;

@@ -15,7 +15,7 @@ use traxtent_experiments::{
 };
 
 use crate::claims::{self, Findings};
-use crate::failure::{self, Failure, Result};
+use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::plot;
 use crate::table::{Side, Table};
@@ -41,7 +41,7 @@ enum Verb {
     },
     /// Run experiments
     Run {
-        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all
+        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all, but for A, which needs root, nbdkit and an hour
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -218,28 +218,13 @@ fn selection(ids: &[String]) -> Result<Selection> {
 
 /// Does the experiments with chosen claims, and forgets their other claims.
 fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
-    let mut experiments = selection.experiments();
-    if plan.traces.is_none() {
-        let (without, possible): (Vec<_>, Vec<_>) = experiments
-            .into_iter()
-            .partition(|experiment| experiment.traces);
-        experiments = possible;
-        if !without.is_empty() {
-            let numbers: Vec<_> = without
-                .iter()
-                .map(|experiment| &experiment.number[..])
-                .collect();
-            let why = format!(
-                "{}: left out, for want of the traces that come with DiskSim (--traces)",
-                numbers.join(", ")
-            );
-            if experiments.is_empty() {
-                return Err(Failure::Io(why));
-            }
-            failure::note(&why);
-        }
+    let mut outcome = claims::measure(&selection.experiments(), plan)?;
+    for (experiment, reason) in &outcome.skipped {
+        note(format!("{} is skipped: {reason}", experiment.number));
     }
-    let mut outcome = claims::measure(&experiments, plan)?;
+    if outcome.findings.is_empty() {
+        return Err(Failure::Io("nothing can be measured here".to_owned()));
+    }
     selection.retain(&mut outcome.findings);
     Ok((Findings(std::mem::take(&mut outcome.findings)), outcome))
 }

@@ -78,7 +78,7 @@ fn schema() {
         let bound = |key: &str| tolerance[key].is_number();
         let words = ["exact", "at-least"].iter().any(|word| tolerance == word);
         assert!(
-            words || bound("absolute") || bound("relative") || bound("at-most"),
+            words || bound("absolute") || bound("relative") || bound("factor") || bound("at-most"),
             "{claim}"
         );
         let (within, scored) = (

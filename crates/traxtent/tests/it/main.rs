@@ -1,5 +1,6 @@
 //! Tests of the command as a user calls it.
 
+mod alignment;
 mod bad_input;
 mod command;
 mod demo;

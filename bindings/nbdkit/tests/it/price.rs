@@ -1,0 +1,137 @@
+//! Is the price of a misaligned block what a client pays?
+//!
+//! fio has nothing but the clock. It writes and reads on a served drive with every block at a boundary and with every
+//! block behind one; the prices are computed without a server.
+
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use traxtent_check::price::{Load, price, typical};
+use traxtent_core::profile::{Profile, builtin};
+
+use crate::nbdkit::{Server, key, write};
+
+/// By how much of itself a price may be off.
+const TOLERANCE: f64 = 0.15;
+/// Seconds before fio counts, so that the drive's buffer is full, and while it does.
+const RAMP: u32 = 2;
+const COUNTED: u32 = 5;
+/// How often at most fio measures: whatever else the machine does, it makes the drive look slower.
+const ROUNDS: usize = 3;
+
+/// 4 KiB written at random on a drive with 4 KiB physical and 512 B logical sectors, as in a partition at sector 34.
+#[test]
+fn small_writes() {
+    agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096);
+}
+
+/// The same for large writes.
+#[test]
+fn large_writes() {
+    agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10);
+}
+
+/// The same for reads, which it costs nothing.
+#[test]
+fn reads() {
+    agrees(Load::Reads, typical(), 2, "randread", 4096);
+}
+
+/// Reads of whole tracks that begin amid one.
+#[test]
+fn track_reads() {
+    agrees(
+        Load::TrackReads,
+        builtin("atlas10k2").unwrap(),
+        264,
+        "randread",
+        528 * 512,
+    );
+}
+
+/// Holds a price against what fio sees, until they agree.
+fn agrees(load: Load, profile: Profile, behind: u32, pattern: &str, block: u32) {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    let modelled = price(&profile, load, behind).unwrap();
+    let job = Job {
+        profile: &profile,
+        pattern,
+        block,
+        depth: load.depth(),
+    };
+    let (mut aligned_ms, mut actual_ms) = (f64::MAX, f64::MAX);
+    for _ in 0..ROUNDS {
+        aligned_ms = aligned_ms.min(job.ms(0));
+        actual_ms = actual_ms.min(job.ms(behind));
+        let off = (actual_ms - aligned_ms - modelled.extra_ms()).abs();
+        eprintln!(
+            "{}: {:.2} and {:.2} ms by the model, {aligned_ms:.2} and {actual_ms:.2} ms by fio",
+            load.name(),
+            modelled.aligned_ms,
+            modelled.actual_ms
+        );
+        // A price of nothing is held to what it is added to.
+        let scale = match load {
+            Load::Reads => modelled.aligned_ms,
+            _ => modelled.extra_ms(),
+        };
+        if off <= TOLERANCE * scale {
+            return;
+        }
+    }
+    panic!("{}: they do not agree", load.name());
+}
+
+/// What fio does.
+struct Job<'a> {
+    profile: &'a Profile,
+    pattern: &'a str,
+    block: u32,
+    depth: usize,
+}
+
+impl Job<'_> {
+    /// Milliseconds a request, of the drive's time.
+    fn ms(&self, behind: u32) -> f64 {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&[key("drive", write(folder.path(), self.profile))]);
+        let offset = behind * self.profile.sector.logical_bytes;
+        let output = Command::new("fio")
+            .args(["--name=price", "--ioengine=nbd", "--output-format=json"])
+            .args(["--norandommap", "--time_based", "--randseed=1"])
+            .arg(format!("--uri={}", server.uri()))
+            .arg(format!("--rw={}", self.pattern))
+            .arg(format!("--bs={}", self.block))
+            .arg(format!("--iodepth={}", self.depth))
+            .arg(format!("--size={}", self.size()))
+            .arg(format!("--offset={offset}"))
+            .arg(format!("--ramp_time={RAMP}"))
+            .arg(format!("--runtime={COUNTED}"))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        // fio may say something before the JSON.
+        let json = text.find('{').map_or("", |start| &text[start..]);
+        let report: Value = serde_json::from_str(json).unwrap();
+        let way = if self.pattern.ends_with("read") {
+            "read"
+        } else {
+            "write"
+        };
+        1000.0 / report["jobs"][0][way]["iops"].as_f64().unwrap()
+    }
+
+    /// Bytes that the work is spread over: 16 GiB as in the model, whole blocks, or of a drive with tracks of this
+    /// size its first zone.
+    fn size(&self) -> u64 {
+        let zone = &self.profile.geometry.zones[0];
+        let tracks = u64::from(zone.last_cylinder) * u64::from(self.profile.geometry.surfaces);
+        let room = match self.profile.sector.ratio() {
+            1 => tracks * u64::from(self.block),
+            _ => 16 << 30,
+        };
+        room - room % u64::from(self.block)
+    }
+}

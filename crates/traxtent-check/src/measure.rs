@@ -1,0 +1,319 @@
+//! What a device is like by its times, beside what it claims: the physical sector by writes, the chunk of an array by
+//! reads.
+//!
+//! - **Physical sector.** A write that covers one in part makes the drive read it first and wait a revolution. So of
+//!   the writes of a physical sector's size at every shift, those at one shift alone are quick. Writes go to a range
+//!   that its owner gives away, and ask for forced unit access.
+//! - **Chunk.** Of an array without parity, two members serve a read that crosses from one chunk to the next, and it takes
+//!   as long as the slower one. So reads that cross multiples of the chunk are slower in the mean than those that
+//!   cross halves of it, and for no larger size is there a difference.
+//!
+//! Means are compared in standard errors; an answer counts from [`SURE`] on. Left out: erase blocks of solid-state drives,
+//! for which there is no model to test a method on, and the physical sector by reads, which takes a track
+//! map (`traxtent probe`).
+
+use std::ops::Range;
+
+use traxtent_core::probe::{Target, TargetError};
+use traxtent_core::request::Request;
+use traxtent_core::stats::Moments;
+use traxtent_core::units::Lbn;
+use traxtent_core::workload::Rng;
+
+/// So many standard errors make a difference beyond doubt, also where dozens are looked at.
+pub const SURE: f64 = 6.0;
+
+/// What was looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// What a drive writes whole.
+    PhysicalSector,
+    /// What an array puts on one member.
+    Chunk,
+}
+
+/// What the times say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// What was looked for.
+    pub grid: Grid,
+    /// Its bytes; none, where the times do not tell.
+    pub bytes: Option<u64>,
+    /// The first LBN that begins one.
+    pub first: Lbn,
+    /// By how many standard errors the times speak for it.
+    pub sigmas: f64,
+    /// Requests that were timed.
+    pub requests: u64,
+    /// Why, in a clause.
+    pub why: &'static str,
+}
+
+/// The bytes of the largest physical sectors that disks have had.
+const SECTOR_MAX: u32 = 4096;
+/// Writes at each shift.
+const WRITES: usize = 80;
+/// No disk has a write on its media sooner, wherever it comes down, in the mean.
+const MEDIA_LEAST_MS: f64 = 1.0;
+/// Reads of each kind at each size.
+const READS: usize = 900;
+/// Reads are spread over so many bytes: far enough that buffers hold little of it, near enough that seeks differ little.
+const SPREAD: u64 = 16 << 30;
+/// The sizes of chunks that are looked for.
+const CHUNKS: Range<u64> = 4 << 10..(4 << 20) + 1;
+
+/// Finds the physical sector by writing to `scratch`, whose data are lost.
+///
+/// # Errors
+/// Where the target does not answer, refuses writes, or the range is too small.
+pub fn physical_sector(
+    target: &mut dyn Target,
+    scratch: Range<Lbn>,
+    seed: u64,
+) -> Result<Measured, TargetError> {
+    let logical = target.identity().logical_bytes;
+    let most = (SECTOR_MAX / logical.max(1)).max(1);
+    let places = scratch.end.0.saturating_sub(scratch.start.0) / u64::from(most);
+    if places < 16 {
+        let why = format!("a scratch range of {places} x {SECTOR_MAX} bytes: 16 are needed");
+        return Err(TargetError::Refused(why));
+    }
+    let mut rng = Rng::new(seed);
+    let mut measured = Measured {
+        grid: Grid::PhysicalSector,
+        bytes: None,
+        first: Lbn(0),
+        sigmas: 0.0,
+        requests: 0,
+        why: "writes do not differ as physical sectors make them",
+    };
+    let mut all = Moments::default();
+    for size in (1..=most.ilog2()).map(|power| 1 << power) {
+        let mut by_shift = Vec::new();
+        for shift in 0..size {
+            let mut times = Moments::default();
+            for _ in 0..WRITES {
+                // From the first multiple on that is in the range, and not its last place.
+                let place = scratch.start.0.next_multiple_of(u64::from(most))
+                    + rng.below(places - 2) * u64::from(most);
+                let write = Request {
+                    fua: true,
+                    ..Request::write(Lbn(place + u64::from(shift)), size)
+                };
+                times.push(target.request(write)?.response().as_ms());
+                measured.requests += 1;
+            }
+            all.push(times.mean());
+            by_shift.push(times);
+        }
+        let (shift, sigmas) = quickest(&by_shift);
+        if sigmas >= SURE {
+            return Ok(Measured {
+                bytes: Some(u64::from(size * logical)),
+                first: Lbn(u64::from(shift)),
+                sigmas,
+                why: "writes at one shift alone are quick",
+                ..measured
+            });
+        }
+    }
+    Ok(match all.mean() {
+        mean if mean < MEDIA_LEAST_MS => Measured {
+            why: "writes are complete before the media can have them",
+            ..measured
+        },
+        _ if all.deviation() < 0.2 * all.mean() => Measured {
+            bytes: Some(u64::from(logical)),
+            sigmas: SURE,
+            why: "writes are alike at every shift",
+            ..measured
+        },
+        _ => measured,
+    })
+}
+
+/// The shift with the least mean, and by how many standard errors every other is slower.
+fn quickest(by_shift: &[Moments]) -> (u32, f64) {
+    let mean = |index: &usize| by_shift[*index].mean();
+    let best = (0..by_shift.len()).min_by(|a, b| mean(a).total_cmp(&mean(b)));
+    let best = best.unwrap_or(0);
+    let others = (0..by_shift.len()).filter(|index| *index != best);
+    let least = others.map(|other| apart(&by_shift[other], &by_shift[best]));
+    (best as u32, least.fold(f64::INFINITY, f64::min))
+}
+
+/// By how many standard errors the first is greater in the mean.
+fn apart(a: &Moments, b: &Moments) -> f64 {
+    let error = |m: &Moments| m.deviation().powi(2) / m.count().max(1) as f64;
+    let both = (error(a) + error(b)).sqrt();
+    (a.mean() - b.mean()) / both.max(1e-6)
+}
+
+/// Finds the chunk of an array by reading two sectors here and there.
+///
+/// # Errors
+/// Where the target does not answer.
+pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError> {
+    let identity = target.identity();
+    let (capacity, logical) = (
+        identity.capacity.0,
+        u64::from(identity.logical_bytes.max(1)),
+    );
+    let mut rng = Rng::new(seed);
+    let mut measured = Measured {
+        grid: Grid::Chunk,
+        bytes: None,
+        first: Lbn(0),
+        sigmas: 0.0,
+        requests: 0,
+        why: "reads across multiples of no size are slower",
+    };
+    let mut size = CHUNKS.end / 2;
+    while size >= CHUNKS.start && size >= 4 * logical {
+        let sectors = size / logical;
+        let (mut across, mut halves) = (Moments::default(), Moments::default());
+        let places = capacity.min(SPREAD / logical) / sectors;
+        for _ in 0..if places > 2 { READS } else { 0 } {
+            for (times, before) in [(&mut across, 1), (&mut halves, 1 + sectors / 2)] {
+                let line = (1 + rng.below(places - 1)) * sectors;
+                let read = Request::read(Lbn(line - before), 2);
+                times.push(target.request(read)?.response().as_ms());
+                measured.requests += 1;
+            }
+        }
+        let sigmas = apart(&across, &halves);
+        if sigmas >= SURE {
+            return Ok(Measured {
+                bytes: Some(size),
+                sigmas,
+                why: "reads across its multiples wait for two members",
+                ..measured
+            });
+        }
+        measured.sigmas = measured.sigmas.max(sigmas);
+        size /= 2;
+    }
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use traxtent_core::geometry::Geometry;
+    use traxtent_core::probe::{Identity, Timing};
+    use traxtent_core::profile::{Profile, builtin};
+    use traxtent_core::units::{Sectors, SimTime};
+    use traxtent_exec::{Noise, SimTarget};
+
+    use super::*;
+
+    fn drive(profile: &Profile, seed: u64) -> SimTarget {
+        let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
+        SimTarget::new(Arc::new(profile.clone()), geometry).with_noise(Noise::TYPICAL, seed)
+    }
+
+    fn sector(profile: &Profile, seed: u64) -> Measured {
+        let scratch = Lbn(1_000_003)..Lbn(3_000_000);
+        let measured = physical_sector(&mut drive(profile, seed), scratch, seed).unwrap();
+        println!("{}: {measured:?}", profile.name);
+        measured
+    }
+
+    /// Are physical sectors of 4,096 bytes found, and where they begin, whatever the drive claims?
+    #[test]
+    fn large_sectors() {
+        for seed in 0..3 {
+            for name in ["wd10ears", "dt01aca300"] {
+                let found = sector(&builtin(name).unwrap(), seed);
+                assert_eq!((found.bytes, found.first), (Some(4096), Lbn(0)));
+            }
+            let found = sector(&builtin("wd10ears-jumper").unwrap(), seed);
+            assert_eq!((found.bytes, found.first), (Some(4096), Lbn(7)));
+        }
+    }
+
+    /// Is a drive of small sectors told from one whose times say nothing?
+    #[test]
+    fn small_sectors_and_silence() {
+        let native = sector(&builtin("atlas10k2").unwrap(), 1);
+        assert_eq!(native.bytes, Some(512));
+        let silent = sector(&builtin("instant").unwrap(), 1);
+        assert_eq!((silent.bytes, silent.why.contains("before")), (None, true));
+    }
+
+    /// Is a range that is too small refused, in a line, before anything is written?
+    #[test]
+    fn too_small() {
+        let mut target = drive(&builtin("wd10ears").unwrap(), 1);
+        let error = physical_sector(&mut target, Lbn(0)..Lbn(100), 1).unwrap_err();
+        assert!(error.to_string().contains("16 are needed"), "{error}");
+    }
+
+    /// Two drives, a chunk on each in turn.
+    struct Striped {
+        members: [SimTarget; 2],
+        chunk: u64,
+        identity: Identity,
+    }
+
+    impl Target for Striped {
+        fn identity(&self) -> &Identity {
+            &self.identity
+        }
+        fn now(&self) -> SimTime {
+            self.members[0].now().max(self.members[1].now())
+        }
+        fn wait_until(&mut self, at: SimTime) {
+            self.members
+                .iter_mut()
+                .for_each(|member| member.wait_until(at));
+        }
+        fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+            let sent = self.now();
+            self.wait_until(sent);
+            let mut completed = sent;
+            let mut lbn = request.lbn.0;
+            while lbn < request.end().0 {
+                let (chunk, within) = (lbn / self.chunk, lbn % self.chunk);
+                let sectors = (request.end().0 - lbn).min(self.chunk - within);
+                let own = Request {
+                    lbn: Lbn(chunk / 2 * self.chunk + within),
+                    sectors: sectors as u32,
+                    ..request
+                };
+                let member = &mut self.members[(chunk % 2) as usize];
+                completed = completed.max(member.request(own)?.completed);
+                lbn += sectors;
+            }
+            Ok(Timing { sent, completed })
+        }
+    }
+
+    /// Is the chunk of an array found, and none on a single drive?
+    #[test]
+    fn chunks() {
+        let profile = builtin("dt01aca300").unwrap();
+        for kib in [16, 64, 512] {
+            // No two spindles are in step.
+            let mut other = profile.clone();
+            other.mechanics.as_mut().unwrap().rpm -= 5.0;
+            let members = [drive(&profile, 1), drive(&other, 2)];
+            let identity = Identity {
+                capacity: Sectors(2 * members[0].identity().capacity.0),
+                ..members[0].identity().clone()
+            };
+            let mut array = Striped {
+                members,
+                chunk: 2 * kib,
+                identity,
+            };
+            let found = chunk(&mut array, 1).unwrap();
+            println!("{kib} KiB: {found:?}");
+            assert_eq!(found.bytes, Some(kib << 10));
+        }
+        let found = chunk(&mut drive(&profile, 1), 1).unwrap();
+        println!("{found:?}");
+        assert_eq!(found.bytes, None);
+    }
+}

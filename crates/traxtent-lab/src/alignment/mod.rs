@@ -1,0 +1,164 @@
+//! What a partition costs that begins amid a physical sector: file systems of the running kernel on emulated drives
+//! of 4 KB physical and 512 B logical sectors (R. W. Smith, Linux on 4 KB sector disks).
+//!
+//! Six phases on a partition at sector 34 and on one at sector 40, each from mounting to unmounting; the ratio of
+//! the times that the drive takes. A kernel's requests are recorded on the drive while its time passes fast
+//! ([`Session`]), and then take their time on the virtual clock ([`Stream`]), so that neither the machine's load nor the
+//! processor's speed is measured.
+//!
+//! Left out: JFS and ReiserFS, which few kernels have today; the host's own time; the paper's kernels, for which
+//! the running one stands.
+
+mod replay;
+mod session;
+mod tree;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+pub use replay::Stream;
+pub use session::{FileSystem, Phase, Session, missing};
+pub use tree::write_tarball;
+
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series, Style};
+
+/// The first sector of the partition that is aligned, and of the one that is not.
+const FIRST_SECTORS: [u64; 2] = [40, 34];
+
+/// The drives, and the MiB of the tarball on each.
+pub const DRIVES: [(&str, u64); 3] = [("wd10ears", 365), ("st2000l003", 451), ("dt01aca300", 451)];
+
+/// A figure of firmware that the profiles leave as a drive of 2000 has it. Without it a read of the sector that
+/// read-ahead comes to next makes the drive throw its read-ahead away and lose a revolution, at every small file: a tree of
+/// 451 MiB then takes five minutes to read. Assumed, and not fitted to anything.
+const FIRMWARE: (&str, &str) = ("cache.almost_hits", "true");
+
+/// Seconds that a drive takes for the phases of [`Phase::ALL`].
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// The file system.
+    pub kind: FileSystem,
+    /// On an aligned partition.
+    pub aligned: Vec<f64>,
+    /// On an unaligned one.
+    pub unaligned: Vec<f64>,
+}
+
+impl Times {
+    /// Unaligned over aligned, phase by phase.
+    pub fn ratios(&self) -> Vec<f64> {
+        let pairs = self.unaligned.iter().zip(&self.aligned);
+        pairs
+            .map(|(unaligned, aligned)| unaligned / aligned)
+            .collect()
+    }
+}
+
+/// Takes a file system through the phases twice, aligned and not, on the drive of a bench, with a tarball of so many
+/// MiB and the program `traxtent` for a server. Recordings are kept in `folder` and taken from there.
+///
+/// # Errors
+/// As of [`Session::streams`].
+pub fn times(
+    bench: &Bench,
+    kind: FileSystem,
+    mib: u64,
+    traxtent: &Path,
+    folder: &Path,
+) -> Result<Times, LabError> {
+    let seconds = |first_sector| {
+        let session = Session {
+            drive: bench.profile.name.clone(),
+            kind,
+            first_sector,
+            mib,
+            seed: bench.seed,
+        };
+        session.seconds(traxtent, folder, bench)
+    };
+    let [aligned, unaligned] = FIRST_SECTORS.map(seconds);
+    Ok(Times {
+        kind,
+        aligned: aligned?,
+        unaligned: unaligned?,
+    })
+}
+
+/// The bench with the firmware that this experiment takes its drives to have.
+///
+/// # Errors
+/// If the drive has no such figure.
+pub fn with_firmware(bench: &Bench) -> Result<Bench, LabError> {
+    bench.with(FIRMWARE.0, FIRMWARE.1)
+}
+
+/// Every file system on the drive of a bench, with the paper's tarball.
+fn all(bench: &Bench) -> Result<Vec<Times>, LabError> {
+    if let Some(reason) = missing() {
+        return Err(LabError::Host(reason));
+    }
+    let traxtent = server()?;
+    let passing = TempDir::new().map_err(|error| LabError::file(&env::temp_dir(), error))?;
+    let folder = bench.recordings.as_deref().unwrap_or(passing.path());
+    let drive = DRIVES.iter().find(|(name, _)| *name == bench.profile.name);
+    let mib = bench.few(drive.map_or(451, |(_, mib)| *mib));
+    let bench = with_firmware(bench)?;
+    let of = |kind| times(&bench, kind, mib, &traxtent, folder);
+    FileSystem::ALL.into_iter().map(of).collect()
+}
+
+/// The program that serves drives: this one, or one that is installed.
+fn server() -> Result<PathBuf, LabError> {
+    const NAME: &str = "traxtent";
+    let own = env::current_exe().ok();
+    own.filter(|path| path.file_stem().is_some_and(|stem| stem == NAME))
+        .or_else(|| session::found(NAME))
+        .ok_or_else(|| LabError::Host(format!("{NAME} is not installed")))
+}
+
+/// Means over the file systems of unaligned over aligned: making the file system, extracting, copying, removing; the
+/// least of these four; reading the tree, reading the tarball.
+pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let all = all(bench)?;
+    let mean = |phase: Phase| {
+        let index = Phase::ALL.iter().position(|known| *known == phase);
+        let index = index.expect("a phase is in the list");
+        all.iter().map(|times| times.ratios()[index]).sum::<f64>() / all.len() as f64
+    };
+    let mut means = [Phase::Make, Phase::Extract, Phase::Copy, Phase::Remove]
+        .map(mean)
+        .to_vec();
+    means.push(means.iter().copied().fold(f64::INFINITY, f64::min));
+    means.extend([Phase::ReadTree, Phase::ReadTarball].map(mean));
+    Ok(means)
+}
+
+/// Unaligned over aligned: a panel a drive, a cluster a phase, a point a file system.
+pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    let panel = |(name, _): &(&str, u64)| {
+        let all = all(&bench.with_drive(name)?)?;
+        let points = |(kind, times): (u32, &Times)| {
+            let place = |phase: u32| f64::from(1 + phase) + 0.15 * (f64::from(kind) - 1.5);
+            Series {
+                name: times.kind.name().to_owned(),
+                style: Style::Dots,
+                points: (0..).map(place).zip(times.ratios()).collect(),
+            }
+        };
+        let names = (1..)
+            .zip(Phase::ALL)
+            .map(|(number, phase)| format!("{number} {}", phase.name()));
+        Ok(Panel {
+            title: (*name).to_owned(),
+            x: names.collect::<Vec<_>>().join(", "),
+            y: "unaligned over aligned".to_owned(),
+            series: (0..).zip(&all).map(points).collect(),
+            ..Panel::default()
+        })
+    };
+    let panels = DRIVES.iter().map(panel).collect::<Result<_, LabError>>()?;
+    Ok(Figure { panels })
+}

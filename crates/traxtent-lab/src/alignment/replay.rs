@@ -1,0 +1,228 @@
+//! A recorded stream of requests on the virtual clock: how long a drive takes for what a kernel asked of it.
+//!
+//! The stream was recorded on the same drive while its time passed much faster than the kernel's. What was recorded
+//! is therefore not times but an order: a request may depend on every request whose answer the kernel had when it
+//! sent it, and on no other. Here it is sent as soon as those are answered. So the host takes no time of its own,
+//! and what is measured is the time that the drive takes.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+use traxtent_core::drive::Drive;
+use traxtent_core::request::Request;
+use traxtent_core::units::{Lbn, SimTime, Span};
+use traxtent_core::workload::trace::{TraceError, TraceFormat, TraceOptions, TraceReader};
+use traxtent_core::workload::{Arrival, Due, Source, Urgency};
+use traxtent_exec::{Host, simulate};
+
+use crate::bench::{Bench, LabError};
+
+/// Logical sectors of the largest request that Linux of the time sent a SATA drive (`max_sectors_kb` of 512). Only
+/// zeros, which a kernel of today asks for in one command, come in larger requests.
+const REQUEST_MAX: u32 = 1024;
+
+/// What a kernel asked of a drive.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// In the order of their arrival.
+    steps: Vec<Step>,
+    /// The steps by the time at which their answers were there.
+    by_answer: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    request: Request,
+    /// So many of the answers were there when it was sent.
+    after: usize,
+}
+
+impl Stream {
+    /// Reads a request log of a served drive.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no such log.
+    pub fn read(path: &Path) -> Result<Stream, LabError> {
+        let failed = |error| LabError::file(path, error);
+        let input = BufReader::new(File::open(path).map_err(failed)?);
+        let reader = TraceReader::new(TraceFormat::RequestLog, input, TraceOptions::default());
+        let mut rows = Vec::new();
+        for record in reader {
+            let record = record.map_err(|error| LabError::Simulation(error.into()))?;
+            let sent = record.arrival.unwrap_or(SimTime::ZERO);
+            rows.push((
+                sent,
+                sent + record.measured.unwrap_or(Span::ZERO),
+                record.request,
+            ));
+        }
+        Ok(Stream::of(&rows))
+    }
+
+    /// Requests, and when each was sent and answered.
+    fn of(rows: &[(SimTime, SimTime, Request)]) -> Stream {
+        let mut by_answer: Vec<usize> = (0..rows.len()).collect();
+        by_answer.sort_by_key(|index| rows[*index].1);
+        let step = |&(sent, _, request): &(SimTime, SimTime, Request)| Step {
+            request,
+            after: by_answer.partition_point(|index| rows[*index].1 <= sent),
+        };
+        Stream {
+            steps: rows.iter().map(step).collect(),
+            by_answer,
+        }
+    }
+
+    /// How long the drive of a bench takes for it, from the first request to the last answer.
+    ///
+    /// # Errors
+    /// If the drive refuses a request.
+    pub fn time(&self, bench: &Bench) -> Result<Span, LabError> {
+        let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+        let mut replay = Replay::new(self);
+        let end = simulate(&mut Host::new(vec![drive]), &mut replay, |_| true)?;
+        Ok(Span(end.0))
+    }
+}
+
+/// A stream on its way through time.
+struct Replay<'a> {
+    stream: &'a Stream,
+    /// What is sent: a step, or a part of one that is too large.
+    parts: Vec<(usize, Request)>,
+    next: usize,
+    /// Parts of each step that are not answered.
+    left: Vec<u32>,
+    /// So many of the first answers are there.
+    answered: usize,
+    now: SimTime,
+}
+
+impl Replay<'_> {
+    fn new(stream: &Stream) -> Replay<'_> {
+        let mut parts = Vec::new();
+        let mut left = Vec::new();
+        for (index, step) in stream.steps.iter().enumerate() {
+            let before = parts.len();
+            parts.extend(cut(step.request).map(|part| (index, part)));
+            left.push((parts.len() - before) as u32);
+        }
+        Replay {
+            stream,
+            parts,
+            next: 0,
+            left,
+            answered: 0,
+            now: SimTime::ZERO,
+        }
+    }
+}
+
+impl Source for Replay<'_> {
+    fn due(&mut self) -> Result<Due, TraceError> {
+        Ok(match self.parts.get(self.next) {
+            None => Due::Never,
+            Some((step, _)) if self.stream.steps[*step].after > self.answered => {
+                Due::AfterCompletion
+            }
+            Some(_) => Due::At(self.now),
+        })
+    }
+
+    fn take(&mut self, now: SimTime) -> Option<Arrival> {
+        let (_, request) = *self.parts.get(self.next)?;
+        let tag = self.next as u64;
+        self.next += 1;
+        self.now = now;
+        Some(Arrival {
+            at: now,
+            tag,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request,
+        })
+    }
+
+    fn complete(&mut self, tag: u64, at: SimTime) {
+        self.now = at;
+        let (step, _) = self.parts[tag as usize];
+        self.left[step] -= 1;
+        let answers = &self.stream.by_answer[self.answered..];
+        self.answered += answers
+            .iter()
+            .take_while(|step| self.left[**step] == 0)
+            .count();
+    }
+}
+
+/// A request in parts that are no larger than [`REQUEST_MAX`].
+fn cut(request: Request) -> impl Iterator<Item = Request> {
+    let parts = request.sectors.div_ceil(REQUEST_MAX).max(1);
+    (0..parts).map(move |part| {
+        let from = part * REQUEST_MAX;
+        Request {
+            lbn: Lbn(request.lbn.0 + u64::from(from)),
+            sectors: (request.sectors - from).min(REQUEST_MAX),
+            ..request
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(times: &[(u64, u64)]) -> Vec<(SimTime, SimTime, Request)> {
+        let row = |(lbn, &(sent, answered)): (u64, &(u64, u64))| {
+            (
+                SimTime(sent),
+                SimTime(answered),
+                Request::read(Lbn(lbn * 100_000), 8),
+            )
+        };
+        (0..).zip(times).map(row).collect()
+    }
+
+    /// Is a request held back by exactly those whose answers were there when it was sent?
+    #[test]
+    fn order() {
+        let stream = Stream::of(&rows(&[(0, 10), (5, 7), (7, 20), (10, 30), (30, 40)]));
+        let after: Vec<usize> = stream.steps.iter().map(|step| step.after).collect();
+        assert_eq!(after, [0, 0, 1, 2, 4]);
+    }
+
+    /// Does a stream take the drive as long as its requests do one after another, if each waited for the one before,
+    /// and less if all were sent at once?
+    #[test]
+    fn one_by_one_and_at_once() {
+        let bench = Bench::new("atlas10k2", 1).unwrap();
+        let chain: Vec<(u64, u64)> = (0..50).map(|i| (10 * i, 10 * i + 10)).collect();
+        let chained = Stream::of(&rows(&chain)).time(&bench).unwrap();
+        let mut drive =
+            Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+        let mut now = SimTime::ZERO;
+        for (_, _, request) in rows(&chain) {
+            now = drive.serve(now, request).unwrap().completed;
+        }
+        assert_eq!(chained, Span(now.0));
+        let crowd: Vec<(u64, u64)> = (0..50).map(|i| (0, i + 1)).collect();
+        let crowded = Stream::of(&rows(&crowd)).time(&bench).unwrap();
+        assert!(crowded < chained, "{crowded:?} {chained:?}");
+    }
+
+    /// Do the parts of a large request cover it, and does a flush stay one?
+    #[test]
+    fn parts() {
+        let parts: Vec<Request> = cut(Request::write(Lbn(34), 2500)).collect();
+        let sizes: Vec<u32> = parts.iter().map(|part| part.sectors).collect();
+        assert_eq!(sizes, [1024, 1024, 452]);
+        assert_eq!(parts[2].lbn, Lbn(34 + 2048));
+        assert_eq!(
+            cut(Request::flush()).collect::<Vec<_>>(),
+            [Request::flush()]
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! File systems of the running kernel on a served drive, and the requests that they send it.
+//!
+//! The drive is served by `traxtent serve`, attached by nbdfuse and a loop device (`phase.sh`), and its time passes
+//! [`SPEED`] times as fast as the kernel's. Its request log is what is kept.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use traxtent_core::profile::Profile;
+
+use super::replay::Stream;
+use super::tree;
+use crate::bench::{Bench, LabError};
+
+/// A file system of this kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// ext3, as the kernel's driver of ext4 mounts it.
+    Ext3,
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+}
+
+impl FileSystem {
+    /// All of them.
+    pub const ALL: [FileSystem; 4] = [
+        FileSystem::Ext3,
+        FileSystem::Ext4,
+        FileSystem::Xfs,
+        FileSystem::Btrfs,
+    ];
+
+    /// Its name to `mount`.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileSystem::Ext3 => "ext3",
+            FileSystem::Ext4 => "ext4",
+            FileSystem::Xfs => "xfs",
+            FileSystem::Btrfs => "btrfs",
+        }
+    }
+
+    /// Whether this kernel has it; a module is loaded.
+    fn is_known(self) -> bool {
+        let listed = || {
+            let list = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+            list.split_whitespace().any(|name| name == self.name())
+        };
+        listed() || {
+            let _ = Command::new("modprobe")
+                .args(["--quiet", self.name()])
+                .status();
+            listed()
+        }
+    }
+}
+
+/// What is done, in this order. Each is over when the file system is unmounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// A file system is made.
+    Make,
+    /// The tarball is extracted.
+    Extract,
+    /// The tarball is copied.
+    Copy,
+    /// Every file of the tree is read.
+    ReadTree,
+    /// The tarball is read.
+    ReadTarball,
+    /// The tree is removed.
+    Remove,
+}
+
+impl Phase {
+    /// All of them, in order.
+    pub const ALL: [Phase; 6] = [
+        Phase::Make,
+        Phase::Extract,
+        Phase::Copy,
+        Phase::ReadTree,
+        Phase::ReadTarball,
+        Phase::Remove,
+    ];
+
+    /// Its name to `phase.sh`, and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Make => "mkfs",
+            Phase::Extract => "extract",
+            Phase::Copy => "copy",
+            Phase::ReadTree => "read-tree",
+            Phase::ReadTarball => "read-tarball",
+            Phase::Remove => "remove",
+        }
+    }
+}
+
+/// One run through all phases.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// A built-in drive.
+    pub drive: String,
+    /// The file system.
+    pub kind: FileSystem,
+    /// The sector at which its partition begins.
+    pub first_sector: u64,
+    /// The tarball's size.
+    pub mib: u64,
+    /// What the tree is made by.
+    pub seed: u64,
+}
+
+/// How fast the drive's time passes while a session is recorded.
+const SPEED: u32 = 1000;
+/// The partition's size. The paper does not tell it.
+const PARTITION: u64 = 20 << 30;
+
+/// Why nothing can be recorded here, if so.
+pub fn missing() -> Option<String> {
+    let programs = [
+        "nbdkit",
+        "nbdfuse",
+        "losetup",
+        "mount",
+        "umount",
+        "tar",
+        "find",
+        "mke2fs",
+        "mkfs.xfs",
+        "mkfs.btrfs",
+    ];
+    if let Some(name) = programs.iter().find(|name| found(name).is_none()) {
+        return Some(format!("{name} is not installed"));
+    }
+    let closed = |path: &&str| File::options().write(true).open(path).is_err();
+    let devices = ["/dev/fuse", "/dev/loop-control"];
+    if let Some(device) = devices.iter().find(|path| closed(path)) {
+        return Some(format!("{device} cannot be used here"));
+    }
+    let unknown = FileSystem::ALL.into_iter().find(|kind| !kind.is_known())?;
+    Some(format!("this kernel has no {}", unknown.name()))
+}
+
+/// A program by its name; administrators' folders are searched too.
+pub(super) fn found(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+impl Session {
+    /// The name of its folder among recordings.
+    fn name(&self) -> String {
+        let Session {
+            drive,
+            kind,
+            first_sector,
+            mib,
+            seed,
+        } = self;
+        format!("{drive}-{}-{first_sector}-{mib}-{seed}", kind.name())
+    }
+
+    /// What the kernel asks of the drive in each phase: from `folder` if it has been recorded there, else recorded
+    /// now with the program `traxtent`, and kept.
+    ///
+    /// # Errors
+    /// If this kernel has no such file system, a program fails, or a file cannot be used.
+    pub fn streams(&self, traxtent: &Path, folder: &Path) -> Result<Vec<Stream>, LabError> {
+        let place = folder.join(self.name());
+        if !place.exists() {
+            self.record(traxtent, folder, &place)?;
+        }
+        let read = |phase: &Phase| Stream::read(&place.join(phase.name()).with_extension("csv"));
+        Phase::ALL.iter().map(read).collect()
+    }
+
+    /// Records into a folder that appears when it is whole.
+    fn record(&self, traxtent: &Path, folder: &Path, place: &Path) -> Result<(), LabError> {
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error| LabError::file(&path, error)
+        };
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let begun = tempfile::TempDir::new_in(folder).map_err(at(folder))?;
+        // The source is on another disk than the one under test, and quick: in memory, where there is such a place.
+        let quick = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new());
+        let quick = quick.map_err(at(Path::new("/dev/shm")))?;
+        let tarball = quick.path().join("tarball");
+        tree::write_tarball(&tarball, self.mib, self.seed).map_err(at(&tarball))?;
+        for phase in Phase::ALL {
+            let log = begun.path().join(phase.name()).with_extension("csv");
+            self.phase(traxtent, phase, quick.path(), &tarball, &log)?;
+        }
+        match fs::rename(begun.path(), place) {
+            // Somebody else was quicker.
+            Err(_) if place.exists() => Ok(()),
+            renamed => renamed.map_err(at(place)),
+        }
+    }
+
+    fn phase(
+        &self,
+        traxtent: &Path,
+        phase: Phase,
+        folder: &Path,
+        tarball: &Path,
+        log: &Path,
+    ) -> Result<(), LabError> {
+        let sector = sector_bytes(&self.drive)?;
+        let mut command = Command::new(traxtent);
+        command.args([
+            "serve",
+            &self.drive,
+            "--speed",
+            &SPEED.to_string(),
+            "--file",
+        ]);
+        command.arg(folder.join("data")).arg("--log").arg(log);
+        command.args(["--", "sh", "-c", include_str!("phase.sh"), "phase.sh"]);
+        command.args([phase.name(), self.kind.name()]);
+        command.args([self.first_sector * sector, PARTITION].map(|bytes| bytes.to_string()));
+        command.arg(folder).arg(tarball).stdin(Stdio::null());
+        let output = command
+            .output()
+            .map_err(|error| LabError::file(traxtent, error))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        // What `serve` itself tells begins with its name.
+        let lines = said
+            .lines()
+            .filter(|line| !line.starts_with("traxtent: note: "));
+        Err(LabError::Host(format!(
+            "{} on {}, {}: {}",
+            self.kind.name(),
+            self.drive,
+            phase.name(),
+            lines.collect::<Vec<_>>().join("; ")
+        )))
+    }
+
+    /// What the drive takes for each phase, in seconds.
+    ///
+    /// # Errors
+    /// As of [`Session::streams`].
+    pub fn seconds(
+        &self,
+        traxtent: &Path,
+        folder: &Path,
+        on: &Bench,
+    ) -> Result<Vec<f64>, LabError> {
+        let streams = self.streams(traxtent, folder)?;
+        let time = |stream: &Stream| Ok(stream.time(on)?.as_ms() / 1000.0);
+        streams.iter().map(time).collect()
+    }
+}
+
+fn sector_bytes(drive: &str) -> Result<u64, LabError> {
+    let profile: Option<Profile> = traxtent_core::profile::builtin(drive);
+    let profile = profile.ok_or_else(|| LabError::UnknownDrive(drive.to_owned()))?;
+    Ok(u64::from(profile.sector.logical_bytes))
+}

@@ -1,0 +1,42 @@
+//! File systems of this kernel on a served drive, aligned and not.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use traxtent_lab::Bench;
+use traxtent_lab::alignment::{FileSystem, Phase, missing, times};
+
+/// Does ext4 take the drive longer where its partition begins amid a physical sector: to be made, to have 40 MiB of small
+/// files written and a large one; and is reading them alike?
+#[test]
+fn ext4_on_a_drive_of_large_sectors() {
+    if let Some(reason) = missing() {
+        testkit::skip!("{reason}");
+    }
+    let _ = testkit::tool!("nbdkit");
+    let folder = TempDir::new().unwrap();
+    let bench = Bench::new("wd10ears", 1).unwrap();
+    let run = || {
+        let traxtent = Path::new(env!("CARGO_BIN_EXE_traxtent"));
+        times(&bench, FileSystem::Ext4, 40, traxtent, folder.path()).unwrap()
+    };
+    let measured = run();
+    eprintln!("{measured:?}");
+    let ratio = |phase| {
+        let index = Phase::ALL.iter().position(|known| *known == phase);
+        measured.ratios()[index.unwrap()]
+    };
+    for phase in [Phase::Make, Phase::Extract, Phase::Copy] {
+        assert!(ratio(phase) > 1.15, "{phase:?}: {measured:?}");
+    }
+    for phase in [Phase::ReadTree, Phase::ReadTarball] {
+        assert!(
+            (0.7..1.4).contains(&ratio(phase)),
+            "{phase:?}: {measured:?}"
+        );
+    }
+    // What has been recorded is not recorded again, and takes the same time again.
+    let again = run();
+    assert_eq!(again.aligned, measured.aligned);
+    assert_eq!(again.unaligned, measured.unaligned);
+}
