@@ -133,11 +133,12 @@ rules! {
     LuksEnd "luks-end" Fault "A LUKS device does not end on a sector of its own size, so it cannot be opened.",
     FsBlock "fs-block" Fault "A file system's block is smaller than the physical sector.",
     FsStart "fs-start" Fault "A file system begins off the physical sectors.",
-    FsSize "fs-size" Fault "A file system says that it is longer than where it lies.",
+    BeyondEnd "beyond-end" Fault "A layer says that it is longer than where it lies.",
+    DriveSize "drive-size" Fault "An image is longer than the drive that it is for.",
     ExtStride "ext-stride" Warning "The stride or stripe width of ext2, 3 or 4 does not match the array below.",
     XfsUnit "xfs-unit" Warning "The stripe unit or width of XFS does not match the array below.",
     XfsLogUnit "xfs-log-unit" Warning "The log of XFS is written in units that do not suit the drive or array below.",
-    XfsSector "xfs-sector" Fault "The sector of XFS is smaller than the physical sector of the drive.",
+    XfsSector "xfs-sector" Warning "The sector of XFS is smaller than the physical sector of the drive.",
     ZfsAshift "zfs-ashift" Fault "The ashift of a ZFS pool is below the physical sector.",
     SwapPage "swap-page" Fault "Swap space is used in pages that are smaller than the physical sector.",
     HintOptimal "hint-optimal" Warning "The optimal I/O size that a device states cannot be true.",
@@ -151,7 +152,8 @@ rules! {
     Shingled "shingled" Info "The drive is shingled: writes that are not sequential are rewritten later.",
     SolidState "solid-state" Info "The drive has no tracks; erase blocks are what counts.",
     UnknownContent "unknown-content" Info "What lies here is not known, so its alignment is not either.",
-    Unreadable "unreadable" Warning "A layer cannot be read.",
+    Damaged "damaged" Fault "A header says what it is, and contradicts its format.",
+    Unreadable "unreadable" Fault "A layer cannot be read.",
 }
 
 impl Serialize for Rule {

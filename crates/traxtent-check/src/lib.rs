@@ -3,13 +3,17 @@
 //! Sources: paper A (4 KB sectors), and the formats' own specifications. Nothing here writes to what it looks at.
 //!
 //! ```text
-//! source: bytes at offsets ─▶ layers: one parser a format ─▶ stack: layers and where they lie ─▶ rules: findings ─▶ report
-//!                 sysfs: what the kernel says of devices ──────────▲
+//! source: bytes at offsets ─▶ layers: one parser a format ─▶ examine: a stack ─▶ rules: findings ─▶ report
+//!                 sysfs: what the kernel says of devices ──────▲        ▲
+//!                 drive: what is stated, quirks ───────────────┘    collect: a stack in a file
 //! ```
 
+pub mod drive;
 pub mod examine;
 pub mod finding;
 pub mod layers;
+pub mod quirks;
+pub mod rules;
 pub mod source;
 pub mod stack;
 mod stripes;

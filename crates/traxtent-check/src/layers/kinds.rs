@@ -25,6 +25,9 @@ pub struct Disk {
     /// Bytes of a full stripe of data, if the drive is an array behind a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_bytes: Option<u64>,
+    /// Its length, if it is stated: an image may be longer than the drive that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_bytes: Option<u64>,
     /// What data lie on.
     pub medium: Medium,
     /// Whether it is reached by USB.
@@ -59,7 +62,9 @@ pub enum Medium {
     Unknown,
     /// Turning disks.
     Rotating,
-    /// Turning disks with shingled tracks; the drive hides or tolerates it.
+    /// Turning disks with shingled tracks, which the drive hides.
+    ShingledHidden,
+    /// Turning disks with shingled tracks, which the drive shows and does without.
     ShingledHostAware,
     /// Turning disks with shingled tracks; whoever writes has to obey.
     ShingledHostManaged,
@@ -356,6 +361,8 @@ pub enum Unknown {
     Blank,
     /// Nobody knows.
     Nameless,
+    /// It lies on something that has not been given, or that only the kernel can open.
+    Elsewhere(String),
     /// It cannot be read, for this reason.
     Unreadable(String),
     /// It says what it is, and cannot be that, for this reason.
