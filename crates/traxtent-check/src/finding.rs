@@ -16,6 +16,37 @@ pub enum Severity {
     Fault,
 }
 
+impl Severity {
+    /// From harmless to bad.
+    pub fn all() -> [Severity; 3] {
+        [Severity::Info, Severity::Warning, Severity::Fault]
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Fault => "fault",
+        }
+    }
+}
+
+impl std::str::FromStr for Severity {
+    type Err = UnknownSeverity;
+
+    fn from_str(text: &str) -> Result<Severity, UnknownSeverity> {
+        let mut all = Severity::all().into_iter();
+        all.find(|severity| severity.name() == text)
+            .ok_or_else(|| UnknownSeverity(text.to_owned()))
+    }
+}
+
+/// There is no severity of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no severity: info, warning or fault")]
+pub struct UnknownSeverity(String);
+
 /// Something that a rule has to say of a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {

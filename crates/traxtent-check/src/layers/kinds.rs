@@ -155,6 +155,22 @@ pub enum RaidLevel {
     Other,
 }
 
+impl RaidLevel {
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            RaidLevel::Linear => "linear",
+            RaidLevel::Raid0 => "RAID 0",
+            RaidLevel::Raid1 => "RAID 1",
+            RaidLevel::Raid4 => "RAID 4",
+            RaidLevel::Raid5 => "RAID 5",
+            RaidLevel::Raid6 => "RAID 6",
+            RaidLevel::Raid10 => "RAID 10",
+            RaidLevel::Other => "another level",
+        }
+    }
+}
+
 /// A superblock of md.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MdMember {
@@ -273,6 +289,18 @@ pub enum Opener {
     Lvm,
     /// A target of device mapper that is not known.
     Mapper,
+}
+
+impl Opener {
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Opener::Crypt => "dm-crypt",
+            Opener::Multipath => "multipath",
+            Opener::Lvm => "LVM2",
+            Opener::Mapper => "device mapper",
+        }
+    }
 }
 
 /// ext2, ext3 or ext4.
