@@ -4,6 +4,7 @@ mod archive;
 mod arrays;
 mod encryption;
 mod file_systems;
+mod files;
 mod hostile;
 mod image;
 mod machine;

@@ -1,6 +1,7 @@
 //! Tests of the command as a user calls it.
 
 mod bad_input;
+mod check;
 mod command;
 mod demo;
 mod drives;
