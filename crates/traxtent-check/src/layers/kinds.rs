@@ -285,8 +285,6 @@ pub enum Opener {
     Crypt,
     /// dm-multipath.
     Multipath,
-    /// LVM2, where the metadata on the media do not tell of it.
-    Lvm,
     /// A target of device mapper that is not known.
     Mapper,
 }
@@ -297,7 +295,6 @@ impl Opener {
         match self {
             Opener::Crypt => "dm-crypt",
             Opener::Multipath => "multipath",
-            Opener::Lvm => "LVM2",
             Opener::Mapper => "device mapper",
         }
     }
