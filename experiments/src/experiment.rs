@@ -26,6 +26,8 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     /// What is measured.
     pub measurement: &'static Measurement,
+    /// Whether it replays traces that come with DiskSim.
+    pub traces: bool,
     /// Known differences from the paper's set-up.
     pub differences: Option<String>,
     /// The paper's figure that is redrawn.
@@ -98,6 +100,8 @@ struct Text {
     workload: String,
     seeds: Vec<u64>,
     measure: String,
+    #[serde(default)]
+    traces: bool,
     differences: Option<String>,
     figure: Option<FigureSpec>,
     claim: Vec<Claim>,
@@ -170,6 +174,7 @@ impl Experiment {
             workload: read.workload,
             seeds: read.seeds,
             measurement,
+            traces: read.traces,
             differences: read.differences,
             figure: read.figure,
             claims: read.claim,

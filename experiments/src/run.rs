@@ -1,5 +1,6 @@
 //! Doing experiments: drive by drive and seed by seed, several at a time, each but once.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -22,6 +23,8 @@ pub struct Plan {
     pub workers: usize,
     /// Where results are kept, and taken from.
     pub store: Option<Store>,
+    /// The folder with the traces that come with DiskSim.
+    pub traces: Option<PathBuf>,
 }
 
 /// Which seeds.
@@ -202,7 +205,7 @@ fn do_all(
 impl Job {
     fn recall_or_do(&self, plan: &Plan) -> Result<Stored, RunError> {
         let Some(store) = &plan.store else {
-            return self.run(plan.quick);
+            return self.run(plan);
         };
         let key = store.key(
             self.experiment,
@@ -212,15 +215,16 @@ impl Job {
         if let Some(result) = store.recall(&key)? {
             return Ok(result);
         }
-        let result = self.run(plan.quick)?;
+        let result = self.run(plan)?;
         store.keep(&key, &result)?;
         Ok(result)
     }
 
-    fn run(&self, quick: bool) -> Result<Stored, RunError> {
+    fn run(&self, plan: &Plan) -> Result<Stored, RunError> {
         let measurement = self.experiment.measurement;
         let measure = || -> Result<Stored, LabError> {
-            let bench = Bench::new(self.drive, self.seed)?.quick(quick);
+            let bench = Bench::new(self.drive, self.seed)?;
+            let bench = bench.quick(plan.quick).traces(plan.traces.clone());
             match measurement.draw {
                 Some(draw) if self.picture => draw(&bench).map(Stored::Picture),
                 _ => (measurement.measure)(&bench).map(Stored::Numbers),

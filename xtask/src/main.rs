@@ -65,3 +65,14 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Pages { folder } => pages::write(&folder),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// Are the verbs and their options free of contradictions?
+    #[test]
+    fn verbs_are_sound() {
+        super::Verb::command().debug_assert();
+    }
+}

@@ -32,11 +32,10 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "sample traces of fio, and served drives under load",
     ),
     package("nbdkit", "nbdkit", "served drives"),
-    package("libnbd-bin", "nbdcopy", "copies to and from served drives"),
     package(
         "libnbd-bin",
         "nbdfuse",
-        "file systems on served drives, and power cuts under them",
+        "copies to and from served drives, file systems on them, and power cuts under those",
     ),
     package(
         "e2fsprogs",
@@ -50,7 +49,6 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     ),
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
     package("fuse3", "fusermount3", "file systems on served drives"),
-    package("e2fsprogs", "mkfs.ext4", "file systems on served drives"),
     package("xfsprogs", "mkfs.xfs", "file systems on served drives"),
     package("btrfs-progs", "mkfs.btrfs", "file systems on served drives"),
     package("fdisk", "sfdisk", "images to check"),
@@ -71,6 +69,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "drives in an emulated machine",
     ),
     package("busybox-static", "busybox", "drives in an emulated machine"),
+    package(
+        "nbd-client",
+        "nbd-client",
+        "drives in an emulated machine by its kernel's client",
+    ),
 ];
 
 /// What `cargo xtask bench serve` uses.
@@ -137,4 +140,24 @@ fn apt_install(packages: &[&Package]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does every package stand once in its table, so that it is installed once and named once where it is missing?
+    #[test]
+    fn packages_stand_once() {
+        for table in [FOR_TESTS, FOR_SERVE, FOR_DIST] {
+            for (place, package) in table.iter().enumerate() {
+                let mut before = table[..place].iter();
+                assert!(
+                    before.all(|other| other.name != package.name),
+                    "{}",
+                    package.name
+                );
+            }
+        }
+    }
 }

@@ -4,14 +4,21 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::test;
+use crate::{guest, packages, test};
 
 /// How long to soak.
 #[derive(clap::Args)]
+#[group(id = "soak")]
 pub(crate) struct Options {
     /// How many times as often as usual each randomized test repeats
     #[arg(long, default_value_t = 100)]
     factor: u64,
+    /// Only the tests of this package, and no fuzzing; several may be given
+    #[arg(long, short, value_name = "NAME", conflicts_with = "target")]
+    package: Vec<String>,
+    /// Only the tests whose names have this in them, and no fuzzing
+    #[arg(long, value_name = "TEXT", conflicts_with = "target")]
+    tests: Option<String>,
     #[command(flatten)]
     fuzz: crate::fuzz::Options,
 }
@@ -19,12 +26,17 @@ pub(crate) struct Options {
 /// Cases that a property test tries where nothing else is said.
 const USUAL_CASES: u64 = 256;
 
-/// Tests, then fuzzes; fails if either does.
+/// Tests, then fuzzes; fails if either does. A part of the tests is run alone.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let mut command = test::test_command();
+    packages::install(packages::FOR_TESTS);
+    guest::prepare_kernel();
+    let mut command = test::test_command(&options.package, options.tests.as_deref());
     command.env("TRAXTENT_SOAK", options.factor.to_string());
     command.env("PROPTEST_CASES", (USUAL_CASES * options.factor).to_string());
     let tests = test::cargo_test(command)?.report();
+    if !options.package.is_empty() || options.tests.is_some() {
+        return Ok(tests);
+    }
     let fuzzing = crate::fuzz::run(&options.fuzz)?;
     Ok(if tests == ExitCode::SUCCESS {
         fuzzing

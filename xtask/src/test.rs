@@ -25,22 +25,22 @@ pub(crate) fn run() -> Result<ExitCode> {
     heading("package");
     tally.check("traxtent-core, packaged alone", shell::run(&mut package()));
     heading("tests");
-    tally.add(cargo_test(test_command())?);
+    tally.add(cargo_test(test_command(&[], None))?);
     heading("fuzzing");
     tally.add(fuzz::smoke());
     Ok(tally.report())
 }
 
-/// The tests of the whole workspace, doctests too.
-pub(crate) fn test_command() -> Command {
+/// The tests of some packages, or of the whole workspace if none is named, doctests too; all, or those with
+/// `filter` in their names.
+pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command {
     let mut cargo = shell::cargo();
-    cargo.args([
-        "test",
-        "--workspace",
-        "--no-fail-fast",
-        "--",
-        "--show-output",
-    ]);
+    cargo.args(["test", "--no-fail-fast"]);
+    match packages {
+        [] => cargo.arg("--workspace"),
+        some => cargo.args(some.iter().flat_map(|name| ["--package", name])),
+    };
+    cargo.args(filter).args(["--", "--show-output"]);
     cargo
 }
 

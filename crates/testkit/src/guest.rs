@@ -23,6 +23,8 @@ pub struct Guest<'a> {
     pub modules: &'a [&'a str],
     /// Programs, each with its name in the guest's `/bin`. The libraries that they need go with them.
     pub programs: &'a [(&'a Path, &'a str)],
+    /// Other files, each with its name in the guest's `/files`.
+    pub files: &'a [(&'a Path, &'a str)],
     /// What its shell does when /dev, /proc and /sys are mounted and the modules loaded; `$B` is busybox.
     pub script: &'a str,
     /// Words for qemu: the devices.
@@ -85,6 +87,9 @@ impl Guest<'_> {
         }
         for (program, name) in self.programs {
             files.copy_program(program, &format!("bin/{name}"), ldd);
+        }
+        for (file, name) in self.files {
+            files.copy(file, &format!("files/{name}"));
         }
         Ok(init + self.script + "\n$B poweroff -f\n")
     }

@@ -1,5 +1,6 @@
 //! Drives and workloads put together, and the figures that the papers speak of.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use traxtent_core::disk::DiskError;
@@ -50,6 +51,14 @@ pub enum LabError {
     /// A disk with data that fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// A measured trace that is not there.
+    #[error("no trace of {drive}: {why}")]
+    NoTrace {
+        /// The drive that it was measured on.
+        drive: String,
+        /// Why not.
+        why: String,
+    },
 }
 
 /// A drive under test.
@@ -63,6 +72,8 @@ pub struct Bench {
     pub seed: u64,
     /// Whether a rough answer will do: see [`Bench::few`].
     pub quick: bool,
+    /// The folder with the traces that come with DiskSim.
+    pub traces: Option<PathBuf>,
 }
 
 /// How much less is done where a rough answer will do.
@@ -102,6 +113,7 @@ impl Bench {
     pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
         Ok(Bench {
             quick: self.quick,
+            traces: self.traces.clone(),
             ..Bench::new(name, self.seed)?
         })
     }
@@ -120,12 +132,18 @@ impl Bench {
             geometry: Arc::new(geometry),
             seed,
             quick: false,
+            traces: None,
         })
     }
 
     /// The same where a rough answer will do.
     pub fn quick(self, quick: bool) -> Bench {
         Bench { quick, ..self }
+    }
+
+    /// The same with the traces of a folder.
+    pub fn traces(self, traces: Option<PathBuf>) -> Bench {
+        Bench { traces, ..self }
     }
 
     /// How many of something to do: so many, or a tenth where a rough answer will do.

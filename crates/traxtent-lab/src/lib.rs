@@ -20,6 +20,7 @@ pub mod profiles;
 pub mod rotation;
 mod search;
 pub mod today;
+pub mod tpl;
 pub mod traxtents;
 pub mod video;
 

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, LabError};
 use crate::figure::Figure;
 use crate::fs::{self, table2};
-use crate::{excluded, extraction, linux, log, profiles, rotation, traxtents, video};
+use crate::{excluded, extraction, linux, log, profiles, rotation, tpl, traxtents, video};
 
 /// Measures numbers on a drive, always as many and in the same order.
 pub type Measure = fn(&Bench) -> Result<Vec<f64>, LabError>;
@@ -72,6 +72,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("ext2-stream", fs::linux::stream).drawn(fs::linux::stream_bars),
     numbers("ext2-diff", fs::linux::comparison).drawn(fs::linux::comparison_bars),
     numbers("ext2-streams", fs::linux::streams).drawn(fs::linux::startup_curves),
+    // Partitions of tracks.
+    numbers("tpl-parameters", tpl::parameters),
+    numbers("tpl-rotation-2", |bench| tpl::rotation(bench, 2)).drawn(tpl::rotation_curves),
+    numbers("tpl-rotation-32", |bench| tpl::rotation(bench, 32)),
+    numbers("tpl-response", tpl::response).drawn(tpl::response_curve),
+    numbers("tpl-random", tpl::random).drawn(tpl::random_curve),
+    numbers("tpl-distance", tpl::distance),
     // Servers of video.
     numbers("video-soft", video::soft_streams),
     numbers("video-startup", video::soft_startup).drawn(video::startup_figure),

@@ -22,6 +22,7 @@ pub(crate) fn plan(seeds: Seeds) -> Plan {
         pictures: false,
         workers: thread::available_parallelism().map_or(1, usize::from),
         store: None,
+        traces: None,
     }
 }
 

@@ -37,23 +37,35 @@ impl Failure {
         Failure::Io(format!("{}: {}", path.display(), reason(error)))
     }
 
+    /// A file that cannot be made.
+    pub(crate) fn unmade(path: &Path, error: &io::Error) -> Failure {
+        match path.parent() {
+            Some(folder) if error.kind() == io::ErrorKind::NotFound => Failure::Io(format!(
+                "{}: cannot be made: there is no folder {}",
+                path.display(),
+                folder.display()
+            )),
+            _ => Failure::file(path, error),
+        }
+    }
+
     /// Reports it, and gives the exit status.
     pub(crate) fn report(&self) -> ExitCode {
+        self.line().into_iter().for_each(complain);
+        ExitCode::from(match self {
+            Failure::Closed => 0,
+            Failure::Finding(_) => 1,
+            Failure::Input(_) => 2,
+            Failure::Io(_) => 3,
+            Failure::Status(status) => *status,
+        })
+    }
+
+    /// What there is to say.
+    pub(crate) fn line(&self) -> Option<&str> {
         match self {
-            Failure::Closed => ExitCode::SUCCESS,
-            Failure::Status(status) => ExitCode::from(*status),
-            Failure::Finding(line) => {
-                complain(line);
-                ExitCode::from(1)
-            }
-            Failure::Input(line) => {
-                complain(line);
-                ExitCode::from(2)
-            }
-            Failure::Io(line) => {
-                complain(line);
-                ExitCode::from(3)
-            }
+            Failure::Finding(line) | Failure::Input(line) | Failure::Io(line) => Some(line),
+            Failure::Closed | Failure::Status(_) => None,
         }
     }
 }

@@ -82,7 +82,7 @@ enum Sink {
 impl Whole {
     /// Begins a file.
     pub(crate) fn create(path: &Path) -> Result<Whole> {
-        let fail = |error: io::Error| Failure::file(path, &error);
+        let fail = |error: io::Error| Failure::unmade(path, &error);
         let special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
         let sink = if special {
             Sink::Direct(BufWriter::new(File::create(path).map_err(fail)?))

@@ -110,6 +110,7 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
         geometry: Arc::clone(&drive.geometry),
         seed: args.seed,
         quick: false,
+        traces: None,
     };
     let plan = {
         let progress = Progress::new("rounds", None);

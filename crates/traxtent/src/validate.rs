@@ -10,7 +10,7 @@ use traxtent_core::stats::{demerit, demerit_binned};
 use traxtent_core::workload::{ReplayPace, TraceFormat};
 use traxtent_exec::simulate;
 
-use crate::failure::{Failure, Result, note};
+use crate::failure::{Failure, Result, note, warn};
 use crate::output;
 use crate::plot::{self, Curve, Validation};
 use crate::sim::{TracePlan, simulation_failure};
@@ -24,7 +24,8 @@ use crate::target::{Machine, TARGET_HELP};
 /// demerit is the root of the mean square of the horizontal distance between the distributions of
 /// simulated and measured response times, in ms and as a share of the measured mean.
 ///
-/// NAME.trace is replayed on the drive that NAME.parv describes in the same folder.
+/// NAME.trace is replayed on the drive that NAME.parv describes in the same folder. A trace that cannot be
+/// compared is named; the others are.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Folders that are searched for traces and their parameters, or files of either kind
@@ -58,14 +59,19 @@ struct Verdict {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
     for pair in pairs(args)? {
-        let Some((mut simulated, mut measured)) = replay(&pair)? else {
-            note(format!(
-                "{}: has no measured times, left out",
-                pair.trace.display()
-            ));
-            continue;
+        let (mut simulated, mut measured) = match replay(&pair) {
+            Ok(Some(times)) => times,
+            Ok(None) => {
+                let trace = pair.trace.display();
+                note(format!("{trace}: has no measured times, left out"));
+                continue;
+            }
+            Err(failure) => {
+                failures.push((pair.name, failure));
+                continue;
+            }
         };
         let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
         let (mean_ms, measured_mean_ms) = (mean(&simulated), mean(&measured));
@@ -85,7 +91,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         verdicts.push(verdict);
     }
-    if verdicts.is_empty() {
+    if verdicts.is_empty() && failures.len() == 1 {
+        return Err(failures.remove(0).1);
+    }
+    if verdicts.is_empty() && failures.is_empty() {
         let paths: Vec<_> = args
             .paths
             .iter()
@@ -97,10 +106,27 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ));
     }
     if args.json {
-        output::json(&verdicts)
-    } else {
-        write(&verdicts)
+        output::json(&verdicts)?;
+    } else if !verdicts.is_empty() {
+        write(&verdicts)?;
     }
+    left_out(&failures)
+}
+
+/// Says which traces could not be compared, and why; fails if there are any.
+fn left_out(failures: &[(String, Failure)]) -> Result<()> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let lines = failures.iter().filter_map(|(_, failure)| failure.line());
+    lines.for_each(warn);
+    let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
+    let line = format!("not compared: {}", names.join(", "));
+    let unread = |(_, failure): &(String, Failure)| matches!(failure, Failure::Io(_));
+    Err(match failures.iter().any(unread) {
+        true => Failure::Io(line),
+        false => Failure::Finding(line),
+    })
 }
 
 /// A trace and the drive to replay it on.

@@ -27,6 +27,7 @@ fn reference(folder: &Path) -> Bench {
         profile: Arc::new(profile),
         seed: 1,
         quick: false,
+        traces: None,
     }
 }
 

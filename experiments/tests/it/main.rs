@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod extraction;
+mod partitions;
 mod reach;
 mod resume;
 mod strict;
@@ -23,5 +24,6 @@ fn plan() -> traxtent_experiments::Plan {
         pictures: false,
         workers: std::thread::available_parallelism().map_or(1, usize::from),
         store: None,
+        traces: None,
     }
 }

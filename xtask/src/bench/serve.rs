@@ -19,6 +19,9 @@ pub(super) struct Options {
     /// Measure only one of the two
     #[arg(long)]
     only: Option<Part>,
+    /// Measure the truth at only this depth of the client's queue
+    #[arg(long)]
+    depth: Option<u32>,
     /// The drive whose truth is measured
     #[arg(long, default_value = "atlas10k2")]
     drive: String,
@@ -145,8 +148,9 @@ impl Bench {
         );
         let track = format!("{}", options.track * 512);
         let mut good = true;
+        let depths = options.depth.map_or(vec![1, 4, 16], |depth| vec![depth]);
         for block in ["4096", track.as_str()] {
-            for depth in [1, 4, 16] {
+            for &depth in &depths {
                 let receipt = self.folder.join("receipt.json");
                 let server = self.serve(&[
                     self.plugin.display().to_string(),

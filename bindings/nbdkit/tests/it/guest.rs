@@ -1,14 +1,14 @@
-//! A guest with a stock kernel on served drives, by qemu's own client.
+//! A guest with a stock kernel on served drives: by qemu's own client, and by its kernel's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
 use testkit::guest::Guest;
 
-use crate::nbdkit::{Server, key, run, small};
+use crate::nbdkit::{Server, key, plugin, run, small};
 
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 11] = [
     "scsi_common",
     "scsi_mod",
     "sd_mod",
@@ -19,11 +19,18 @@ const MODULES: [&str; 10] = [
     "virtio_pci",
     "virtio_blk",
     "virtio_scsi",
+    "nbd",
 ];
 
-/// What the guest does with each of its two disks.
+/// A drive that is served and attached in the guest itself, by the command that `traxtent serve` prints.
+const BY_KERNEL: &str = r#"
+/bin/nbdkit --unix /tmp/socket --pidfile /tmp/pid /bin/plugin.so drive=/files/drive.toml
+/bin/nbd-client -b 512 -unix /tmp/socket /dev/nbd0
+"#;
+
+/// What the guest does with each of its disks.
 const SCRIPT: &str = r#"
-for disk in sda vda; do
+for disk in sda vda nbd0; do
   n=0
   while ! [ -b /dev/$disk ] && [ $n -lt 100 ]; do $B usleep 100000; n=$((n + 1)); done
   queue=/sys/block/$disk/queue
@@ -41,14 +48,24 @@ for disk in sda vda; do
   $B cmp /bin/mke2fs /tmp/$disk/copy && echo "$disk holds it"
   $B umount /tmp/$disk
 done
+/bin/nbd-client -d /dev/nbd0 && echo "nbd0 gone"
 "#;
+
+/// What `docs/serve.md` says to type.
+#[test]
+fn nbd_client_is_run_as_documented() {
+    let docs = std::fs::read_to_string(testkit::workspace().join("docs/serve.md")).unwrap();
+    let documented = "nbd-client -b 512 -unix $socket /dev/nbd0";
+    assert!(docs.contains(documented));
+    assert!(BY_KERNEL.contains(&documented.replace("$socket", "/tmp/socket")));
+}
 
 /// Does a guest find its drives with their sizes of sectors, make file systems, and read back what it wrote;
 /// and are the file systems sound when it has gone?
 #[test]
 fn a_guest_uses_drives() {
-    let (_, mke2fs) = (testkit::tool!("nbdkit"), testkit::tool!("mke2fs"));
-    let e2fsck = testkit::tool!("e2fsck");
+    let (nbdkit, mke2fs) = (testkit::tool!("nbdkit"), testkit::tool!("mke2fs"));
+    let (e2fsck, nbd_client) = (testkit::tool!("e2fsck"), testkit::tool!("nbd-client"));
     let drives = [
         ("scsi-hd", "sda", 512, 4096),
         ("virtio-blk-pci", "vda", 4096, 4096),
@@ -75,12 +92,20 @@ fn a_guest_uses_drives() {
         ]);
         servers.push((server, data));
     }
+    let own = TempDir::new().unwrap();
+    let profile = PathBuf::from(small(own.path(), 512, 4096));
     let guest = Guest {
         name: "served",
         folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
         modules: &MODULES,
-        programs: &[(&mke2fs, "mke2fs")],
-        script: SCRIPT,
+        programs: &[
+            (&mke2fs, "mke2fs"),
+            (&nbdkit, "nbdkit"),
+            (&plugin(), "plugin.so"),
+            (&nbd_client, "nbd-client"),
+        ],
+        files: &[(&profile, "drive.toml")],
+        script: &[BY_KERNEL, SCRIPT].concat(),
         devices: &devices,
         limit: Duration::from_secs(180),
     };
@@ -88,7 +113,9 @@ fn a_guest_uses_drives() {
         Ok(console) => console,
         Err(missing) => testkit::skip!("{missing}"),
     };
-    for (_, name, logical, physical) in drives {
+    // The kernel's client shows the logical size as the physical one.
+    let seen = drives.map(|(_, name, logical, physical)| (name, logical, physical));
+    for (name, logical, physical) in seen.into_iter().chain([("nbd0", 512, 512)]) {
         for line in [
             format!("{name} logical_block_size {logical}"),
             format!("{name} physical_block_size {physical}"),

@@ -51,6 +51,14 @@ fn keys() {
         ),
         (vec![drive.clone(), key("log", path("no/log"))], "log="),
         (
+            vec![drive.clone(), key("receipt", path("no/receipt"))],
+            "receipt=",
+        ),
+        (
+            vec![drive.clone(), key("transport", "slow")],
+            "transport=slow",
+        ),
+        (
             vec![drive.clone(), key("scenario", path("none"))],
             "scenario=",
         ),

@@ -41,6 +41,7 @@ pub(super) fn disk_profile(
         zero_latency_write: flag(block, "Immediate buffer write")?,
         read_on_arrival: flag(block, "Read any free blocks")?,
         read_on_arrival_share: 1.0,
+        track_partitions: 1,
     };
     profile.cache = cache(block, warnings)?;
     profile.queue = queue(block, warnings)?;

@@ -23,7 +23,7 @@ mod upset;
 pub use breakdown::Breakdown;
 pub use schedule::{Candidate, Schedule};
 
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Piece};
 use crate::mechanics::{Mechanics, Position};
 use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
 use crate::request::{Op, Request};
@@ -210,6 +210,16 @@ struct PendingFlush {
     latest: SimTime,
 }
 
+/// What the heads have done for requests since the drive began, also for writes that were complete before they reached
+/// the media; read-ahead is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// How often they were sent to the media.
+    pub count: u64,
+    /// Time spent waiting for sectors to come round.
+    pub rotation: Span,
+}
+
 /// One drive.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -240,6 +250,7 @@ pub struct Drive {
     /// Nothing is begun before this.
     stalled: SimTime,
     slow: Slow,
+    accesses: Accesses,
     legs: Vec<Leg>,
     ramps: Vec<Ramp>,
 }
@@ -286,6 +297,7 @@ impl Drive {
             keeping: Rng::new(0),
             stalled: SimTime::ZERO,
             slow: Slow::default(),
+            accesses: Accesses::default(),
             legs: Vec::new(),
             ramps: Vec::new(),
             geometry,
@@ -301,6 +313,11 @@ impl Drive {
     /// The drive's figures.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
+    }
+
+    /// What the heads have done so far.
+    pub fn accesses(&self) -> Accesses {
+        self.accesses
     }
 
     /// What of the buffer is switched on, as the host has ordered; a drive need not obey.
@@ -481,17 +498,20 @@ impl Drive {
             end: job.end(),
             arrived: job.submitted,
         });
-        let (geometry, mechanics, position) = (&self.geometry, &self.mechanics, self.position);
+        let (platters, mechanics, position) = (self.platters(), &self.mechanics, self.position);
         let mut index = self.schedule.pick(now, candidates, |i| {
             let job = &waiting[i];
-            let piece = geometry.piece(job.request.lbn, 1);
+            let piece = platters.geometry.piece(job.request.lbn, 1);
             let start = now.max(job.ready);
             let landed = start
                 + mechanics
                     .reposition(position, Position::from(&piece.track), job.is_write())
                     .total();
-            let wait = mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot));
-            landed.since(now) + wait
+            let wait = |piece: Piece| {
+                mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot))
+            };
+            let others = platters.copies(piece, job.is_write()).map(wait);
+            landed.since(now) + others.fold(wait(piece), Span::min)
         })?;
         // Requests for the same sectors keep their order, also those that others link, and a write
         // that finds no room in the buffer lets one go first that is there already.
@@ -524,24 +544,30 @@ impl Drive {
         Some(self.waiting.remove(index))
     }
 
+    fn platters(&self) -> Platters<'_> {
+        Platters {
+            geometry: &self.geometry,
+            mechanics: &self.mechanics,
+            slow: &self.slow,
+            partitions: self.profile.access.track_partitions,
+        }
+    }
+
     /// Stops any read-ahead at `now`, and says when the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
         if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
+            let mut legs = std::mem::take(&mut self.legs);
             let ahead = &self.profile.cache.read_ahead;
-            let platters = Platters {
-                geometry: &self.geometry,
-                mechanics: &self.mechanics,
-                slow: &self.slow,
-            };
-            let legs = &mut self.legs;
+            let platters = self.platters();
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
             let mut at = now;
-            let (mut next, _) = run.advance(platters, ahead.until, now, legs);
+            let (mut next, _) = run.advance(platters, ahead.until, now, &mut legs);
             if next < least {
-                at = at.max(run.reaches(platters, ahead.until, least, legs));
-                (next, _) = run.advance(platters, ahead.until, at, legs);
+                at = at.max(run.reaches(platters, ahead.until, least, &mut legs));
+                (next, _) = run.advance(platters, ahead.until, at, &mut legs);
             }
             (self.position, self.arm_free) = run.stop(at, ahead.stop_in_sector);
+            self.legs = legs;
             if self.cache.segment(run.segment).state == State::Reading {
                 self.cache.fill_to(run.segment, next);
                 self.cache.set_reading(run.segment, false);
@@ -552,18 +578,21 @@ impl Drive {
 
     /// Brings the segment that is read ahead into up to date.
     fn observe_read_ahead(&mut self, now: SimTime) {
-        if let Arm::ReadAhead(run) = &mut self.arm {
+        if !matches!(self.arm, Arm::ReadAhead(_)) {
+            return;
+        }
+        let mut legs = std::mem::take(&mut self.legs);
+        let mut arm = std::mem::replace(&mut self.arm, Arm::Idle);
+        let mut done = false;
+        if let Arm::ReadAhead(run) = &mut arm {
             let until = self.profile.cache.read_ahead.until;
-            let platters = Platters {
-                geometry: &self.geometry,
-                mechanics: &self.mechanics,
-                slow: &self.slow,
-            };
-            let (next, more) = run.advance(platters, until, now, &mut self.legs);
+            let (next, more) = run.advance(self.platters(), until, now, &mut legs);
             self.cache.fill_to(run.segment, next);
-            if !more {
-                self.take_arm(now);
-            }
+            done = !more;
+        }
+        (self.arm, self.legs) = (arm, legs);
+        if done {
+            self.take_arm(now);
         }
     }
 

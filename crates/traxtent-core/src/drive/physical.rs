@@ -32,7 +32,7 @@ impl Drive {
     ///
     /// Returns where and when the head is afterwards; without legs, nothing had to be read.
     pub(super) fn read_edges(
-        &self,
+        &mut self,
         mut position: Position,
         mut now: SimTime,
         (lbn, end): (Lbn, Lbn),

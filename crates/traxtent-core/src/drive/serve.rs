@@ -3,7 +3,7 @@
 use super::bus::{self, Delivery, Ramp, deliver, nth, ramps_of};
 use super::cache::{ReadPlace, State, WritePlace};
 use super::readahead::ReadAheadRun;
-use super::sweep::{Access, Inflow, Leg, Platters, sweep};
+use super::sweep::{Access, Inflow, Leg, sweep};
 use super::{Accepted, Arm, Breakdown, Completion, Drive, Job, PendingFlush, Served, Tag};
 use crate::mechanics::Position;
 use crate::profile::ReadAheadUntil;
@@ -361,11 +361,9 @@ impl Drive {
         let track = &leg.piece.track;
         let slot = self.mechanics.next_slot(track, leg.landed);
         let before = leg.piece.lbn.0 - track.first_lbn.0;
-        match leg.piece.first_slot.checked_sub(slot) {
-            Some(slots) => leg.piece.lbn - Sectors(u64::from(slots).min(before)),
-            // The wanted sectors have gone by in part: the track's first ones come before them.
-            None => track.first_lbn,
-        }
+        // Where the wanted sectors have gone by in part, the track's first ones come before them.
+        let passed = (leg.piece.first_slot + track.slots - slot) % track.slots;
+        leg.piece.lbn - Sectors(u64::from(passed).min(before))
     }
 
     /// How far read-ahead for a request goes.
@@ -690,24 +688,21 @@ impl Drive {
         self.flushes = pending;
     }
 
+    /// Appends the legs of an access for a request, and counts it.
     pub(super) fn sweep(
-        &self,
+        &mut self,
         position: Position,
         ready: SimTime,
         access: &Access,
         legs: &mut Vec<Leg>,
     ) -> (Position, SimTime) {
-        sweep(
-            Platters {
-                geometry: &self.geometry,
-                mechanics: &self.mechanics,
-                slow: &self.slow,
-            },
-            position,
-            ready,
-            access,
-            legs,
-        )
+        let before = legs.len();
+        let end = sweep(self.platters(), position, ready, access, legs);
+        self.accesses.count += 1;
+        for leg in &legs[before..] {
+            self.accesses.rotation += leg.rotation;
+        }
+        end
     }
 
     /// Where the time from a request's submission went until the drive began to serve it.

@@ -112,6 +112,8 @@ pub(super) struct Platters<'a> {
     pub(super) geometry: &'a Geometry,
     pub(super) mechanics: &'a Mechanics,
     pub(super) slow: &'a Slow,
+    /// Copies of each sector around its track, of which reads take the nearest.
+    pub(super) partitions: u32,
 }
 
 impl Platters<'_> {
@@ -124,6 +126,17 @@ impl Platters<'_> {
             self.slow.reach(lbn, most)
         };
         (self.geometry.piece(lbn, most), retries)
+    }
+
+    /// The places of a piece's other copies, which reads may take as well.
+    pub(super) fn copies(&self, piece: Piece, write: bool) -> impl Iterator<Item = Piece> + use<> {
+        let slots = piece.track.slots;
+        let partitions = if write { 1 } else { self.partitions.min(slots) };
+        (1..partitions).map(move |copy| Piece {
+            // Evenly also where the partitions do not divide the track: some of them are a slot shorter.
+            first_slot: (piece.first_slot + copy * slots / partitions) % slots,
+            ..piece
+        })
     }
 }
 
@@ -151,7 +164,14 @@ pub(super) fn sweep(
             threshold: if done == 0 { flow.threshold } else { 1 },
             ..flow
         });
-        let mut leg = pass(mechanics, piece, moved, landed, access.zero_latency, inflow);
+        let pass = |piece| pass(mechanics, piece, moved, landed, access.zero_latency, inflow);
+        let mut leg = pass(piece);
+        for copy in platters.copies(piece, access.write) {
+            let other = pass(copy);
+            if other.end < leg.end {
+                leg = other;
+            }
+        }
         leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
         (position, now) = (to, leg.end);
         done += piece.sectors;
@@ -215,9 +235,10 @@ fn pass_from_middle(
 ) -> Option<Leg> {
     let track = &piece.track;
     let slot = mechanics.next_slot(track, landed);
-    let mut into = slot
-        .checked_sub(piece.first_slot)
-        .filter(|&n| n > 0 && n < piece.slots)?;
+    let mut into = (slot + track.slots - piece.first_slot) % track.slots;
+    if into == 0 || into >= piece.slots {
+        return None;
+    }
     let mut start = landed + mechanics.wait(landed, mechanics.edge(track, slot));
     if let Some(flow) = inflow {
         // The first sector from here on whose data are there when it passes.

@@ -8,6 +8,9 @@ use std::ops::RangeInclusive;
 /// No overhead, seek or switch of any drive takes longer than this, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
 
+/// Copies of a sector on its track, at most.
+const MOST_PARTITIONS: u32 = 1024;
+
 pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     within("format", p.format, FORMAT..=FORMAT)?;
     if p.name.is_empty()
@@ -35,6 +38,11 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
         "access.read_on_arrival_share",
         p.access.read_on_arrival_share,
         0.0..=1.0,
+    )?;
+    within(
+        "access.track_partitions",
+        p.access.track_partitions,
+        1..=MOST_PARTITIONS,
     )?;
     within("queue.depth", p.queue.depth, 1..=65_536)?;
     if let Scheduler::AgedSptf { weight } = p.queue.scheduler {

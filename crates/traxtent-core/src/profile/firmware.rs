@@ -236,6 +236,10 @@ pub struct AccessSpec {
     /// Which reads these are is drawn from a generator that every drive seeds alike: paper Q
     /// (section 2.3, Fig. 4) finds one half on a drive, and nothing that it depends on.
     pub read_on_arrival_share: f64,
+    /// Copies of each sector that lie evenly around its track, of which a read takes the nearest: partitions of a track
+    /// (paper P, section 2) with the simplifications of its section 3: addresses stay what they are, a write goes to the
+    /// original alone, and what a read passes after its first sector is as it would be there. One is no copy.
+    pub track_partitions: u32,
 }
 
 impl Default for AccessSpec {
@@ -246,6 +250,7 @@ impl Default for AccessSpec {
             zero_latency_write: false,
             read_on_arrival: false,
             read_on_arrival_share: 1.0,
+            track_partitions: 1,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The real clock: simulated time that passes with CLOCK_MONOTONIC, and waits that end on time.
 //!
 //! A sleep ends late, by what the kernel and an idle processor take to wake up. So a wait sleeps until
-//! shortly before its end and spins for the rest. How shortly is measured at the start. One processor
-//! always stays free of spinning: on a machine of one, every wait sleeps to its end.
+//! shortly before its end and spins for the rest. How shortly is measured at the start, and learnt from every
+//! sleep. One processor always stays free of spinning: on a machine of one, every wait sleeps to its end.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use traxtent_core::units::{SimTime, Span};
@@ -58,34 +58,42 @@ impl fmt::Display for Speed {
 pub(super) struct Clock {
     zero: Instant,
     speed: Speed,
-    /// How long before its end a wait stops sleeping.
-    margin: Duration,
+    /// How long before its end a wait stops sleeping, in nanoseconds.
+    margin_ns: AtomicU64,
     /// How many threads may spin at once, and do.
     spinners_max: usize,
     spinners: AtomicUsize,
 }
 
-/// No sleep of this clock ends so late on a machine that is not overloaded, and no wait spins longer.
-const MARGIN_MAX: Duration = Duration::from_micros(200);
-/// How often an oversleep is measured, and how long each sleep is.
+/// No wait spins longer: what sleeps later than this is late.
+const MARGIN_MAX: Duration = Duration::from_millis(1);
+/// How many sleeps it takes until the margin has forgotten most of a late one. One in a hundred that ends late
+/// is to be remembered.
+const SLEEPS_REMEMBERED: u64 = 1000;
+/// How often an oversleep is measured, and how long each sleep is: long enough for a processor to fall asleep
+/// too, as it does while a disk turns.
 const TRIALS: u32 = 20;
-const TRIAL: Duration = Duration::from_micros(100);
+const TRIAL: Duration = Duration::from_millis(2);
 
 impl Clock {
-    /// Begins at 0, now. Takes some milliseconds before, for measuring.
+    /// At 0 now. Takes some milliseconds before, for measuring.
     pub(super) fn start(speed: Speed) -> Clock {
         let spinners_max = cpus() - 1;
         Clock {
             speed,
-            margin: if spinners_max == 0 {
-                Duration::ZERO
-            } else {
-                oversleep().min(MARGIN_MAX)
-            },
+            margin_ns: AtomicU64::new(match spinners_max {
+                0 => 0,
+                _ => as_margin(oversleep()),
+            }),
             spinners_max,
             spinners: AtomicUsize::new(0),
             zero: Instant::now(),
         }
+    }
+
+    /// At 0 now, again.
+    pub(super) fn restart(&mut self) {
+        self.zero = Instant::now();
     }
 
     pub(super) fn now(&self) -> SimTime {
@@ -97,14 +105,17 @@ impl Clock {
     }
 
     pub(super) fn margin(&self) -> Duration {
-        self.margin
+        Duration::from_nanos(self.margin_ns.load(Ordering::Relaxed))
     }
 
     /// Waits towards `at`. It may end early, as [`std::thread::park`] may: look at the clock and call again.
     pub(super) fn wait_towards(&self, at: SimTime) {
         let left = self.left(at);
-        if left > self.margin {
-            sleep(left - self.margin);
+        let margin = self.margin();
+        if left > margin {
+            let (asked, begun) = (left - margin, Instant::now());
+            sleep(asked);
+            self.learn(begun.elapsed().saturating_sub(asked));
         } else if self.spinners.fetch_add(1, Ordering::Relaxed) < self.spinners_max {
             while self.now() < at {
                 std::hint::spin_loop();
@@ -113,6 +124,30 @@ impl Clock {
         } else {
             self.spinners.fetch_sub(1, Ordering::Relaxed);
             sleep(left);
+        }
+    }
+
+    /// Waits for so much real time, as a request does.
+    pub(super) fn hold(&self, time: Duration) {
+        let until = self.now() + self.simulated(time);
+        while self.now() < until {
+            self.wait_towards(until);
+        }
+    }
+
+    /// Simulated time in so much real time.
+    pub(super) fn simulated(&self, real: Duration) -> Span {
+        Span(self.speed.simulated(real))
+    }
+
+    /// Widens the margin to what a sleep was late by, or lets it fade.
+    fn learn(&self, late: Duration) {
+        if self.spinners_max > 0 {
+            let margin = self.margin_ns.load(Ordering::Relaxed);
+            let faded = margin - margin / SLEEPS_REMEMBERED;
+            // If another thread learns at the same moment, one of the two is lost, and no harm done.
+            let next = faded.max(as_margin(late));
+            self.margin_ns.store(next, Ordering::Relaxed);
         }
     }
 
@@ -129,6 +164,10 @@ impl Clock {
 /// Processors that this process may use.
 pub(super) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn as_margin(late: Duration) -> u64 {
+    late.min(MARGIN_MAX).as_nanos() as u64
 }
 
 /// Parks the thread for at most so long; unparking ends it.
@@ -175,6 +214,24 @@ mod tests {
                 last = now;
             }
         }
+    }
+
+    /// Does a late sleep widen the margin at once, up to its bound, and is it forgotten in time?
+    #[test]
+    fn margins_follow_sleeps() {
+        let clock = Clock::start(Speed::REAL);
+        if clock.spinners_max == 0 {
+            clock.learn(MARGIN_MAX);
+            assert_eq!(clock.margin(), Duration::ZERO);
+            return;
+        }
+        clock.learn(2 * MARGIN_MAX);
+        assert_eq!(clock.margin(), MARGIN_MAX);
+        let late = Duration::from_micros(10);
+        (0..100).for_each(|_| clock.learn(late));
+        assert!(clock.margin() > MARGIN_MAX / 2);
+        (0..10_000).for_each(|_| clock.learn(late));
+        assert_eq!(clock.margin(), late);
     }
 
     /// Do real and simulated time convert exactly, and is a day at full speed within range?

@@ -28,11 +28,13 @@ pub enum Key {
     Receipt,
     /// The control socket.
     Control,
+    /// Whether what transport takes is taken off.
+    Transport,
 }
 
 impl Key {
     /// All keys.
-    pub const ALL: [Key; 8] = [
+    pub const ALL: [Key; 9] = [
         Key::Drive,
         Key::File,
         Key::Speed,
@@ -41,6 +43,7 @@ impl Key {
         Key::Log,
         Key::Receipt,
         Key::Control,
+        Key::Transport,
     ];
 
     /// How the key is written.
@@ -54,6 +57,7 @@ impl Key {
             Key::Log => "log",
             Key::Receipt => "receipt",
             Key::Control => "control",
+            Key::Transport => "transport",
         }
     }
 
@@ -68,6 +72,9 @@ impl Key {
             Key::Log => "a file for a row a request; packed if it ends in .gz or .zst",
             Key::Receipt => "a file for the receipt, written at the end and on SIGUSR1",
             Key::Control => "a socket to be made, on which faults are ordered",
+            Key::Transport => {
+                "what clients' sockets take, taken off each request: measured, or off"
+            }
         }
     }
 
@@ -104,6 +111,9 @@ pub struct Settings {
     pub receipt: Option<PathBuf>,
     /// Where the control socket is made.
     pub control: Option<PathBuf>,
+    /// Whether the time that sockets take between a client and this process is taken off, as measured at the
+    /// start. Not for callers within this process.
+    pub take_off_transport: bool,
 }
 
 impl Settings {
@@ -119,6 +129,7 @@ impl Settings {
             log: None,
             receipt: None,
             control: None,
+            take_off_transport: false,
         }
     }
 
@@ -149,6 +160,11 @@ impl Settings {
         settings.log = path(Key::Log)?;
         settings.receipt = path(Key::Receipt)?;
         settings.control = path(Key::Control)?;
+        settings.take_off_transport = match get(Key::Transport) {
+            None | Some("measured") => true,
+            Some("off") => false,
+            Some(text) => return Err(wrong(Key::Transport, text, "expected measured or off")),
+        };
         if let Some(text) = get(Key::Speed) {
             settings.speed = text
                 .parse()

@@ -14,8 +14,10 @@ mod log;
 mod paced;
 mod receipt;
 mod store;
+mod transport;
 
-use std::path::Path;
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
@@ -84,6 +86,10 @@ impl Server {
             error,
         })?;
         let scenario = scenario_of(&settings, &drive)?;
+        if let Some(path) = &settings.receipt {
+            try_beside(path)
+                .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))?;
+        }
         Ok(Server {
             store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
             log: settings.log.as_deref().map(Log::create).transpose()?,
@@ -110,7 +116,7 @@ impl Server {
         }
         let mut disk = Disk::with_media(self.drive.clone(), Platters(Arc::clone(&self.store)));
         disk.play(&self.scenario)?;
-        let paced = Paced::start(disk, self.scenario.faults.len(), self.settings.speed);
+        let paced = Paced::start(disk, self.scenario.faults.len(), &self.settings);
         let pacer = paced.pace().map_err(ServeError::Thread)?;
         if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
             control.start(&paced).map_err(ServeError::Thread)?;
@@ -152,11 +158,26 @@ impl Server {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
             let command = Command::Read { lbn, sectors };
-            let (delivered, fetched) = running.paced.serve(command, Vec::new(), |disk| {
-                // Where nothing is volatile, the media have it all, and nobody need wait for them.
-                (disk.unflushed_bytes() > 0).then(|| disk.fetch(lbn, buffer))
-            })?;
+            let into = RefCell::new(&mut *buffer);
+            let fetched = Cell::new(None);
+            let fetch_early = || {
+                let changes = self.store.changes();
+                if self.store.read(&mut into.borrow_mut(), offset).is_ok() {
+                    fetched.set(Some(changes));
+                }
+            };
+            let (delivered, fetched) =
+                running
+                    .paced
+                    .serve(command, Vec::new(), fetch_early, |disk| {
+                        if disk.unflushed_bytes() > 0 {
+                            return Some(disk.fetch(lbn, &mut into.borrow_mut()));
+                        }
+                        // Where nothing is volatile, the media have it all.
+                        (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
+                    })?;
             if delivered.completion.outcome.is_ok() {
+                // Nobody need wait for them.
                 fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
             }
             Ok(delivered)
@@ -264,7 +285,7 @@ impl Server {
         data: Vec<u8>,
         durable: bool,
     ) -> Result<Delivered, ServeError> {
-        let (delivered, ()) = running.paced.serve(command, data, |_| ())?;
+        let (delivered, ()) = running.paced.serve(command, data, || (), |_| ())?;
         if durable && delivered.completion.outcome.is_ok() {
             self.store.sync()?;
         }
@@ -391,8 +412,20 @@ fn bytes_of(drive: &Drive) -> u64 {
 
 /// Writes a file that is there whole or not at all.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = beside(path);
+    std::fs::write(&new, bytes)?;
+    std::fs::rename(&new, path)
+}
+
+/// Fails if no file can be made beside `path`, as [`write_whole`] does.
+fn try_beside(path: &Path) -> std::io::Result<()> {
+    let new = beside(path);
+    std::fs::write(&new, [])?;
+    std::fs::remove_file(&new)
+}
+
+fn beside(path: &Path) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    std::fs::write(&beside, bytes)?;
-    std::fs::rename(&beside, path)
+    beside.into()
 }

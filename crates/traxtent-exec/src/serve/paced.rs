@@ -13,18 +13,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
 use traxtent_core::disk::{self, Command, Completion, Cut, Disk, Event, Fault};
-use traxtent_core::units::SimTime;
+use traxtent_core::units::{SimTime, Span};
 use traxtent_core::workload::{Arrival, Urgency};
 
-use super::clock::{Clock, Speed};
+use super::clock::Clock;
 use super::error::ServeError;
+use super::keys::Settings;
 use super::store::Platters;
+use super::transport::Transport;
 use crate::port::Port;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Paced {
     clock: Clock,
+    /// What it takes off; nothing where there is none.
+    transport: Option<Transport>,
     state: Mutex<State>,
     pacer: OnceLock<Thread>,
 }
@@ -39,6 +43,8 @@ struct State {
     faults: usize,
     /// Those that have happened and that nobody has asked for.
     events: Vec<Event>,
+    /// When something last happened to the model: nothing happens earlier any more.
+    last: SimTime,
     /// When the pacer looks next.
     look: Option<SimTime>,
     stopped: bool,
@@ -58,6 +64,8 @@ struct Waiting {
 pub(super) struct Delivered {
     pub(super) arrival: Arrival,
     pub(super) completion: Completion,
+    /// How much earlier than it came the model saw the request, if transport is taken off.
+    pub(super) dated_back: Option<Span>,
     /// When the waiting thread went on.
     pub(super) at: SimTime,
 }
@@ -66,16 +74,23 @@ pub(super) struct Delivered {
 const LAST: SimTime = SimTime(u64::MAX / 2);
 
 impl Paced {
-    /// The disk at rest, with so many faults to come, its clock starting now.
-    pub(super) fn start(disk: Disk<Platters>, faults: usize, speed: Speed) -> Arc<Paced> {
+    /// The disk at rest, with so many faults to come, its clock starting at the end of this call.
+    pub(super) fn start(disk: Disk<Platters>, faults: usize, settings: &Settings) -> Arc<Paced> {
+        let mut clock = Clock::start(settings.speed);
+        let timed = settings.profile.mechanics.is_some();
+        // A drive that takes no time has none from which to take it off.
+        let transport = (settings.take_off_transport && timed).then(|| Transport::measure(&clock));
+        clock.restart();
         Arc::new(Paced {
-            clock: Clock::start(speed),
+            clock,
+            transport,
             state: Mutex::new(State {
                 port: Port::new(disk),
                 next: 0,
                 waiting: BTreeMap::new(),
                 faults,
                 events: Vec::new(),
+                last: SimTime::ZERO,
                 look: None,
                 stopped: false,
             }),
@@ -97,17 +112,25 @@ impl Paced {
         Ok(handle)
     }
 
-    /// Hands a command to the model, now, with what it writes, and waits until it has ended; `then` sees the
-    /// disk at that moment.
+    /// Hands a command to the model, with what it writes, and waits until it has ended. If there is time to
+    /// wait, `meanwhile` is called first; `then` sees the disk at the end, with nothing under way. The model sees the command as early as it may, up to what its transport takes:
+    /// nothing that has happened changes, and nothing is answered before the model has done it.
     pub(super) fn serve<T>(
         &self,
         command: Command,
         data: Vec<u8>,
+        meanwhile: impl FnOnce(),
         then: impl FnOnce(&Disk<Platters>) -> T,
     ) -> Result<(Delivered, T), ServeError> {
+        let mut meanwhile = Some(meanwhile);
         let mut state = self.lock();
         let mut at = self.now()?;
-        let number = state.take_in(at, command, data)?;
+        let seen = self.transport.as_ref().map(|transport| {
+            let taken = transport.of(state.answer_bytes(&command));
+            state.as_early_as(at, self.clock.simulated(taken))
+        });
+        let dated_back = seen.map(|seen| at.since(seen));
+        let number = state.take_in(seen.unwrap_or(at), command, data)?;
         loop {
             state.advance(at)?;
             let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
@@ -117,6 +140,7 @@ impl Paced {
                 let delivered = Delivered {
                     arrival,
                     completion,
+                    dated_back,
                     at,
                 };
                 return Ok((delivered, then(state.port.unit())));
@@ -130,6 +154,9 @@ impl Paced {
             }
             self.tell_pacer(&mut state);
             drop(state);
+            if let Some(meanwhile) = meanwhile.take() {
+                meanwhile();
+            }
             match due {
                 Some(due) => self.clock.wait_towards(due),
                 None => thread::park(),
@@ -145,6 +172,7 @@ impl Paced {
         let at = self.now()?;
         state.advance(at)?;
         let cut = state.port.unit_mut().inject(at, fault)?;
+        state.last = at;
         // What was certain may have changed.
         state.advance(at)?;
         self.tell_pacer(&mut state);
@@ -212,12 +240,32 @@ impl Paced {
 }
 
 impl State {
+    /// The bytes of data that the command's answer brings.
+    fn answer_bytes(&self, command: &Command) -> u32 {
+        match command {
+            Command::Read { sectors, .. } => {
+                let sector = self.port.unit().drive().profile().sector;
+                sectors.saturating_mul(sector.logical_bytes)
+            }
+            _ => 0,
+        }
+    }
+
+    /// The instant so much before `now` if nothing has happened since, or just after the last thing that has.
+    fn as_early_as(&self, now: SimTime, before: Span) -> SimTime {
+        let earliest = self.last + Span(1);
+        SimTime(now.0.saturating_sub(before.0))
+            .max(earliest)
+            .min(now)
+    }
+
     /// Takes a command in at its arrival; returns its number.
     fn take_in(&mut self, at: SimTime, command: Command, data: Vec<u8>) -> Result<u64, ServeError> {
         if self.stopped {
             return Err(ServeError::Stopped);
         }
         self.advance(at)?;
+        self.last = at;
         let number = self.next;
         self.next += 1;
         let waiting = Waiting {
@@ -251,6 +299,7 @@ impl State {
         };
         let waiting = &mut self.waiting;
         while let Some(wake) = self.port.next_wakeup().filter(|wake| *wake <= now) {
+            self.last = wake;
             self.port.wake(wake, |arrival, completion| {
                 if let Some(waiting) = waiting.get_mut(&arrival.tag) {
                     waiting.end = Some((arrival, completion));

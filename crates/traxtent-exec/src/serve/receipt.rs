@@ -49,6 +49,10 @@ pub struct Receipt {
     pub faults: Vec<String>,
     /// How late answers were, in real time.
     pub lateness_us: Percentiles,
+    /// How much earlier than requests came the model saw them, in real time: what transport takes, as measured
+    /// at the start.
+    #[serde(default)]
+    pub transport_us: Percentiles,
     /// The share of requests that were late by more than 1 % of their response time in the model.
     pub share_late_1_percent: f64,
     /// Response times in the model.
@@ -87,8 +91,8 @@ pub struct Machine {
     pub others_share: f64,
     /// The share that a hypervisor took away.
     pub stolen_share: f64,
-    /// How long before its end a wait stops sleeping and spins, in microseconds: how late sleeps ended
-    /// when the server began.
+    /// How long before its end a wait stops sleeping and spins, in microseconds: how late sleeps have ended
+    /// lately, at most 1000.
     pub spin_us: f64,
 }
 
@@ -136,6 +140,7 @@ pub(super) struct Tally {
     late: u64,
     /// In simulated time.
     lateness: Quantiles,
+    transport: Quantiles,
     modelled: Quantiles,
     delivered: Quantiles,
 }
@@ -157,6 +162,9 @@ impl Tally {
             self.late += 1;
         }
         self.lateness.push(lateness);
+        if let Some(dated_back) = delivered.dated_back {
+            self.transport.push(dated_back);
+        }
         self.modelled.push(modelled);
         self.delivered.push(modelled + lateness);
     }
@@ -203,6 +211,7 @@ impl Tally {
             errors: self.errors,
             faults: self.faults.iter().cloned().collect(),
             lateness_us: Percentiles::of(&mut self.lateness, us),
+            transport_us: Percentiles::of(&mut self.transport, us),
             share_late_1_percent: self.late as f64 / requests.max(1) as f64,
             modelled_ms: Percentiles::of(&mut self.modelled, ms),
             delivered_ms: Percentiles::of(&mut self.delivered, ms),
@@ -277,6 +286,7 @@ impl Receipt {
             row("modelled", &self.modelled_ms, "ms"),
             row("delivered", &self.delivered_ms, "ms"),
             row("lateness", &self.lateness_us, "us"),
+            row("transport", &self.transport_us, "us, taken off"),
             format!(
                 "late        {:.2} % of requests by more than 1 % of their time",
                 100.0 * self.share_late_1_percent

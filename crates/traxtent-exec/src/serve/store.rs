@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
@@ -19,7 +20,14 @@ use super::keys::Key;
 
 /// The data of a drive.
 #[derive(Debug)]
-pub(super) enum Store {
+pub(super) struct Store {
+    place: Place,
+    changes: AtomicU64,
+}
+
+/// Where they are.
+#[derive(Debug)]
+enum Place {
     File(File),
     /// Stripes of the drive in turn, so that threads seldom wait for each other.
     Memory(Vec<RwLock<Memory>>),
@@ -35,15 +43,17 @@ impl Store {
     /// # Errors
     /// A file that is too small, that another server holds, or that cannot be used.
     pub(super) fn open(path: Option<&Path>, bytes: u64) -> Result<Store, ServeError> {
-        match path {
-            Some(path) => Store::in_file(path, bytes),
-            None => Ok(Store::Memory(
-                (0..MEMORIES).map(|_| RwLock::default()).collect(),
-            )),
-        }
+        let place = match path {
+            Some(path) => Place::File(Store::open_file(path, bytes)?),
+            None => Place::Memory((0..MEMORIES).map(|_| RwLock::default()).collect()),
+        };
+        Ok(Store {
+            place,
+            changes: AtomicU64::new(0),
+        })
     }
 
-    fn in_file(path: &Path, needed: u64) -> Result<Store, ServeError> {
+    fn open_file(path: &Path, needed: u64) -> Result<File, ServeError> {
         let failed = |what| move |error| ServeError::file(Key::File, path, what, error);
         let mut open = OpenOptions::new();
         open.read(true).write(true);
@@ -75,13 +85,19 @@ impl Store {
                 needed,
             });
         }
-        Ok(Store::File(file))
+        Ok(file)
+    }
+
+    /// A number that every change increases when it is made: what was read since this was so is what is there, unless
+    /// a change is under way.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     pub(super) fn read(&self, into: &mut [u8], at: u64) -> Result<(), MediaError> {
-        match self {
-            Store::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
-            Store::Memory(memories) => stripes(at, into.len() as u64).try_for_each(|stripe| {
+        match &self.place {
+            Place::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
+            Place::Memory(memories) => stripes(at, into.len() as u64).try_for_each(|stripe| {
                 let memory = memories[stripe.memory].read().expect(SOUND);
                 memory.read(stripe.at, &mut into[stripe.place()])
             }),
@@ -90,7 +106,7 @@ impl Store {
 
     /// Brings memory near that is about to be written, which is quicker than to wait for it with the model locked.
     pub(super) fn warm(&self, at: u64, count: u64) {
-        if let Store::Memory(memories) = self {
+        if let Place::Memory(memories) = &self.place {
             for stripe in stripes(at, count) {
                 let memory = memories[stripe.memory].read().expect(SOUND);
                 memory.touch(stripe.at, stripe.count);
@@ -99,34 +115,38 @@ impl Store {
     }
 
     fn write(&self, data: &[u8], at: u64) -> Result<(), MediaError> {
-        match self {
-            Store::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
-            Store::Memory(memories) => stripes(at, data.len() as u64).try_for_each(|stripe| {
+        let written = match &self.place {
+            Place::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
+            Place::Memory(memories) => stripes(at, data.len() as u64).try_for_each(|stripe| {
                 let mut memory = memories[stripe.memory].write().expect(SOUND);
                 memory.write(stripe.at, &data[stripe.place()])
             }),
-        }
+        };
+        self.changes.fetch_add(1, Ordering::Release);
+        written
     }
 
     /// Makes bytes zero, and gives up their space where that can be.
     fn zero(&self, at: u64, count: u64) -> Result<(), MediaError> {
-        match self {
-            Store::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
-            Store::Memory(memories) => stripes(at, count).try_for_each(|stripe| {
+        let zeroed = match &self.place {
+            Place::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
+            Place::Memory(memories) => stripes(at, count).try_for_each(|stripe| {
                 let mut memory = memories[stripe.memory].write().expect(SOUND);
                 memory.zero(stripe.at, stripe.count)
             }),
-        }
+        };
+        self.changes.fetch_add(1, Ordering::Release);
+        zeroed
     }
 
     /// Brings what was written to the disk below.
     pub(super) fn sync(&self) -> Result<(), ServeError> {
-        match self {
-            Store::File(file) => file.sync_data().map_err(|error| ServeError::Data {
+        match &self.place {
+            Place::File(file) => file.sync_data().map_err(|error| ServeError::Data {
                 what: "flush",
                 error,
             }),
-            Store::Memory(_) => Ok(()),
+            Place::Memory(_) => Ok(()),
         }
     }
 }

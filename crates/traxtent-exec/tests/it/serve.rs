@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
+use std::time::Instant;
 
 use tempfile::TempDir;
 use traxtent_core::disk::Fault;
@@ -89,16 +90,24 @@ fn in_file(folder: &TempDir) -> PathBuf {
 
 /// Does the log of a served drive, replayed at its arrivals on the virtual clock, give the modelled
 /// completions to the tick: reads, writes, flushes, forced unit access, several at a time, more than the
-/// drive has room for?
+/// drive has room for, and where arrivals are dated back by what transport takes?
 #[test]
 fn replays_to_the_tick() {
     let mut shallow = builtin("atlas10k2").unwrap();
     shallow.queue.depth = 3;
     let mut caching = builtin("cheetah15k7").unwrap();
     caching.cache.write_back = WriteBack::Full;
-    for profile in [shallow, caching] {
+    for (profile, take_off_transport) in [
+        (shallow.clone(), false),
+        (shallow, true),
+        (caching.clone(), false),
+        (caching, true),
+    ] {
         let folder = TempDir::new().unwrap();
-        let settings = settings(profile.clone(), "20", &folder);
+        let settings = Settings {
+            take_off_transport,
+            ..settings(profile.clone(), "20", &folder)
+        };
         let log = settings.log.clone().unwrap();
         let server = started(settings);
         let sectors = server.bytes() / 512 - 64;
@@ -133,8 +142,55 @@ fn replays_to_the_tick() {
         served.sort_unstable();
         assert_eq!(served.len() as u64, 8 * each);
         assert!(served == replayed(&profile, &log), "{}", profile.name);
-        assert_eq!(server.receipt().unwrap().requests, 8 * each);
+        let receipt = server.receipt().unwrap();
+        assert_eq!(receipt.requests, 8 * each);
+        assert_eq!(receipt.transport_us.max > 0.0, take_off_transport);
     }
+}
+
+/// Does what transport takes go off what a client waits, and no answer come before its request? A client
+/// that sends each request when it has the answer to the one before waits here without sockets: no less than the
+/// model's time less the most that is taken off.
+#[test]
+fn transport_is_taken_off() {
+    let folder = TempDir::new().unwrap();
+    let settings = Settings {
+        take_off_transport: true,
+        ..settings(builtin("atlas10k2").unwrap(), "1", &folder)
+    };
+    let log = settings.log.clone().unwrap();
+    let server = started(settings);
+    let mut rng = Rng::new(1);
+    let mut waited = Vec::new();
+    for _ in 0..20 {
+        let offset = 512 * rng.below(server.bytes() / 512 - 8);
+        let begun = Instant::now();
+        server.read(&mut [0; 4096], offset).unwrap();
+        waited.push(begun.elapsed().as_secs_f64() * 1000.0);
+    }
+    // From the buffer in no time: the answer would be due before the request.
+    server.read(&mut [0; 512], 0).unwrap();
+    server.read(&mut [0; 512], 0).unwrap();
+    server.stop().unwrap();
+    // Most requests come just after the answer before, and so have next to nothing taken off; how late one comes
+    // is the machine's.
+    let taken_off_ms = server.receipt().unwrap().transport_us.max / 1000.0;
+    assert!(taken_off_ms > 0.0 && taken_off_ms <= 1.0);
+    let ms = |name| {
+        column(&log, name)
+            .into_iter()
+            .map(|(_, ms)| ms.parse::<f64>().unwrap())
+    };
+    let modelled = ms("completed_ms")
+        .zip(ms("submitted_ms"))
+        .map(|(end, start)| end - start);
+    for (waited, modelled) in waited.iter().zip(modelled) {
+        assert!(
+            waited + taken_off_ms + 1e-6 >= modelled,
+            "{waited} of {modelled} ms"
+        );
+    }
+    assert!(ms("measured_ms").all(|measured| measured >= 0.0));
 }
 
 /// The instant that a log writes in milliseconds with nine decimals.
@@ -367,6 +423,10 @@ fn keys_are_checked() {
         (&[("drive", "/no/such.toml")], "drive=/no/such.toml"),
         (&[("drive", "instant"), ("speed", "0")], "speed=0"),
         (&[("drive", "instant"), ("seed", "-1")], "seed=-1"),
+        (
+            &[("drive", "instant"), ("transport", "slow")],
+            "transport=slow",
+        ),
     ] {
         let error = read(pairs).unwrap_err();
         assert!(error.contains(what), "{error}");

@@ -123,6 +123,7 @@ pub(super) fn profile(
             zero_latency_write: dice.chance(0.5),
             read_on_arrival: dice.chance(0.5),
             read_on_arrival_share: 1.0,
+            track_partitions: 1,
         },
         queue: QueueSpec {
             depth: dice.of(&[1, 4, 32, 64]),

@@ -321,7 +321,7 @@ impl Machine {
     /// Closes a file. What it has changed stays in memory until it is old.
     pub fn close(&mut self, open: Open) {
         self.spend(self.config.cpu.call);
-        self.tidy(open.file);
+        self.stop_growing(open.file);
     }
 
     /// Makes a file of so many bytes, written a block at a time.

@@ -46,6 +46,18 @@ pub fn scan(machine: &mut Machine, file: FileId, bytes: u64) {
     }
 }
 
+/// Writes a file from its beginning, 8 KB at a time, as the writing phase of Bonnie does, and waits until it is on the disk.
+pub fn fill(machine: &mut Machine, directory: FileId, bytes: u64) -> FileId {
+    let file = machine.create(directory);
+    let mut open = machine.open(file);
+    for at in (0..bytes).step_by(8 * KB as usize) {
+        machine.write(&mut open, at..bytes.min(at + 8 * KB));
+    }
+    machine.close(open);
+    machine.sync();
+    file
+}
+
 /// Compares two files of one size, as diff does with files that are not text: a block of one, a block of the other.
 pub fn diff(machine: &mut Machine, files: [FileId; 2], bytes: u64) {
     let mut open = files.map(|file| machine.open(file));

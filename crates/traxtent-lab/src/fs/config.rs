@@ -19,6 +19,8 @@ pub struct Config {
     /// How blocks are chosen. Where tracks matter, excluded blocks are never used, what cannot go on behind the last block
     /// begins the closest free traxtent, and a file that fits in one traxtent is moved into one (paper T, section 4.2.2).
     pub placement: Strategy,
+    /// How much is set aside for a file that grows.
+    pub set_aside: SetAside,
     /// How much is read that nobody has asked for.
     pub read_ahead: ReadAhead,
     /// Whether reads ahead and write-backs end at track boundaries.
@@ -54,6 +56,17 @@ pub struct Config {
     pub depth: u32,
     /// Costs of the processor.
     pub cpu: Cpu,
+}
+
+/// How many blocks in a row are set aside for a file that grows, until it is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetAside {
+    /// None.
+    Nothing,
+    /// So many with the one that is asked for, if they are free (ext2_alloc_block).
+    Blocks(u32),
+    /// All to the end of the track (paper Q, section 2.4).
+    Track,
 }
 
 /// How much is read that nobody has asked for.
@@ -147,6 +160,7 @@ impl Ffs {
             partition_start: 63,
             partition_end: None,
             placement: Strategy::Conventional,
+            set_aside: SetAside::Nothing,
             read_ahead: ReadAhead::History,
             clip: false,
             group_blocks: 4096,
@@ -201,7 +215,7 @@ impl Ext2 {
     /// The system of the paper's section 2.5 on a drive whose tracks have so many sectors, with so many megabytes of memory.
     ///
     /// From the system's source: blocks of 4 KB, groups of 128 MB, 12 direct blocks, 1,024 block numbers in an
-    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), windows of 128 KB; the driver of the paper's
+    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks set aside for a file that grows, windows of 128 KB; the driver of the paper's
     /// adapter lets a disk that is passed through have one request at a time (aac_slave_configure), so that the
     /// kernel's elevator decides the order: one way, with a deadline of 125 ms for reads (as-iosched.c). Assumed: no
     /// anticipation, which such readers as these teach the kernel to give up; a partition behind one track of 63 sectors, three quarters
@@ -214,6 +228,7 @@ impl Ext2 {
             partition_start: 63,
             partition_end: None,
             placement: Strategy::Conventional,
+            set_aside: SetAside::Blocks(8),
             read_ahead: ReadAhead::Window(32),
             clip: false,
             group_blocks: 32_768,
@@ -241,6 +256,7 @@ impl Ext2 {
             },
             Ext2::Aligned => Config {
                 placement: Strategy::Traxtent,
+                set_aside: SetAside::Track,
                 read_ahead: ReadAhead::Window(blocks_of_track),
                 clip: true,
                 ..config

@@ -10,6 +10,7 @@ use traxtent_core::layout::Strategy;
 use traxtent_core::units::Block;
 
 use super::machine::Machine;
+use super::space::one;
 
 /// Names in a block of a directory: 8 KB in entries of some 24 bytes.
 const ENTRIES: u32 = 341;
@@ -25,6 +26,8 @@ pub(super) struct File {
     pub(super) blocks: Vec<Block>,
     /// Its indirect blocks, in order.
     pub(super) indirect: Vec<Block>,
+    /// What is set aside for it to grow into.
+    ahead: Range<Block>,
     /// The block with its inode.
     pub(super) inode: Block,
     /// The group of its inode.
@@ -81,7 +84,7 @@ impl Machine {
         for _ in 0..bytes.div_ceil(size) {
             self.grow(file);
         }
-        self.tidy(file);
+        self.stop_growing(file);
         self.files.get_mut(file).written = true;
         file
     }
@@ -103,6 +106,7 @@ impl Machine {
     pub fn remove(&mut self, file: FileId) {
         self.spend(self.config.cpu.call);
         self.spend(self.config.cpu.name);
+        self.stop_growing(file);
         let File {
             inode,
             name,
@@ -114,7 +118,7 @@ impl Machine {
         let indirect = std::mem::take(indirect);
         for block in blocks.into_iter().chain(indirect) {
             self.cache.forget(block);
-            self.space.release(block);
+            self.space.release(&one(block));
         }
         self.metadata(&[name, Some(inode)]);
     }
@@ -158,6 +162,7 @@ impl Machine {
         files.push(File {
             blocks: Vec::new(),
             indirect: Vec::new(),
+            ahead: Block(0)..Block(0),
             inode,
             group,
             name,
@@ -201,20 +206,47 @@ impl Machine {
             last = None;
         }
         if points {
-            let indirect = self.another(last, group);
+            let indirect = self.another(id, last, group);
             self.files.get_mut(id).indirect.push(indirect);
             last = Some(indirect);
         }
-        let block = self.another(last, group);
+        let block = self.another(id, last, group);
         self.files.get_mut(id).blocks.push(block);
     }
 
-    fn another(&mut self, last: Option<Block>, group: u64) -> Block {
+    /// The next block for a file: of what is set aside for it, or else where there is one, with more set aside behind it.
+    fn another(&mut self, id: FileId, last: Option<Block>, group: u64) -> Block {
+        let File { ahead, name, .. } = self.files.get_mut(id);
+        if !ahead.is_empty() && last.is_some_and(|last| ahead.start.0 == last.0 + 1) {
+            ahead.start.0 += 1;
+            return Block(ahead.start.0 - 1);
+        }
+        let regular = name.is_some();
+        self.give_back(id);
         let block = match last {
             Some(last) => self.space.follow(last),
             None => self.space.begin(group),
         };
-        block.expect("the experiment fits on its drive")
+        let block = block.expect("the experiment fits on its drive");
+        if regular {
+            let ahead = self.space.set_aside(block, self.config.set_aside);
+            self.files.get_mut(id).ahead = ahead;
+        }
+        block
+    }
+
+    /// Gives back what is set aside for a file.
+    fn give_back(&mut self, id: FileId) {
+        let ahead = std::mem::replace(&mut self.files.get_mut(id).ahead, Block(0)..Block(0));
+        if !ahead.is_empty() {
+            self.space.release(&ahead);
+        }
+    }
+
+    /// A file is closed, and has what it needs.
+    pub(super) fn stop_growing(&mut self, id: FileId) {
+        self.give_back(id);
+        self.tidy(id);
     }
 
     /// Moves a file that is on two traxtents and fits in one into one, if nothing of it is on the disk yet, which ends with its
@@ -242,7 +274,7 @@ impl Machine {
                 self.dirty(*new);
             }
             self.cache.forget(*old);
-            self.space.release(*old);
+            self.space.release(&one(*old));
         }
         self.files.get_mut(id).blocks = moved;
         Some(new)

@@ -48,6 +48,14 @@ fn scan(machine: &mut Machine) -> Run {
     timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
 }
 
+/// Writes a file of 1 GB.
+fn fill(machine: &mut Machine) -> Run {
+    let directory = machine.directory(0);
+    timed(machine, |machine| {
+        apps::fill(machine, directory, 1024 * MB);
+    })
+}
+
 /// Compares two files of 512 MB.
 pub(crate) fn diff(machine: &mut Machine) -> Run {
     let directory = machine.directory(0);
@@ -74,17 +82,20 @@ pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![conventional / aligned, off / aligned - 1.0])
 }
 
-/// Paper Q, Fig. 5: the bandwidth of a stream.
+/// Paper Q, Fig. 5: the bandwidths of Bonnie's sequential phases, which write a file and read it again.
 ///
 /// # Errors
 /// As [`stream`].
 pub fn stream_bars(bench: &Bench) -> Result<Figure, LabError> {
-    let bandwidths = each(bench, scan)?.map(|seconds| 1024.0 / seconds);
-    Ok(bars(
-        "sequential read of 1 GB",
-        "bandwidth (MB/s)",
-        bandwidths,
-    ))
+    let phase = |title: &str, seconds: [f64; 3]| {
+        let bandwidths = seconds.map(|seconds| 1024.0 / seconds);
+        bars(title, "bandwidth (MB/s)", bandwidths)
+    };
+    let panels = vec![
+        phase("sequential write of 1 GB", each(bench, fill)?),
+        phase("sequential read of 1 GB", each(bench, scan)?),
+    ];
+    Ok(Figure { panels })
 }
 
 /// Paper Q, Fig. 6: the time of a comparison.
@@ -93,13 +104,14 @@ pub fn stream_bars(bench: &Bench) -> Result<Figure, LabError> {
 /// As [`comparison`].
 pub fn comparison_bars(bench: &Bench) -> Result<Figure, LabError> {
     let seconds = each(bench, diff)?;
-    Ok(bars("diff of two files of 512 MB", "time (s)", seconds))
+    let panel = bars("diff of two files of 512 MB", "time (s)", seconds);
+    Ok(Figure::of(panel))
 }
 
-fn bars(title: &str, x: &str, lengths: [f64; 3]) -> Figure {
+fn bars(title: &str, x: &str, lengths: [f64; 3]) -> Panel {
     let rows = ["conventional", "aligned", "aligned, drive's read-ahead off"];
     let points = (0..).map(f64::from).zip(lengths);
-    Figure::of(Panel {
+    Panel {
         title: title.to_owned(),
         x: x.to_owned(),
         y: String::new(),
@@ -109,7 +121,7 @@ fn bars(title: &str, x: &str, lengths: [f64; 3]) -> Figure {
             style: Style::Bar,
             points: points.map(|(row, length)| (length, row)).collect(),
         }],
-    })
+    }
 }
 
 /// Paper Q, Fig. 7: startup latencies against the number of streams, with their 90 % confidence intervals.

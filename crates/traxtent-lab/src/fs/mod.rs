@@ -20,7 +20,7 @@ pub mod table2;
 mod window;
 
 pub use access::Open;
-pub use config::{Config, Cpu, Ext2, Ffs, ReadAhead};
+pub use config::{Config, Cpu, Ext2, Ffs, ReadAhead, SetAside};
 pub use disk::Traffic;
 pub use file::FileId;
 pub use machine::Machine;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use traxtent_core::layout::{Allocator, Partition, Strategy};
 use traxtent_core::units::{Block, Blocks};
 
-use super::config::Config;
+use super::config::{Config, SetAside};
 
 /// The blocks of a partition and who may have them.
 #[derive(Debug)]
@@ -105,6 +105,27 @@ impl Space {
         Some(block)
     }
 
+    /// The blocks right behind one that a file has just been given, as far as they are free and to be set aside for it.
+    pub(super) fn set_aside(&mut self, block: Block, how: SetAside) -> Range<Block> {
+        let behind = block.0 + 1;
+        let most = match how {
+            SetAside::Nothing => behind,
+            SetAside::Blocks(count) => block.0 + u64::from(count),
+            SetAside::Track => {
+                let traxtent = self.partition().traxtent_of(block);
+                traxtent.map_or(behind, |traxtent| traxtent.blocks.end.0)
+            }
+        };
+        let end = most.min(self.end_of(self.group_of(block)));
+        let run = self.free_runs(behind..end.max(behind)).next();
+        let run = run.filter(|run| run.start.0 == behind);
+        let run = run.unwrap_or(Block(behind)..Block(behind));
+        if !run.is_empty() {
+            self.take(&run);
+        }
+        run
+    }
+
     /// So many blocks in a row within one traxtent, the closest one that can hold them from its beginning or behind what it
     /// holds already; none if there is none in the group.
     pub(super) fn within_traxtent(&mut self, near: Block, count: u64) -> Option<Range<Block>> {
@@ -125,12 +146,12 @@ impl Space {
         None
     }
 
-    /// Gives a block back.
-    pub(super) fn release(&mut self, block: Block) {
-        let freed = self.blocks.free(&one(block));
+    /// Gives blocks of a group back.
+    pub(super) fn release(&mut self, blocks: &Range<Block>) {
+        let freed = self.blocks.free(blocks);
         freed.expect("a file's blocks are in use");
-        let group = self.group_of(block) as usize;
-        self.free[group] += 1;
+        let group = self.group_of(blocks.start) as usize;
+        self.free[group] += blocks.end.0 - blocks.start.0;
     }
 
     /// Uses free blocks of a group.
@@ -181,6 +202,7 @@ impl Space {
     }
 }
 
-fn one(block: Block) -> Range<Block> {
+/// A run of one block.
+pub(super) fn one(block: Block) -> Range<Block> {
     block..Block(block.0 + 1)
 }

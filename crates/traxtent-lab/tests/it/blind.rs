@@ -6,11 +6,34 @@ use traxtent_core::probe::{Algorithm, Verify};
 use traxtent_exec::{DefectLists, Noise};
 use traxtent_lab::blind::{Outcome, Trial, attempt, judge, probe, random_drive, run};
 
+/// Seeds of drives that `tree` is known to miss. An irregular layout with a group of tracks that is unlike those before and
+/// behind it and has as many sectors in all: without a test in every group, which costs what `tree` is there to save,
+/// no translation shows it (docs/probe.md, "How translations tell where a track ends").
+const MISSED_BY_TREE: [u64; 1] = [13370];
+
 /// Fails with the seed and the first mistakes of each drive that was not recovered exactly.
 fn all_exact(drives: u64, trial: &Trial) {
+    all_exact_but(&[], drives, trial);
+}
+
+/// Fails if the drives that are not recovered exactly are others than the known ones: with the first mistakes of
+/// each other drive, and with the seed of each known one that is recovered.
+fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(2));
     let outcomes = run(0..testkit::repeats(drives), trial, threads, |_| ());
-    let wrong = outcomes.iter().filter(|outcome| !outcome.is_exact());
+    let is_known = |outcome: &&Outcome| known.contains(&outcome.seed);
+    let mended = outcomes.iter().filter(is_known);
+    let mended: Vec<u64> = mended
+        .filter(|outcome| outcome.is_exact())
+        .map(|outcome| outcome.seed)
+        .collect();
+    assert!(
+        mended.is_empty(),
+        "known as missed, and are not any more: {mended:?}"
+    );
+    let wrong = outcomes
+        .iter()
+        .filter(|outcome| !outcome.is_exact() && !is_known(outcome));
     let lines: Vec<String> = wrong.clone().take(20).map(ToString::to_string).collect();
     let (count, all) = (wrong.count(), outcomes.len());
     assert!(
@@ -22,10 +45,21 @@ fn all_exact(drives: u64, trial: &Trial) {
     assert!(outcomes.iter().all(tested), "a drive has hardly any tracks");
 }
 
-/// Does `tree` find every track of 200 random drives, and nothing else?
+/// Does `tree` find every track of 200 random drives, and nothing else? In a soak, of 20,000 but those known.
 #[test]
 fn tree_is_exact() {
-    all_exact(200, &Trial::new(Algorithm::Tree, Verify::None));
+    let trial = Trial::new(Algorithm::Tree, Verify::None);
+    all_exact_but(&MISSED_BY_TREE, 200, &trial);
+}
+
+/// Are the drives that `tree` is known to miss still missed? Whoever mends it takes the seed off the list.
+#[test]
+fn known_misses_are_missed() {
+    let trial = Trial::new(Algorithm::Tree, Verify::None);
+    for seed in MISSED_BY_TREE {
+        let outcome = attempt(&random_drive(seed), &trial);
+        assert!(!outcome.is_exact(), "{outcome}");
+    }
 }
 
 /// Do the papers' ways to translate?

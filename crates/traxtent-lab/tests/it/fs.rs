@@ -8,7 +8,7 @@ use traxtent_core::request::{Op, Request};
 use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::{Block, Lbn};
 use traxtent_lab::Bench;
-use traxtent_lab::fs::apps::{copy, diff, head, random_reads, scan, timed};
+use traxtent_lab::fs::apps::{copy, diff, fill, head, random_reads, scan, timed};
 use traxtent_lab::fs::postmark::Postmark;
 use traxtent_lab::fs::streams::Streams;
 use traxtent_lab::fs::{Config, Ext2, Ffs, FileId, Machine};
@@ -279,6 +279,61 @@ fn linux_windows_are_tracks() {
         whole += usize::from(request.sectors > track.sectors - 16);
     }
     assert!(whole > 100, "{whole} of some 140 tracks");
+}
+
+/// Do two files that grow in turn get eight blocks in a row each, with alignment a track each, and are none of these kept when
+/// they are closed?
+#[test]
+fn linux_sets_blocks_aside() {
+    let pieces = |system| {
+        let mut machine = linux(system, 2048);
+        let directory = machine.directory(0);
+        let files = [(); 2].map(|()| machine.create(directory));
+        let mut open = files.map(|file| machine.open(file));
+        for at in (0..4 * MB).step_by(4096) {
+            for open in &mut open {
+                machine.write(open, at..at + 4096);
+            }
+        }
+        for open in open {
+            machine.close(open);
+        }
+        let last = files.map(|file| machine.blocks(file).last().unwrap().0);
+        let third = machine.make(directory, 4096);
+        assert!(machine.blocks(third)[0].0 <= last[0].max(last[1]) + 1);
+        let blocks = machine.blocks(files[0]);
+        let in_a_row = blocks.chunk_by(|one, next| one.0 + 1 == next.0);
+        let mut lengths: Vec<usize> = in_a_row.map(<[Block]>::len).collect();
+        lengths.sort_unstable();
+        lengths[lengths.len() / 2]
+    };
+    assert_eq!(pieces(Ext2::Conventional), 8);
+    // A track of 1,144 sectors, less the block that spans its end.
+    assert_eq!(pieces(Ext2::Aligned), 142);
+}
+
+/// Does a file that is written from its beginning reach the disk whole, each block of it once?
+#[test]
+fn bonnie_writes_every_block_once() {
+    for system in [Ext2::Conventional, Ext2::Aligned] {
+        let mut machine = linux(system, 128);
+        let directory = machine.directory(0);
+        machine.keep_log();
+        let file = fill(&mut machine, directory, 200 * MB);
+        let writes = || {
+            machine
+                .log()
+                .iter()
+                .filter(|request| request.op == Op::Write)
+        };
+        let all: usize = writes().map(|write| write.sectors as usize).sum();
+        let written: HashSet<u64> = writes().flat_map(lbns).collect();
+        for block in machine.blocks(file) {
+            assert!((0..8).all(|at| written.contains(&(63 + block.0 * 8 + at))));
+        }
+        // Maps, indirect blocks, the inode and the directory.
+        assert!(all - machine.blocks(file).len() * 8 < 1000, "{system:?}");
+    }
 }
 
 /// Is the first stream served at once, and does every stream start, also on a system that is overloaded?

@@ -15,7 +15,7 @@ use traxtent_experiments::{
 };
 
 use crate::claims::{self, Findings};
-use crate::failure::{Failure, Result};
+use crate::failure::{self, Failure, Result};
 use crate::output;
 use crate::plot;
 use crate::table::{Side, Table};
@@ -76,6 +76,9 @@ struct How {
     /// has left
     #[arg(long, value_name = "FOLDER")]
     resume: Option<PathBuf>,
+    /// The folder with the traces that come with DiskSim, which some experiments replay
+    #[arg(long, value_name = "FOLDER", default_value = "../shared/data/disksim")]
+    traces: PathBuf,
 }
 
 impl How {
@@ -91,6 +94,7 @@ impl How {
             quick: self.quick,
             pictures,
             store: self.resume.as_ref().map(open).transpose()?,
+            traces: self.traces.is_dir().then(|| self.traces.clone()),
             ..claims::plan(seeds)
         })
     }
@@ -214,7 +218,28 @@ fn selection(ids: &[String]) -> Result<Selection> {
 
 /// Does the experiments with chosen claims, and forgets their other claims.
 fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
-    let mut outcome = claims::measure(&selection.experiments(), plan)?;
+    let mut experiments = selection.experiments();
+    if plan.traces.is_none() {
+        let (without, possible): (Vec<_>, Vec<_>) = experiments
+            .into_iter()
+            .partition(|experiment| experiment.traces);
+        experiments = possible;
+        if !without.is_empty() {
+            let numbers: Vec<_> = without
+                .iter()
+                .map(|experiment| &experiment.number[..])
+                .collect();
+            let why = format!(
+                "{}: left out, for want of the traces that come with DiskSim (--traces)",
+                numbers.join(", ")
+            );
+            if experiments.is_empty() {
+                return Err(Failure::Io(why));
+            }
+            failure::note(&why);
+        }
+    }
+    let mut outcome = claims::measure(&experiments, plan)?;
     selection.retain(&mut outcome.findings);
     Ok((Findings(std::mem::take(&mut outcome.findings)), outcome))
 }

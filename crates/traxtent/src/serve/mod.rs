@@ -4,7 +4,7 @@ mod attach;
 mod nbdkit;
 mod tools;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
-use traxtent_core::disk::Scenario;
+use traxtent_core::disk::{Disk, Memory, Scenario};
+use traxtent_core::drive::Drive;
 use traxtent_core::profile::Profile;
 use traxtent_exec::serve::{Receipt, Speed};
 
@@ -57,6 +58,9 @@ pub(crate) struct Args {
     /// Faults and their times
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// What clients' sockets take: taken off each request as measured at the start, or not
+    #[arg(long, value_name = "HOW", default_value = "measured", value_parser = ["measured", "off"])]
+    transport: String,
     /// Write a row a request to this CSV file; packed if it ends in .gz or .zst
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -94,10 +98,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let stopped = nbdkit::catch(&[SIGINT, SIGTERM])?;
     let profile = profile_of(&args.drive)?;
     if let Some(path) = &args.scenario {
-        let scenario = Scenario::from_toml(&input::text(path, SCENARIO_BYTES)?);
-        scenario.map_err(|error| Failure::at(path.display(), error))?;
+        check_scenario(path, &profile)?;
     }
     let address = Address::of(args, folder.path());
+    if let Address::Socket(path) = &address
+        && !path.parent().is_some_and(Path::is_dir)
+    {
+        return Err(Failure::unmade(path, &ErrorKind::NotFound.into()));
+    }
     let receipt = args
         .receipt
         .clone()
@@ -134,6 +142,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// Fails unless a scenario's faults are some and fit the drive.
+fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
+    let text = input::text(path, SCENARIO_BYTES)?;
+    let scenario =
+        Scenario::from_toml(&text).map_err(|error| Failure::at(path.display(), error))?;
+    let drive = Drive::new(profile).map_err(|error| Failure::at(&profile.name, error))?;
+    Disk::with_media(drive, Memory::new())
+        .play(&scenario)
+        .map_err(|error| Failure::at(path.display(), error))
+}
+
 /// What the plugin is told.
 fn keys(
     args: &Args,
@@ -155,7 +174,11 @@ fn keys(
         let text = absolute.to_str().map(str::to_owned);
         text.ok_or_else(|| Failure::at(path.display(), "its name is not UTF-8"))
     };
-    let mut keys = vec![("drive", drive), ("speed", args.speed.to_string())];
+    let mut keys = vec![
+        ("drive", drive),
+        ("speed", args.speed.to_string()),
+        ("transport", args.transport.clone()),
+    ];
     let control = args
         .control
         .clone()

@@ -116,7 +116,7 @@ fn one_clear_line() {
         (
             &["sim", "atlas10k", "random", "--log", "no/such/log.csv"],
             3,
-            &["no/such/log.csv"],
+            &["no/such/log.csv: cannot be made: there is no folder no/such"],
         ),
         (
             &["sim", "atlas10k", "random", "--plot", "plot.gif"],

@@ -84,4 +84,18 @@ fn halves_are_named() {
             .unwrap()
             .contains("simulated")
     );
+
+    // A broken file does not keep the others from being compared.
+    fs::write(folder.path().join("torn.trace"), "0.1 R 0\n").unwrap();
+    fs::copy(data.join("ibm18es.parv"), folder.path().join("torn.parv")).unwrap();
+    let answer = traxtent(&["validate", folder.path().to_str().unwrap()]);
+    assert_eq!(answer.status, 1, "{}", answer.err);
+    assert_eq!(answer.out.lines().count(), 2, "{}", answer.out);
+    let last: Vec<&str> = answer.err.lines().rev().take(2).collect();
+    assert_eq!(last[0], "traxtent: not compared: torn");
+    assert!(
+        last[1].contains("warning: ") && last[1].contains("torn.trace: "),
+        "{}",
+        answer.err
+    );
 }

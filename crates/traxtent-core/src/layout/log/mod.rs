@@ -345,6 +345,36 @@ enum Then {
 }
 
 impl Log {
+    /// A log of which nothing is known but where it is and goes on.
+    fn idle(
+        superblock: Superblock,
+        table: SegmentTable,
+        cleaning: Cleaning,
+        reserve: Reserve,
+        head: Head,
+    ) -> Log {
+        Log {
+            id: superblock.id,
+            shape: superblock.shape,
+            cleaning,
+            reserve,
+            index: Index::new(superblock.shape, superblock.blocks),
+            stuck: BTreeSet::new(),
+            head,
+            chunk: OpenChunk::default(),
+            unflushed: false,
+            clock: 0,
+            number: 0,
+            pass: None,
+            steps: VecDeque::new(),
+            under_way: None,
+            failed: false,
+            traffic: Traffic::default(),
+            table,
+            superblock,
+        }
+    }
+
     /// A new log, empty, on a range of a device whose tracks `map` tells. What the range holds is
     /// lost when its operations have been done.
     ///
@@ -359,33 +389,13 @@ impl Log {
                 most: config.most_blocks(map, range)?,
             });
         };
-        let shape = config.shape;
         let head = Head {
             segment: 0,
             at: table.lines()[0].first,
             epoch: 0,
             sequence: 0,
         };
-        let mut log = Log {
-            id: config.id,
-            shape,
-            cleaning: config.cleaning,
-            reserve,
-            index: Index::new(shape, config.blocks),
-            stuck: BTreeSet::new(),
-            head,
-            chunk: OpenChunk::default(),
-            unflushed: false,
-            clock: 0,
-            number: 0,
-            pass: None,
-            steps: VecDeque::new(),
-            under_way: None,
-            failed: false,
-            traffic: Traffic::default(),
-            table,
-            superblock,
-        };
+        let mut log = Log::idle(superblock, table, config.cleaning, reserve, head);
         log.table.release(head.segment);
         log.write_checkpoint();
         // Last, so that there is no log before there is a checkpoint.

@@ -1,15 +1,13 @@
 //! Opening a log: the newer checkpoint, the index that it points to, and what was written after it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::chunk::OpenChunk;
 use super::cleaner::{Cleaning, Reserve};
 use super::error::LogError;
 use super::format::{Checkpoint, Entry, Summary, Superblock};
-use super::index::{Index, Place};
+use super::index::Place;
 use super::segments::SegmentTable;
-use super::traffic::Traffic;
 use super::{Head, Log, Op};
 use crate::units::{Lbn, Sectors};
 
@@ -200,25 +198,11 @@ impl Pages {
             Reserve::new(table.rooms(), superblock.blocks, pages, cleaning)
         };
         let reserve = reserve(cleaning.segments).or_else(|| reserve(1));
+        let reserve = reserve.ok_or_else(|| wrong("more blocks than the segments take"))?;
         let mut log = Log {
-            id: superblock.id,
-            shape,
-            cleaning,
-            reserve: reserve.ok_or_else(|| wrong("more blocks than the segments take"))?,
-            index: Index::new(shape, superblock.blocks),
-            stuck: BTreeSet::new(),
-            head,
-            chunk: OpenChunk::default(),
-            unflushed: false,
             clock: checkpoint.clock,
             number: checkpoint.number,
-            pass: None,
-            steps: VecDeque::new(),
-            under_way: None,
-            failed: false,
-            traffic: Traffic::default(),
-            table,
-            superblock,
+            ..Log::idle(superblock, table, cleaning, reserve, head)
         };
         let grain = u64::from(shape.grain_sectors);
         if log.room_in_segment() < shape.least_chunk() || !log.head.at.0.is_multiple_of(grain) {

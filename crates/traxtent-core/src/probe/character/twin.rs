@@ -84,6 +84,7 @@ impl Character {
             },
             access: AccessSpec {
                 read_on_arrival_share: 1.0,
+                track_partitions: 1,
                 zero_latency_read: self.zero_latency,
                 zero_latency_write: self.writes.zero_latency.unwrap_or(self.zero_latency),
                 read_on_arrival: b.read_on_arrival,

@@ -1,6 +1,7 @@
 //! The drive: exact times of a tiny one, and what must hold for every one.
 
 mod host_orders;
+mod partitions;
 mod queue;
 mod random;
 mod reads;

@@ -9,7 +9,7 @@ use traxtent_core::workload::Rng;
 
 use super::device::{Device, Fate, Perform};
 use super::model::{Model, Stamp, Worker, assert_accounts, contents, drain, recover};
-use super::{config, lbns, small_map};
+use super::{filled, small_map};
 
 /// A device that is cut at every write and flush, in thought, and looked at.
 #[derive(Clone)]
@@ -116,13 +116,7 @@ fn found_by(log: &Log, device: &Device) -> Vec<Stamp> {
 fn work(seed: u64, steps: u64, lies: bool) -> Watched {
     let mut rng = Rng::new(seed);
     let map = small_map();
-    let mut config = config(&mut rng);
-    let most = config.most_blocks(&map, lbns(&map)).unwrap();
-    config.blocks = if rng.chance(0.5) {
-        most
-    } else {
-        1 + rng.below(most)
-    };
+    let config = filled(&mut rng, &map);
     let watched = Watched::new(&map, &config, rng.split());
     let mut worker = Worker::format(&map, watched, &config, rng.split());
     // Old enough that segments are cleaned and used again.

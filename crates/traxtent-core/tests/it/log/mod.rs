@@ -59,6 +59,18 @@ fn config(rng: &mut Rng) -> Config {
     }
 }
 
+/// A configuration of as many blocks as the map has room for, or of fewer.
+fn filled(rng: &mut Rng, map: &TrackMap) -> Config {
+    let mut config = config(rng);
+    let most = config.most_blocks(map, lbns(map)).unwrap();
+    config.blocks = if rng.chance(0.5) {
+        most
+    } else {
+        1 + rng.below(most)
+    };
+    config
+}
+
 /// Does the log keep what is written, over cleanings and openings, with the accounts right after every
 /// operation, filled up to the bound that it gives itself?
 #[test]
@@ -66,13 +78,7 @@ fn keeps_what_is_written() {
     for seed in 0..testkit::repeats(60) {
         let mut rng = Rng::new(seed);
         let map = small_map();
-        let mut config = config(&mut rng);
-        let most = config.most_blocks(&map, lbns(&map)).unwrap();
-        config.blocks = if rng.chance(0.5) {
-            most
-        } else {
-            1 + rng.below(most)
-        };
+        let config = filled(&mut rng, &map);
         let device = Device::new(map.end());
         let mut worker = Worker::format(&map, device, &config, rng.split());
         eprintln!("seed {seed}");

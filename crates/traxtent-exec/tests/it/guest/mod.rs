@@ -35,6 +35,7 @@ fn a_kernels_own_disk() {
         folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
         modules: &MODULES,
         programs: &[(&std::env::current_exe().unwrap(), "tests")],
+        files: &[],
         script: &format!("{ROLE}=tests /bin/tests --exact {TEST} --nocapture"),
         devices: &[],
         limit: Duration::from_secs(180),

@@ -1,0 +1,189 @@
+//! Partitions of tracks as paper P simulates them: reads take the nearest of several copies around a track, addresses stay
+//! what they are, and writes go to the original alone (section 3).
+
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+use traxtent_core::drive::Drive;
+use traxtent_core::mechanics::{Mechanics, Position};
+use traxtent_core::stats::Moments;
+use traxtent_core::units::{Cylinder, Surface};
+use traxtent_core::workload::{Replay, ReplayPace, TraceFormat, TraceOptions, TraceReader};
+use traxtent_exec::{Host, simulate};
+
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series};
+
+/// Partitions of a track that the pictures show.
+const COUNTS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// The drives of the paper's validation traces, and the traces.
+const TRACES: [(&str, &str); 3] = [
+    ("atlas10k-disksim", "atlas10k.trace"),
+    ("ibm18es-disksim", "ibm18es.trace"),
+    ("hp-c3323a", "hp_c3323a.trace"),
+];
+
+/// The paper's requests to the drive that has no trace, of which 66 % are reads. It states neither their rate nor their
+/// sizes: one at a time, anywhere, of 8 sectors.
+const RANDOM: &str = "random,count=10000,size=8,read=66%";
+
+/// So many reads that the mean wait is known to some thousandths.
+const READS: u32 = 100_000;
+
+fn partitioned(bench: &Bench, count: u32) -> Result<Bench, LabError> {
+    bench.with("access.track_partitions", &count.to_string())
+}
+
+/// What a trace's replay comes to.
+#[derive(Clone, Copy, Debug)]
+struct Replayed {
+    /// The mean wait for sectors to come round, of all accesses to the media.
+    rotation_ms: f64,
+    /// The mean response time.
+    response_ms: f64,
+}
+
+/// Replays the trace that was measured on the drive, each request as long after the answer to the one before it as then.
+fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
+    let bench = partitioned(bench, count)?;
+    let name = &bench.profile.name;
+    let missing = |why: String| LabError::NoTrace {
+        drive: name.clone(),
+        why,
+    };
+    let folder = bench.traces.as_ref();
+    let folder = folder.ok_or_else(|| missing("no folder of traces is given".to_owned()))?;
+    let trace = TRACES.iter().find(|(drive, _)| drive == name);
+    let (_, trace) = trace.ok_or_else(|| missing("none was measured".to_owned()))?;
+    let path = folder.join(trace);
+    let file = File::open(&path);
+    let file = file.map_err(|error| missing(format!("{}: {error}", path.display())))?;
+    let format = TraceFormat::DiskSimValidate;
+    let reader = TraceReader::new(format, BufReader::new(file), TraceOptions::default());
+    let mut source = Replay::new(reader, ReplayPace::natural(format));
+    let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+    let mut host = Host::new(vec![drive]);
+    let mut response_ms = Moments::default();
+    let most = bench.few(u64::MAX);
+    simulate(&mut host, &mut source, |outcome| {
+        response_ms.push(outcome.response().as_ms());
+        response_ms.count() < most
+    })?;
+    let accesses: Vec<_> = host.drives().map(Drive::accesses).collect();
+    Ok(Replayed {
+        rotation_ms: accesses[0].rotation.as_ms() / accesses[0].count.max(1) as f64,
+        response_ms: response_ms.mean(),
+    })
+}
+
+/// The mean rotational latency with so many partitions, over that with one.
+pub(crate) fn rotation(bench: &Bench, count: u32) -> Result<Vec<f64>, LabError> {
+    Ok(vec![
+        replay(bench, count)?.rotation_ms / replay(bench, 1)?.rotation_ms,
+    ])
+}
+
+/// The mean response time with 2 and 32 partitions, over that with one.
+pub(crate) fn response(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let whole = replay(bench, 1)?.response_ms;
+    let share = |count| Ok(replay(bench, count)?.response_ms / whole);
+    [2, 32].into_iter().map(share).collect()
+}
+
+/// Means of random requests, one at a time: the response time with 32 partitions over that with one; the same of reads alone.
+pub(crate) fn random(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let share = |workload: &str| -> Result<f64, LabError> {
+        let mean = |count| -> Result<f64, LabError> {
+            Ok(partitioned(bench, count)?.run(workload)?.response_ms.mean())
+        };
+        Ok(mean(32)? / mean(1)?)
+    };
+    Ok(vec![share(RANDOM)?, share(&RANDOM.replace("66%", "100%"))?])
+}
+
+/// How far the nearest copy of a random sector of the first zone is, in sectors: the mean with each number of partitions.
+pub(crate) fn distance(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let reads = format!("random,count={READS},size=1,zone=0");
+    let bench = bench.with("cache.enabled", "false")?;
+    let revolution = bench.profile.revolution_ms();
+    let sectors = f64::from(bench.track_sectors());
+    let mean = |count: u32| -> Result<f64, LabError> {
+        let wait = partitioned(&bench, count)?.run(&reads)?.part_ms("rotation");
+        Ok(wait / revolution * sectors)
+    };
+    COUNTS.into_iter().map(mean).collect()
+}
+
+/// The figures of the paper's Table 1, of the drive as it is simulated: surfaces, cylinders, sectors, the seek of one
+/// cylinder and of all in milliseconds, what writes settle longer, the head switch, and revolutions a minute.
+pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let geometry = &bench.geometry;
+    let cylinders = geometry.cylinders();
+    let mechanics = match &bench.profile.mechanics {
+        Some(spec) => Mechanics::new(spec, cylinders),
+        None => Mechanics::none(),
+    };
+    let at = |cylinder, surface| Position {
+        cylinder: Cylinder(cylinder),
+        surface: Surface(surface),
+    };
+    let seek = |write| mechanics.seek_curve(write).time(1).as_ms();
+    let reads = mechanics.seek_curve(false);
+    let head_switch = mechanics.reposition(at(0, 0), at(0, 1), false).total();
+    let write_switch = mechanics.reposition(at(0, 0), at(0, 1), true).total();
+    let settle = (seek(true) - seek(false)).max(write_switch.as_ms() - head_switch.as_ms());
+    Ok(vec![
+        f64::from(geometry.surfaces()),
+        f64::from(cylinders),
+        geometry.capacity().0 as f64,
+        seek(false),
+        reads.time(reads.stroke()).as_ms(),
+        settle,
+        head_switch.as_ms(),
+        60_000.0 / mechanics.revolution().as_ms(),
+    ])
+}
+
+/// A curve over the number of partitions.
+fn curve(name: &str, mean: impl Fn(u32) -> Result<f64, LabError>) -> Result<Series, LabError> {
+    let points = COUNTS.map(|count| Ok((f64::from(count), mean(count)?)));
+    let points: Result<_, LabError> = points.into_iter().collect();
+    Ok(Series::line(name, points?))
+}
+
+fn panel(bench: &Bench, y: &str, series: Series) -> Panel {
+    Panel {
+        title: bench.profile.model.clone(),
+        x: "partitions of a track".to_owned(),
+        y: y.to_owned(),
+        series: vec![series],
+        ..Panel::default()
+    }
+}
+
+/// Rotational latency against the number of partitions, drive by drive (Figs. 3 to 5).
+pub(crate) fn rotation_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let panel = |(drive, _): &(&str, &str)| {
+        let bench = bench.with_drive(drive)?;
+        let series = curve("trace", |count| Ok(replay(&bench, count)?.rotation_ms))?;
+        Ok(panel(&bench, "mean rotational latency (ms)", series))
+    };
+    let panels: Result<_, LabError> = TRACES.iter().map(panel).collect();
+    Ok(Figure { panels: panels? })
+}
+
+/// Response time against the number of partitions (Fig. 6).
+pub(crate) fn response_curve(bench: &Bench) -> Result<Figure, LabError> {
+    let series = curve("trace", |count| Ok(replay(bench, count)?.response_ms))?;
+    Ok(Figure::of(panel(bench, "mean response time (ms)", series)))
+}
+
+/// Response time of random requests against the number of partitions (Fig. 7).
+pub(crate) fn random_curve(bench: &Bench) -> Result<Figure, LabError> {
+    let series = curve("random, 66 % reads", |count| {
+        Ok(partitioned(bench, count)?.run(RANDOM)?.response_ms.mean())
+    })?;
+    Ok(Figure::of(panel(bench, "mean response time (ms)", series)))
+}

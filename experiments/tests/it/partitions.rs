@@ -1,0 +1,23 @@
+//! Paper P's claims on partitions of tracks.
+
+use traxtent_experiments::{Selection, Verdict, run};
+
+/// Are these claims met over five seeds, by the traces that were measured, but for those whose reasons are written down?
+#[test]
+fn claims_on_partitions() {
+    let folder = testkit::shared_data!("disksim");
+    let plan = traxtent_experiments::Plan {
+        seeds: traxtent_experiments::Seeds::First(5),
+        traces: Some(folder),
+        ..crate::plan()
+    };
+    let selection = Selection::of(&["P".to_owned()]).unwrap();
+    let outcome = run(&selection.experiments(), &plan, &|| ()).unwrap();
+    let findings = outcome.findings.iter();
+    let missed = findings.filter(|finding| finding.verdict() == Verdict::Missed);
+    let missed: Vec<&str> = missed.map(|finding| &finding.claim.id[..]).collect();
+    assert_eq!(
+        missed,
+        ["P1a5", "P1b4", "P1b5", "P1c4", "P1c5", "P3a", "P3b"]
+    );
+}
