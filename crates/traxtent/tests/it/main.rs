@@ -2,6 +2,7 @@
 
 mod alignment;
 mod bad_input;
+mod check;
 mod command;
 mod demo;
 mod drives;
