@@ -9,6 +9,7 @@
 
 pub mod finding;
 pub mod layers;
+pub mod plan;
 pub mod source;
 pub mod stack;
 
