@@ -7,11 +7,14 @@
 //!                 sysfs: what the kernel says of devices ──────────▲
 //! ```
 
+pub mod examine;
 pub mod finding;
 pub mod layers;
 pub mod plan;
 pub mod source;
 pub mod stack;
+mod stripes;
+pub mod sysfs;
 
 pub use finding::{Finding, Mend, Price, Rule, Severity};
 pub use source::{Source, SourceError};

@@ -121,7 +121,7 @@ pub enum Kind {
     ThinPool(ThinPool),
     /// A LUKS header; its addresses are those of what it lies on.
     Luks(Luks),
-    /// A block device that the kernel has made of others, by device mapper or loop: `dm-3`.
+    /// A block device that the kernel has made of others, by device mapper: `dm-3`.
     Opened(Opened),
     /// ext2, ext3 or ext4.
     Ext(Ext),

@@ -90,6 +90,16 @@ pub enum Scheme {
     Gpt,
 }
 
+impl Scheme {
+    /// Its short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Mbr => "MBR",
+            Scheme::Gpt => "GPT",
+        }
+    }
+}
+
 /// An entry of a partition table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
@@ -153,8 +163,10 @@ pub struct MdMember {
     pub chunk_bytes: u64,
     /// Where its data begin.
     pub data_start: u64,
-    /// How many bytes of data it has.
+    /// How many bytes it has for data.
     pub data_bytes: u64,
+    /// How many of them the array uses.
+    pub used_bytes: u64,
     /// How many members the array has.
     pub members: u32,
     /// Its position among them; none for a spare.
@@ -239,7 +251,7 @@ pub struct Luks {
 pub struct Opened {
     /// By what.
     pub by: Opener,
-    /// The name that it was given: `luks-home`, `mpatha`, or the file behind a loop device.
+    /// The name that it was given: `luks-home`, `mpatha`.
     pub title: String,
 }
 
@@ -254,8 +266,6 @@ pub enum Opener {
     Multipath,
     /// LVM2, where the metadata on the media do not tell of it.
     Lvm,
-    /// A loop device.
-    Loop,
     /// A target of device mapper that is not known.
     Mapper,
 }

@@ -6,8 +6,8 @@
 //! - It ends where the primary superblock and the descriptors behind it would be on a bad block.
 //! - It counts a bad block wrongly that lies where a *later* group would have a copy of them, whether the group has one
 //!   or not; e2fsck then finds wrong counts. With `resize_inode`, room for more descriptors is in the way too.
-//! - The inode table of a group needs blocks in a row. Where there are none between two bad blocks, it ends; with
-//!   `flex_bg` it looks for rows sixteen times as long.
+//! - The inode table of a group needs blocks in a row. Where its group has none between two bad blocks, it ends; with
+//!   `flex_bg` it takes them from wherever there are some, be it the other end of the disk.
 //! - The inode of bad blocks must stay below 2 GiB: 524,287 blocks of 4096 bytes.
 //!
 //! So: no `resize_inode`, no `flex_bg`; blocks that the superblocks and descriptors may need stay out of the list; the

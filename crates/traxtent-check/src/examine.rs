@@ -1,0 +1,513 @@
+//! From bytes to a [`Stack`]: what lies on each drive, in that, and in what several drives make together.
+//!
+//! Drives come first, then arrays once all drives have been seen, then volume groups, and again until nothing new
+//! appears. What the kernel has opened (encrypted volumes, thin ones) is read from its block device, where there is a
+//! machine to ask.
+
+mod groups;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::layers::lvm::Group;
+use crate::layers::md::data_members;
+use crate::layers::{
+    Array, Content, Disk, MdMember, Opened, Opener, Partition, RaidLevel, Table, Unknown, recognize,
+};
+use crate::source::{FileSource, Pieces, Source};
+use crate::stack::{Kind, Layer, LayerId, Limits, Place, Spread, Stack};
+use crate::stripes::Stripes;
+use crate::sysfs::Machine;
+
+/// Layers are nested this deep at most.
+const DEPTH_MAX: usize = 24;
+
+/// A stack has this many layers at most.
+const LAYERS_MAX: usize = 8192;
+
+/// A drive or an image to begin with.
+pub struct Root {
+    /// What it is called.
+    pub name: String,
+    /// Its block device.
+    pub node: Option<String>,
+    /// What is known of it.
+    pub disk: Disk,
+    /// What the kernel says of it.
+    pub limits: Option<Limits>,
+    /// Its bytes, or why they cannot be read.
+    pub source: Result<Rc<dyn Source>, String>,
+}
+
+/// The machine that block devices are looked up in.
+pub struct Nodes<'a> {
+    /// What the kernel says.
+    pub machine: &'a Machine,
+    /// The folder of block devices, `/dev`.
+    pub folder: PathBuf,
+}
+
+impl Nodes<'_> {
+    /// The path of a device. The kernel writes `/` as `!`.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name.replace('!', "/"))
+    }
+
+    fn open(&self, name: &str) -> Result<Rc<dyn Source>, String> {
+        let source = FileSource::open(&self.path(name)).map_err(|error| error.to_string())?;
+        Ok(Rc::new(source))
+    }
+}
+
+/// Finds out what lies on drives and images.
+pub fn examine(roots: Vec<Root>, nodes: Option<&Nodes<'_>>) -> Stack {
+    let mut examiner = Examiner {
+        nodes,
+        stack: Stack::default(),
+        sector_bytes: 512,
+        members: BTreeMap::new(),
+        groups: BTreeMap::new(),
+        opened: Vec::new(),
+    };
+    for root in roots {
+        examiner.root(root);
+    }
+    examiner.put_together();
+    examiner.stack
+}
+
+/// A source, if there is one, or why not.
+type Bytes = Result<Rc<dyn Source>, String>;
+
+struct Examiner<'a> {
+    nodes: Option<&'a Nodes<'a>>,
+    stack: Stack,
+    /// Of the drive that is being looked at.
+    sector_bytes: u64,
+    /// Members of arrays that have not been put together, by the array's UUID.
+    members: BTreeMap<String, Vec<Member>>,
+    /// Volume groups that have not been put together, by UUID.
+    groups: BTreeMap<String, GroupOn>,
+    /// Block devices that lie on several layers, and have been seen.
+    opened: Vec<(String, LayerId)>,
+}
+
+struct Member {
+    layer: LayerId,
+    depth: usize,
+    said: MdMember,
+    source: Rc<dyn Source>,
+}
+
+struct GroupOn {
+    group: Group,
+    depth: usize,
+    /// The layers of its physical volumes by UUID, with their bytes.
+    volumes: BTreeMap<String, (LayerId, Rc<dyn Source>)>,
+}
+
+impl Examiner<'_> {
+    fn root(&mut self, root: Root) {
+        let bytes = root.source.as_ref().map_or(0, |source| source.bytes());
+        self.sector_bytes = root.disk.logical_bytes;
+        let id = self.push(Layer {
+            name: root.name,
+            node: root.node,
+            bytes,
+            on: Vec::new(),
+            spread: Spread::Joined,
+            limits: root.limits,
+            kind: Kind::Disk(root.disk),
+        });
+        self.look_into(id, root.source, 0);
+    }
+
+    fn push(&mut self, layer: Layer) -> LayerId {
+        self.stack.layers.push(layer);
+        LayerId(self.stack.layers.len() - 1)
+    }
+
+    /// A layer that covers all of another.
+    fn cover(&mut self, below: LayerId, name: &str, kind: Kind) -> LayerId {
+        let bytes = self.stack.layer(below).bytes;
+        self.push(Layer {
+            name: name.to_owned(),
+            node: None,
+            bytes,
+            on: vec![Place {
+                layer: below,
+                start: 0,
+                bytes,
+            }],
+            spread: Spread::Joined,
+            limits: None,
+            kind,
+        })
+    }
+
+    /// The name of the block device that shows a layer.
+    fn node_name(&self, id: LayerId) -> Option<&str> {
+        let node = self.stack.layer(id).node.as_deref()?;
+        let folder = &self.nodes?.folder;
+        node.strip_prefix(folder.to_str()?)?.strip_prefix('/')
+    }
+
+    fn node(&self, name: &str) -> Option<String> {
+        let path = self.nodes?.path(name);
+        Some(path.to_string_lossy().into_owned())
+    }
+
+    /// Pushes what lies in a layer, and what lies in that.
+    fn look_into(&mut self, id: LayerId, source: Bytes, depth: usize) {
+        if self.open_multipath(id, depth) {
+            return;
+        }
+        let content = match &source {
+            Err(reason) => Content::Unknown(Unknown::Unreadable(reason.clone())),
+            Ok(_) if depth > DEPTH_MAX => {
+                let problem = format!("layers are nested more than {DEPTH_MAX} deep");
+                Content::Unknown(Unknown::Damaged(problem))
+            }
+            Ok(_) if self.stack.layers.len() > LAYERS_MAX => {
+                let problem = format!("there are more than {LAYERS_MAX} layers");
+                Content::Unknown(Unknown::Damaged(problem))
+            }
+            Ok(source) => recognize(&**source, self.sector_bytes),
+        };
+        let content = match content {
+            // The kernel reads no table in a partition either.
+            Content::Table(_) if matches!(self.stack.layer(id).kind, Kind::Partition(_)) => {
+                Content::Unknown(Unknown::Named(
+                    "a partition table in a partition".to_owned(),
+                ))
+            }
+            content => content,
+        };
+        let source = source.unwrap_or_else(|_| Rc::new(Vec::new()));
+        match content {
+            Content::Table((table, partitions)) => {
+                self.table(id, table, partitions, &source, depth)
+            }
+            Content::MdMember(said) => {
+                let layer = self.cover(id, "md member", Kind::MdMember(said.clone()));
+                self.members
+                    .entry(said.array.clone())
+                    .or_default()
+                    .push(Member {
+                        layer,
+                        depth,
+                        said,
+                        source,
+                    });
+            }
+            Content::PhysicalVolume(volume, group) => {
+                let uuid = volume.uuid.clone();
+                let layer = self.cover(id, "physical volume", Kind::PhysicalVolume(volume));
+                if let Some(group) = group {
+                    let on = self
+                        .groups
+                        .entry(group.uuid.clone())
+                        .or_insert_with(|| GroupOn {
+                            group,
+                            depth,
+                            volumes: BTreeMap::new(),
+                        });
+                    on.volumes.insert(uuid, (layer, source));
+                }
+            }
+            Content::Luks(luks) => {
+                let start = luks.data_start;
+                let layer = self.cover(id, &format!("LUKS{}", luks.version), Kind::Luks(luks));
+                self.open_above(id, layer, start, depth);
+            }
+            Content::Zfs(zfs) => drop(self.cover(id, "ZFS", Kind::Zfs(zfs))),
+            Content::Xfs(xfs) => drop(self.cover(id, "XFS", Kind::Xfs(xfs))),
+            Content::Btrfs(btrfs) => drop(self.cover(id, "Btrfs", Kind::Btrfs(btrfs))),
+            Content::Ext(ext) => drop(self.cover(id, &ext.version.clone(), Kind::Ext(ext))),
+            Content::Swap(swap) => drop(self.cover(id, "swap", Kind::Swap(swap))),
+            Content::Unknown(what) => {
+                let layer = self.cover(id, "unknown", Kind::Unknown(what));
+                self.open_above(id, layer, 0, depth);
+            }
+        }
+    }
+
+    fn table(
+        &mut self,
+        on: LayerId,
+        table: Table,
+        partitions: Vec<Partition>,
+        source: &Rc<dyn Source>,
+        depth: usize,
+    ) {
+        let sector_bytes = table.sector_bytes;
+        if let Kind::Disk(disk) = &mut self.stack.layers[on.0].kind
+            && disk.image
+            && disk.physical_by == crate::layers::Authority::Assumed
+        {
+            // Of an image nothing is known but what its table was written for.
+            disk.logical_bytes = sector_bytes;
+            disk.physical_bytes = disk.physical_bytes.max(sector_bytes);
+        }
+        let name = table.scheme.name();
+        let id = self.cover(on, name, Kind::Table(table));
+        let drive = self.node_name(on).map(str::to_owned);
+        for partition in partitions {
+            let start = partition.first_sector.saturating_mul(sector_bytes);
+            let bytes = partition.sectors.saturating_mul(sector_bytes);
+            let is_container = partition.role == crate::layers::PartitionRole::Extended;
+            let device = self.nodes.zip(drive.as_deref()).and_then(|(nodes, drive)| {
+                let machine = nodes.machine;
+                machine
+                    .devices
+                    .get_key_value(machine.partition_at(drive, start)?)
+            });
+            let name = format!("partition {}", partition.number);
+            let layer = Layer {
+                name: device.map_or(name, |(name, _)| name.clone()),
+                node: device.and_then(|(name, _)| self.node(name)),
+                bytes,
+                on: vec![Place {
+                    layer: id,
+                    start,
+                    bytes,
+                }],
+                spread: Spread::Joined,
+                limits: device.map(|(_, device)| device.limits.clone()),
+                kind: Kind::Partition(partition),
+            };
+            let layer = self.push(layer);
+            if is_container {
+                continue;
+            }
+            let part: Bytes = if start
+                .checked_add(bytes)
+                .is_some_and(|end| end <= source.bytes())
+            {
+                Ok(Rc::new(Pieces::part(Rc::clone(source), start, bytes)))
+            } else {
+                Err(format!(
+                    "it ends at byte {}, the drive at {}",
+                    start.saturating_add(bytes),
+                    source.bytes()
+                ))
+            };
+            self.look_into(layer, part, depth + 1);
+        }
+    }
+
+    /// A path of several to one drive: what lies on it is looked at once, by way of all. Says whether it is one.
+    fn open_multipath(&mut self, id: LayerId, depth: usize) -> bool {
+        let Some((name, title)) = self.holders(id).into_iter().find_map(|(name, mapper)| {
+            let (title, uuid) = mapper?;
+            uuid.starts_with("mpath-").then_some((name, title))
+        }) else {
+            return false;
+        };
+        let bytes = self.stack.layer(id).bytes;
+        let place = Place {
+            layer: id,
+            start: 0,
+            bytes,
+        };
+        if let Some((_, opened)) = self.opened.iter().find(|(seen, _)| *seen == name) {
+            // The further path stands behind the device that it leads to, so it can only be told by its name.
+            let opened = *opened;
+            self.stack.layers[id.0].name.push_str(" (further path)");
+            let title = self.stack.layer(opened).name.clone();
+            self.cover(
+                id,
+                "unknown",
+                Kind::Unknown(Unknown::Named(format!("a further path of {title}"))),
+            );
+            return true;
+        }
+        let kind = Kind::Opened(Opened {
+            by: Opener::Multipath,
+            title,
+        });
+        self.open(&name, vec![place], Spread::Mirrored, kind, depth);
+        true
+    }
+
+    /// The devices that the kernel has made of a layer's: their names, and what device mapper calls them.
+    fn holders(&self, id: LayerId) -> Vec<(String, Option<(String, String)>)> {
+        let Some((nodes, name)) = self.nodes.zip(self.node_name(id)) else {
+            return Vec::new();
+        };
+        let holders = nodes.machine.holders(name);
+        holders
+            .map(|(name, device)| (name.to_owned(), device.mapper.clone()))
+            .collect()
+    }
+
+    /// Looks at the devices of device mapper that lie on a layer's device, from a byte on.
+    fn open_above(&mut self, id: LayerId, layer: LayerId, start: u64, depth: usize) {
+        for (name, mapper) in self.holders(id) {
+            let Some((title, uuid)) = mapper else {
+                continue;
+            };
+            if self.opened.iter().any(|(seen, _)| *seen == name) {
+                continue;
+            }
+            let is_crypt = uuid.starts_with("CRYPT-");
+            let by = if is_crypt {
+                Opener::Crypt
+            } else {
+                Opener::Mapper
+            };
+            let bytes = self.stack.layer(layer).bytes.saturating_sub(start);
+            let place = Place {
+                layer,
+                start,
+                bytes,
+            };
+            let spread = if is_crypt {
+                Spread::Joined
+            } else {
+                Spread::Scattered
+            };
+            self.open(
+                &name,
+                vec![place],
+                spread,
+                Kind::Opened(Opened { by, title }),
+                depth,
+            );
+        }
+    }
+
+    /// Pushes a block device that the kernel has made, and looks into it.
+    fn open(&mut self, name: &str, on: Vec<Place>, spread: Spread, kind: Kind, depth: usize) {
+        let Some(nodes) = self.nodes else { return };
+        let source = nodes.open(name);
+        let device = nodes.machine.devices.get(name);
+        let layer = Layer {
+            name: name.to_owned(),
+            node: self.node(name),
+            bytes: device.map_or(0, |device| device.bytes),
+            on,
+            spread,
+            limits: device.map(|device| device.limits.clone()),
+            kind,
+        };
+        let layer = self.push(layer);
+        self.opened.push((name.to_owned(), layer));
+        self.look_into(layer, source, depth + 1);
+    }
+
+    /// Arrays and volume groups, until there are no more: an array may lie on volumes, and volumes on an array.
+    fn put_together(&mut self) {
+        loop {
+            if let Some((uuid, members)) = self.members.pop_first() {
+                self.array(uuid, members);
+            } else if let Some((_, group)) = self.groups.pop_first() {
+                self.volumes(group);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn array(&mut self, uuid: String, mut members: Vec<Member>) {
+        members.sort_by_key(|member| member.said.role);
+        let said = members[0].said.clone();
+        let data_chunks = data_members(said.level, said.layout, said.members);
+        let places = members.iter().map(|member| Place {
+            layer: member.layer,
+            start: member.said.data_start,
+            bytes: member.said.used_bytes,
+        });
+        let places: Vec<Place> = places.collect();
+        let spread = match said.level {
+            RaidLevel::Linear => Spread::Joined,
+            RaidLevel::Raid1 | RaidLevel::Other => Spread::Mirrored,
+            _ => Spread::Striped {
+                chunk_bytes: said.chunk_bytes,
+                data_chunks,
+            },
+        };
+        let device = self.array_device(&members);
+        let depth = members.iter().map(|member| member.depth).max().unwrap_or(0);
+        let source = match &device {
+            Some((name, _)) => self.nodes.expect("it has been found there").open(name),
+            None => Ok(assembled(&said, members)),
+        };
+        let layer = Layer {
+            name: device.as_ref().map_or_else(
+                || format!("array {}", uuid.get(..8).unwrap_or(&uuid)),
+                |(name, _)| name.clone(),
+            ),
+            node: device.as_ref().and_then(|(name, _)| self.node(name)),
+            bytes: device
+                .as_ref()
+                .map_or(said.array_bytes, |(_, device)| device.bytes),
+            on: places,
+            spread,
+            limits: device.map(|(_, device)| device.limits),
+            kind: Kind::Array(Array {
+                level: said.level,
+                layout: said.layout,
+                chunk_bytes: said.chunk_bytes,
+                stripe_bytes: said.chunk_bytes.saturating_mul(u64::from(data_chunks)),
+                members: said.members,
+                uuid,
+            }),
+        };
+        let layer = self.push(layer);
+        self.look_into(layer, source, depth + 1);
+    }
+
+    /// The array's block device: what holds a member and is an array.
+    fn array_device(&self, members: &[Member]) -> Option<(String, crate::sysfs::Device)> {
+        let machine = self.nodes?.machine;
+        members.iter().find_map(|member| {
+            let below = self.stack.layer(member.layer).on.first()?.layer;
+            let mut holders = machine.holders(self.node_name(below)?);
+            holders
+                .find(|(_, device)| device.is_array)
+                .map(|(name, device)| (name.to_owned(), device.clone()))
+        })
+    }
+}
+
+/// The bytes of an array whose members are here.
+fn assembled(said: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
+    if said.level.is_striped() {
+        let mut by_role: Vec<Option<(Rc<dyn Source>, u64)>> =
+            (0..said.members).map(|_| None).collect();
+        for member in members {
+            if let Some(place) = member
+                .said
+                .role
+                .and_then(|role| by_role.get_mut(role as usize))
+            {
+                *place = Some((member.source, member.said.data_start));
+            }
+        }
+        return Rc::new(Stripes {
+            level: said.level,
+            layout: said.layout,
+            chunk_bytes: said.chunk_bytes,
+            bytes: said.array_bytes,
+            members: by_role,
+        });
+    }
+    let mut pieces = Pieces::new();
+    if said.level == RaidLevel::Linear {
+        for role in 0..said.members {
+            let member = members.iter().find(|member| member.said.role == Some(role));
+            let bytes = member.map_or(said.used_bytes, |member| member.said.used_bytes);
+            let start = member.map_or(0, |member| member.said.data_start);
+            pieces = pieces.with(member.map(|member| Rc::clone(&member.source)), start, bytes);
+        }
+    } else if let Some(member) = members.iter().find(|member| member.said.role.is_some()) {
+        pieces = Pieces::part(
+            Rc::clone(&member.source),
+            member.said.data_start,
+            said.array_bytes,
+        );
+    }
+    Rc::new(pieces)
+}

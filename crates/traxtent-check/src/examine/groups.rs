@@ -1,0 +1,254 @@
+//! Volume groups: their logical volumes, laid on physical ones as the metadata say.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::{Bytes, DEPTH_MAX, Examiner, GroupOn, LAYERS_MAX};
+use crate::layers::lvm::{Area, Segment, Volume};
+use crate::layers::{LogicalVolume, ThinPool};
+use crate::source::{Pieces, Source};
+use crate::stack::{Kind, Layer, LayerId, Place, Spread};
+
+/// What has been built of a group: the layer of each volume, and its bytes.
+type Built = BTreeMap<String, Option<(LayerId, Bytes)>>;
+
+/// The parts of a layer that is to be: where it lies, how it is spread, and its bytes.
+struct Laid {
+    on: Vec<Place>,
+    spread: Spread,
+    bytes: Bytes,
+}
+
+impl Examiner<'_> {
+    pub(super) fn volumes(&mut self, on: GroupOn) {
+        let mut built = Built::new();
+        for volume in &on.group.volumes {
+            self.volume(&on, volume, &mut built, 0);
+        }
+        for volume in on.group.volumes.iter().filter(|volume| volume.visible) {
+            let is_pool = volume
+                .segments
+                .iter()
+                .any(|segment| segment.kind == "thin-pool");
+            if let Some(Some((layer, bytes))) = built.remove(&volume.name)
+                && !is_pool
+            {
+                self.look_into(layer, bytes, on.depth + 1);
+            }
+        }
+    }
+
+    /// Pushes a volume, behind those that it lies on.
+    fn volume(&mut self, on: &GroupOn, volume: &Volume, built: &mut Built, depth: usize) {
+        let is_too_much = depth > DEPTH_MAX || self.stack.layers.len() > LAYERS_MAX;
+        if is_too_much || built.contains_key(&volume.name) {
+            return;
+        }
+        // While it is being built it has no layer, so that what goes round in circles ends.
+        built.insert(volume.name.clone(), None);
+        for area in volume.segments.iter().flat_map(|segment| &segment.areas) {
+            if let Area::Logical { name, .. } = area
+                && let Some(below) = on.group.volumes.iter().find(|volume| volume.name == *name)
+            {
+                self.volume(on, below, built, depth + 1);
+            }
+        }
+        let laid = lay(on, volume, built);
+        let extents = volume.segments.iter().map(|segment| segment.extents);
+        let stated = extents
+            .fold(0u64, u64::saturating_add)
+            .saturating_mul(on.group.extent_bytes);
+        let device = self.mapped(on, volume);
+        let bytes = match &device {
+            Some((name, _)) => self.nodes.expect("it has been found there").open(name),
+            None => laid.bytes,
+        };
+        let layer = Layer {
+            name: format!("{}/{}", on.group.name, volume.name),
+            node: device.as_ref().and_then(|(name, _)| self.node(name)),
+            bytes: stated,
+            on: laid.on,
+            spread: laid.spread,
+            limits: device.map(|(_, device)| device.limits),
+            kind: kind(&on.group.name, volume),
+        };
+        let layer = self.push(layer);
+        built.insert(volume.name.clone(), Some((layer, bytes)));
+    }
+
+    fn mapped(&self, on: &GroupOn, volume: &Volume) -> Option<(String, crate::sysfs::Device)> {
+        let plain = |uuid: &str| uuid.replace('-', "");
+        let uuid = format!("LVM-{}{}", plain(&on.group.uuid), plain(&volume.uuid));
+        let (name, device) = self.nodes?.machine.mapped(&uuid)?;
+        Some((name.to_owned(), device.clone()))
+    }
+}
+
+fn kind(group: &str, volume: &Volume) -> Kind {
+    let Some(first) = volume.segments.first() else {
+        return Kind::LogicalVolume(LogicalVolume {
+            group: group.to_owned(),
+            segment: "empty".to_owned(),
+            chunk_bytes: 0,
+            stripe_bytes: 0,
+        });
+    };
+    if first.kind == "thin-pool" {
+        return Kind::ThinPool(ThinPool {
+            group: group.to_owned(),
+            chunk_bytes: first.chunk_bytes,
+        });
+    }
+    let striped = data_chunks(first) > 1;
+    let chunk_bytes = if striped { first.chunk_bytes } else { 0 };
+    Kind::LogicalVolume(LogicalVolume {
+        group: group.to_owned(),
+        segment: if first.kind == "striped" && !striped {
+            "linear"
+        } else {
+            &first.kind
+        }
+        .to_owned(),
+        chunk_bytes,
+        stripe_bytes: chunk_bytes.saturating_mul(data_chunks(first)),
+    })
+}
+
+/// How many chunks of data a row of a segment has; 0 where it has no rows.
+fn data_chunks(segment: &Segment) -> u64 {
+    let areas = segment.areas.len() as u64;
+    let kind = segment.kind.as_str();
+    match kind {
+        "striped" | "raid0" | "raid0_meta" => areas,
+        "raid10" | "raid10_near" => areas / 2,
+        _ if kind.starts_with("raid4") || kind.starts_with("raid5") => areas.saturating_sub(1),
+        _ if kind.starts_with("raid6") => areas.saturating_sub(2),
+        _ => 0,
+    }
+}
+
+fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
+    let nowhere = |reason: &str| Laid {
+        on: Vec::new(),
+        spread: Spread::Scattered,
+        bytes: Err(reason.to_owned()),
+    };
+    let [segments @ .., last] = volume.segments.as_slice() else {
+        return nowhere("it has no segments");
+    };
+    let is_linear = |segment: &Segment| segment.kind == "striped" && segment.areas.len() == 1;
+    if segments.iter().all(is_linear) && is_linear(last) {
+        return joined(on, volume, built);
+    }
+    let places: Option<Vec<Place>> = last
+        .areas
+        .iter()
+        .map(|area| place(on, area, last, built))
+        .collect();
+    let Some(places) = places else {
+        return nowhere("it lies on a volume that is not here");
+    };
+    let alone = segments.is_empty();
+    let chunks = data_chunks(last);
+    let (spread, bytes) = match last.kind.as_str() {
+        "raid1" | "mirror" if alone => (Spread::Mirrored, first_of(last, built)),
+        "thin-pool" if alone => (
+            Spread::Joined,
+            Err("a pool has no bytes of its own".to_owned()),
+        ),
+        _ if alone && chunks > 0 && last.chunk_bytes > 0 => {
+            let spread = Spread::Striped {
+                chunk_bytes: last.chunk_bytes,
+                data_chunks: u32::try_from(chunks).unwrap_or(u32::MAX),
+            };
+            (spread, Err(closed(&last.kind)))
+        }
+        kind => (Spread::Scattered, Err(closed(kind))),
+    };
+    Laid {
+        on: places,
+        spread,
+        bytes,
+    }
+}
+
+fn closed(kind: &str) -> String {
+    format!("a volume of type {kind} is only looked into where the kernel has opened it")
+}
+
+fn first_of(segment: &Segment, built: &Built) -> Bytes {
+    match segment.areas.first() {
+        Some(Area::Logical { name, .. }) => match built.get(name) {
+            Some(Some((_, bytes))) => bytes.clone(),
+            _ => Err("its mirrors are not here".to_owned()),
+        },
+        _ => Err("its mirrors are not here".to_owned()),
+    }
+}
+
+/// Linear segments, one behind another.
+fn joined(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
+    let mut places = Vec::new();
+    let mut pieces = Pieces::new();
+    let mut whole = true;
+    for segment in &volume.segments {
+        let area = &segment.areas[0];
+        let bytes = segment.extents.saturating_mul(on.group.extent_bytes);
+        let Some(place) = place(on, area, segment, built) else {
+            whole = false;
+            pieces = pieces.with(None, 0, bytes);
+            continue;
+        };
+        let source = match area {
+            Area::Physical { uuid, .. } => {
+                on.volumes.get(uuid).map(|(_, source)| Rc::clone(source))
+            }
+            Area::Logical { name, .. } => match built.get(name) {
+                Some(Some((_, Ok(source)))) => Some(Rc::clone(source)),
+                _ => None,
+            },
+        };
+        places.push(place);
+        pieces = pieces.with(source, place.start, bytes);
+    }
+    let bytes: Rc<dyn Source> = Rc::new(pieces);
+    Laid {
+        on: places,
+        // With a piece missing, what lies behind it is not where the places say.
+        spread: if whole {
+            Spread::Joined
+        } else {
+            Spread::Scattered
+        },
+        bytes: Ok(bytes),
+    }
+}
+
+fn place(on: &GroupOn, area: &Area, segment: &Segment, built: &Built) -> Option<Place> {
+    let parts = data_chunks(segment).max(1);
+    let bytes = (segment.extents / parts).saturating_mul(on.group.extent_bytes);
+    match area {
+        Area::Physical { uuid, extent } => {
+            let own = on.group.physical.iter().find(|own| own.uuid == *uuid)?;
+            let start = own
+                .data_start
+                .checked_add(extent.checked_mul(on.group.extent_bytes)?)?;
+            let (layer, _) = on.volumes.get(uuid)?;
+            Some(Place {
+                layer: *layer,
+                start,
+                bytes,
+            })
+        }
+        Area::Logical { name, extent } => {
+            let Some(Some((layer, _))) = built.get(name) else {
+                return None;
+            };
+            Some(Place {
+                layer: *layer,
+                start: extent.checked_mul(on.group.extent_bytes)?,
+                bytes,
+            })
+        }
+    }
+}

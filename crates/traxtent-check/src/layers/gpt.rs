@@ -1,0 +1,204 @@
+//! The partition table of UEFI: a header, a list of entries, and both once more at the end of the drive.
+//!
+//! Source: UEFI specification 2.10, chapter 5. A table written for another sector size is found where that size puts
+//! it. Our own parser, because the crates for it refuse what contradicts itself, and that is what is to be reported.
+
+use super::error::Parsed;
+use super::fields::{Fields, header};
+use super::mbr::Partitioned;
+use super::{Partition, PartitionRole, Scheme, Table};
+use crate::source::Source;
+
+/// Sector sizes that a table may be written for.
+const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
+
+/// A list of entries is read this far: 32 times the usual 128 of 128 bytes.
+const LIST_BYTES_MAX: u64 = 512 << 10;
+
+const HEADER_BYTES: u32 = 92;
+const ENTRY_BYTES: u32 = 128;
+
+/// Reads a table; one for sectors of `sector_bytes` comes first.
+///
+/// # Errors
+/// If the bytes cannot be read. What contradicts itself is in [`Table::damage`].
+pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
+    let sizes = || std::iter::once(sector_bytes).chain(SECTORS);
+    for size in sizes() {
+        if let Some(primary) = Header::read(source, size, 1)? {
+            return Ok(Some(primary.table(source)?));
+        }
+    }
+    for size in sizes() {
+        let last = source.bytes() / size.max(1);
+        if last > 1
+            && let Some(backup) = Header::read(source, size, last - 1)?
+        {
+            let (mut table, partitions) = backup.table(source)?;
+            table
+                .damage
+                .insert(0, "only its backup is there".to_owned());
+            return Ok(Some((table, partitions)));
+        }
+    }
+    Ok(None)
+}
+
+struct Header {
+    sector_bytes: u64,
+    at: u64,
+    own: u64,
+    other: u64,
+    first_usable: u64,
+    last_usable: u64,
+    list_at: u64,
+    entries: u32,
+    entry_bytes: u32,
+    list_crc: u32,
+    intact: bool,
+}
+
+impl Header {
+    /// The header in sector `at`, if there is one.
+    fn read(
+        source: &dyn Source,
+        sector_bytes: u64,
+        at: u64,
+    ) -> Result<Option<Header>, super::LayerError> {
+        let Some(sector) = header(source, at.saturating_mul(sector_bytes), 512)? else {
+            return Ok(None);
+        };
+        if !sector.starts_with(b"EFI PART") {
+            return Ok(None);
+        }
+        let fields = Fields(&sector);
+        let header_bytes = fields.le32(12);
+        let intact = (HEADER_BYTES..=512).contains(&header_bytes) && {
+            let mut checked = sector[..header_bytes as usize].to_vec();
+            checked[16..20].fill(0);
+            crc32fast::hash(&checked) == fields.le32(16)
+        };
+        Ok(Some(Header {
+            sector_bytes,
+            at,
+            own: fields.le64(24),
+            other: fields.le64(32),
+            first_usable: fields.le64(40),
+            last_usable: fields.le64(48),
+            list_at: fields.le64(72),
+            entries: fields.le32(80),
+            entry_bytes: fields.le32(84),
+            list_crc: fields.le32(88),
+            intact,
+        }))
+    }
+
+    fn table(&self, source: &dyn Source) -> Result<Partitioned, super::LayerError> {
+        let mut damage = Vec::new();
+        if !self.intact {
+            damage.push("the checksum of its header is wrong".to_owned());
+        }
+        if self.own != self.at {
+            let problem = format!(
+                "it says that it is in sector {}, and is in {}",
+                self.own, self.at
+            );
+            damage.push(problem);
+        }
+        if self.at == 1 {
+            self.check_backup(source, &mut damage)?;
+        }
+        let partitions = self.partitions(source, &mut damage)?;
+        let table = Table {
+            scheme: Scheme::Gpt,
+            sector_bytes: self.sector_bytes,
+            damage,
+        };
+        Ok((table, partitions))
+    }
+
+    fn check_backup(
+        &self,
+        source: &dyn Source,
+        damage: &mut Vec<String>,
+    ) -> Result<(), super::LayerError> {
+        let last = (source.bytes() / self.sector_bytes).saturating_sub(1);
+        if self.other > last {
+            damage.push(format!(
+                "its backup would be in sector {}, beyond the last, {last}: the table is of a larger drive",
+                self.other
+            ));
+        } else if Header::read(source, self.sector_bytes, self.other)?.is_none() {
+            damage.push(format!("there is no backup in sector {}", self.other));
+        } else if self.other != last {
+            damage.push(format!(
+                "its backup is in sector {} and not in the last, {last}: the table is of a smaller drive",
+                self.other
+            ));
+        }
+        Ok(())
+    }
+
+    fn partitions(
+        &self,
+        source: &dyn Source,
+        damage: &mut Vec<String>,
+    ) -> Result<Vec<Partition>, super::LayerError> {
+        let entry_bytes = self.entry_bytes;
+        if entry_bytes < ENTRY_BYTES || !entry_bytes.is_power_of_two() || entry_bytes > 4096 {
+            damage.push(format!(
+                "its entries would have {entry_bytes} bytes; 128, 256, … 4096 are possible"
+            ));
+            return Ok(Vec::new());
+        }
+        let stated = u64::from(self.entries) * u64::from(entry_bytes);
+        let count = stated.min(LIST_BYTES_MAX);
+        if count < stated {
+            damage.push(format!(
+                "it would have {} entries; the first {} are looked at",
+                self.entries,
+                count / u64::from(entry_bytes)
+            ));
+        }
+        let at = self.list_at.saturating_mul(self.sector_bytes);
+        let Some(list) = header(source, at, count as usize)? else {
+            damage.push(format!(
+                "its entries would be in sector {}, where nothing is",
+                self.list_at
+            ));
+            return Ok(Vec::new());
+        };
+        if count == stated && crc32fast::hash(&list) != self.list_crc {
+            damage.push("the checksum of its entries is wrong".to_owned());
+        }
+        let mut partitions = Vec::new();
+        for (index, entry) in list.chunks_exact(entry_bytes as usize).enumerate() {
+            if entry[..16] == [0; 16] {
+                continue;
+            }
+            let fields = Fields(entry);
+            let (first, last) = (fields.le64(32), fields.le64(40));
+            let number = index as u32 + 1;
+            if last < first || last == u64::MAX {
+                damage.push(format!(
+                    "partition {number} would end in sector {last}, before it begins in {first}"
+                ));
+                continue;
+            }
+            if first < self.first_usable || last > self.last_usable {
+                damage.push(format!(
+                    "partition {number}, sectors {first} to {last}, is not within the usable ones, {} to {}",
+                    self.first_usable, self.last_usable
+                ));
+            }
+            partitions.push(Partition {
+                number,
+                role: PartitionRole::Primary,
+                type_code: fields.guid(0),
+                first_sector: first,
+                sectors: last - first + 1,
+            });
+        }
+        Ok(partitions)
+    }
+}

@@ -1,0 +1,102 @@
+//! LUKS1 and LUKS2: where the encrypted data begin and end, and how long a sector is.
+//!
+//! Sources: LUKS On-Disk Format Specification 1.2.3, and LUKS2 On-Disk Format Specification 1.1.3. Key slots, digests
+//! and tokens are skipped while reading; nothing of them is kept.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::error::{Parsed, contradiction};
+use super::fields::{Fields, header, power_of_two};
+use crate::layers::{LayerError, Luks};
+use crate::source::Source;
+
+const SECTOR: u64 = 512;
+/// The binary part of a LUKS2 header; text follows.
+const BINARY_BYTES: u64 = 4096;
+
+/// Reads a header.
+///
+/// # Errors
+/// If the bytes cannot be read, or it contradicts its format.
+pub fn parse(source: &dyn Source) -> Parsed<Luks> {
+    let Some(bytes) = header(source, 0, 592)? else {
+        return Ok(None);
+    };
+    if !bytes.starts_with(b"LUKS\xba\xbe") {
+        return Ok(None);
+    }
+    let fields = Fields(&bytes);
+    match fields.be16(6) {
+        1 => Ok(Some(Luks {
+            version: 1,
+            sector_bytes: SECTOR,
+            data_start: u64::from(fields.be32(104)) * SECTOR,
+            data_bytes: None,
+            uuid: fields.word(168, 40),
+        })),
+        2 => second(source, fields).map(Some),
+        version => Err(contradiction(
+            "LUKS",
+            format!("its version would be {version}"),
+        )),
+    }
+}
+
+/// What is read of the text of a LUKS2 header.
+#[derive(Deserialize)]
+struct Text {
+    segments: BTreeMap<String, Segment>,
+}
+
+#[derive(Deserialize)]
+struct Segment {
+    #[serde(rename = "type")]
+    kind: String,
+    offset: String,
+    size: String,
+    sector_size: Option<u64>,
+}
+
+fn second(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError> {
+    let wrong = |problem: String| contradiction("LUKS2", problem);
+    let header_bytes = fields.be64(8);
+    if !power_of_two(header_bytes, 16 << 10..=4 << 20) {
+        return Err(wrong(format!(
+            "its header would have {header_bytes} bytes; 16 KiB to 4 MiB are possible"
+        )));
+    }
+    let text = source.take(BINARY_BYTES, (header_bytes - BINARY_BYTES) as usize)?;
+    let end = text
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(text.len());
+    let text: Text = serde_json::from_slice(&text[..end])
+        .map_err(|error| wrong(format!("its text: {error}")))?;
+    let segment = text
+        .segments
+        .values()
+        .find(|segment| segment.kind == "crypt")
+        .ok_or_else(|| wrong("it has no encrypted segment".to_owned()))?;
+    let number = |name: &str, text: &str| {
+        text.parse::<u64>()
+            .map_err(|_| wrong(format!("the {name} of its segment is {text:?}, no number")))
+    };
+    let sector_bytes = segment.sector_size.unwrap_or(SECTOR);
+    if !power_of_two(sector_bytes, 512..=4096) {
+        return Err(wrong(format!(
+            "its sectors would have {sector_bytes} bytes; 512 to 4096 are possible"
+        )));
+    }
+    Ok(Luks {
+        version: 2,
+        sector_bytes,
+        data_start: number("offset", &segment.offset)?,
+        data_bytes: match segment.size.as_str() {
+            "dynamic" => None,
+            size => Some(number("size", size)?),
+        },
+        uuid: fields.word(168, 40),
+    })
+}

@@ -1,0 +1,130 @@
+//! Physical volumes of LVM2: a label, where data and metadata are, and the volume group as text.
+//!
+//! Sources: lib/format_text/layout.h and lib/label/label.h of LVM2; lvm2's man pages for the terms. Checksums are not
+//! looked at: what the text says either fits together or does not.
+
+mod group;
+mod text;
+
+pub use group::{Area, Group, Segment, Volume};
+
+use super::error::{LayerError, Parsed, contradiction};
+use super::fields::{Fields, header};
+use crate::layers::PhysicalVolume;
+use crate::source::Source;
+
+const SECTOR: u64 = 512;
+/// The label is in one of the first sectors.
+const LABEL_SECTORS: u64 = 4;
+/// Metadata areas, data areas: LVM writes one or two of each.
+const AREAS_MAX: usize = 15;
+/// A text is no longer than this.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+/// A metadata area begins with a sector of pointers; the rest is a ring.
+const RING_AT: u64 = SECTOR;
+
+/// Reads the label, and the volume group if there is one.
+///
+/// # Errors
+/// If the bytes cannot be read, or what they say does not fit together.
+pub fn parse(source: &dyn Source) -> Parsed<(PhysicalVolume, Option<Group>)> {
+    for sector in 0..LABEL_SECTORS {
+        let Some(label) = header(source, sector * SECTOR, 512)? else {
+            break;
+        };
+        let fields = Fields(&label);
+        let is_label = label.starts_with(b"LABELONE") && label[24..32] == *b"LVM2 001";
+        if is_label && fields.le64(8) == sector {
+            return volume(source, &label).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn wrong(problem: impl Into<String>) -> LayerError {
+    contradiction("LVM2", problem)
+}
+
+fn volume(
+    source: &dyn Source,
+    label: &[u8],
+) -> Result<(PhysicalVolume, Option<Group>), LayerError> {
+    let at = Fields(label).le32(20) as usize;
+    let Some(pv) = label.get(at..).filter(|pv| at >= 32 && pv.len() >= 40) else {
+        return Err(wrong(format!(
+            "its label would put the volume at byte {at} of its sector"
+        )));
+    };
+    let id = Fields(pv).word(0, 32);
+    let (data, rest) = areas(&pv[40..])?;
+    let (metadata, _) = areas(rest)?;
+    let mut physical = PhysicalVolume {
+        uuid: group::dashed(&id),
+        group: None,
+        data_start: data.first().map_or(0, |(start, _)| *start),
+        extent_bytes: 0,
+    };
+    for (start, bytes) in metadata {
+        if let Some(text) = metadata_text(source, start, bytes)? {
+            let group = Group::parse(&text)?;
+            let own = group.physical.iter().find(|own| own.uuid == physical.uuid);
+            let own = own
+                .ok_or_else(|| wrong(format!("group {} does not know this volume", group.name)))?;
+            physical.group = Some(group.name.clone());
+            physical.data_start = own.data_start;
+            physical.extent_bytes = group.extent_bytes;
+            return Ok((physical, Some(group)));
+        }
+    }
+    Ok((physical, None))
+}
+
+/// First bytes and lengths.
+type Areas = Vec<(u64, u64)>;
+
+/// A list of areas that a pair of zeros ends, and what is behind it.
+fn areas(mut bytes: &[u8]) -> Result<(Areas, &[u8]), LayerError> {
+    let mut areas = Vec::new();
+    while areas.len() <= AREAS_MAX && bytes.len() >= 16 {
+        let (pair, rest) = bytes.split_at(16);
+        bytes = rest;
+        let fields = Fields(pair);
+        match (fields.le64(0), fields.le64(8)) {
+            (0, 0) => return Ok((areas, bytes)),
+            area => areas.push(area),
+        }
+    }
+    Err(wrong("its list of areas has no end"))
+}
+
+/// The text in a metadata area, if there is any.
+fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> {
+    let Some(sector) = header(source, start, 512)? else {
+        return Err(wrong(format!(
+            "its metadata would be at byte {start}, where nothing is"
+        )));
+    };
+    if sector[4..20] != *b" LVM2 x[5A%r0N*>" {
+        return Err(wrong(format!("there is no metadata area at byte {start}")));
+    }
+    let fields = Fields(&sector);
+    let (offset, count) = (fields.le64(40), fields.le64(48));
+    if count == 0 {
+        return Ok(None);
+    }
+    if count > TEXT_BYTES_MAX || offset < RING_AT || offset >= bytes || count > bytes - RING_AT {
+        return Err(wrong(format!(
+            "its text would have {count} bytes at {offset} of an area of {bytes}"
+        )));
+    }
+    let before_turn = count.min(bytes - offset);
+    let at = |offset: u64| {
+        start
+            .checked_add(offset)
+            .ok_or_else(|| wrong(format!("a metadata area would be at byte {start}")))
+    };
+    let mut text = source.take(at(offset)?, before_turn as usize)?;
+    text.extend(source.take(at(RING_AT)?, (count - before_turn) as usize)?);
+    let text = String::from_utf8(text).map_err(|_| wrong("its text is no text"))?;
+    Ok(Some(text.trim_end_matches('\0').to_owned()))
+}

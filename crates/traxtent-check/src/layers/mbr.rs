@@ -1,0 +1,173 @@
+//! The partition table of the PC: four entries in the first sector, and a chain of tables in an extended partition.
+//!
+//! Source: the format as Linux reads it (block/partitions/msdos.c). Numbers of sectors are in logical sectors of the
+//! drive, whose size the table does not tell. Our own parser, because the crates for it refuse what contradicts itself,
+//! and that is what is to be reported.
+
+use super::error::Parsed;
+use super::fields::{Fields, header};
+use super::{Partition, PartitionRole, Scheme, Table};
+use crate::source::Source;
+
+/// A chain of logical partitions is followed this far; Linux stops at 256 partitions.
+const CHAIN_MAX: usize = 256;
+
+const ENTRY_AT: usize = 446;
+const ENTRY_BYTES: usize = 16;
+const PROTECTIVE: u8 = 0xee;
+
+/// A table and its partitions.
+pub type Partitioned = (Table, Vec<Partition>);
+
+/// Reads a table of sectors of `sector_bytes`.
+///
+/// # Errors
+/// If the bytes cannot be read. What contradicts itself is in [`Table::damage`].
+pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
+    let Some(sector) = header(source, 0, 512)? else {
+        return Ok(None);
+    };
+    let Some(entries) = entries(&sector) else {
+        return Ok(None);
+    };
+    let mut reader = Reader {
+        source,
+        sector_bytes,
+        partitions: Vec::new(),
+        damage: Vec::new(),
+    };
+    let mut containers = Vec::new();
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.used()) {
+        let role = if entry.is_extended() {
+            containers.push(*entry);
+            PartitionRole::Extended
+        } else {
+            PartitionRole::Primary
+        };
+        reader.push(index as u32 + 1, role, *entry);
+    }
+    if containers.len() > 1 {
+        let problem = format!("it has {} extended partitions", containers.len());
+        reader.damage.push(problem);
+    }
+    if let Some(container) = containers.first() {
+        reader.follow(*container)?;
+    }
+    let table = Table {
+        scheme: Scheme::Mbr,
+        sector_bytes,
+        damage: reader.damage,
+    };
+    Ok(Some((table, reader.partitions)))
+}
+
+/// Whether the first sector is one that guards a GPT.
+pub fn is_protective(sector: &[u8]) -> bool {
+    entries(sector).is_some_and(|entries| entries.iter().any(|entry| entry.code == PROTECTIVE))
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    code: u8,
+    first: u64,
+    sectors: u64,
+}
+
+impl Entry {
+    fn used(self) -> bool {
+        self.code != 0 && self.sectors != 0
+    }
+
+    fn is_extended(self) -> bool {
+        matches!(self.code, 0x05 | 0x0f | 0x85)
+    }
+}
+
+/// The four entries, if the sector is a table.
+fn entries(sector: &[u8]) -> Option<[Entry; 4]> {
+    if sector.len() < 512 || sector[510..512] != [0x55, 0xaa] {
+        return None;
+    }
+    let at = |index: usize| ENTRY_AT + index * ENTRY_BYTES;
+    // A boot sector of a file system ends in the same two bytes; its code is no list of flags.
+    if (0..4).any(|index| sector[at(index)] & 0x7f != 0) {
+        return None;
+    }
+    let entry = |index: usize| {
+        let fields = Fields(&sector[at(index)..at(index) + ENTRY_BYTES]);
+        Entry {
+            code: fields.0[4],
+            first: u64::from(fields.le32(8)),
+            sectors: u64::from(fields.le32(12)),
+        }
+    };
+    Some([entry(0), entry(1), entry(2), entry(3)])
+}
+
+struct Reader<'a> {
+    source: &'a dyn Source,
+    sector_bytes: u64,
+    partitions: Vec<Partition>,
+    damage: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn push(&mut self, number: u32, role: PartitionRole, entry: Entry) {
+        self.partitions.push(Partition {
+            number,
+            role,
+            type_code: format!("{:02x}", entry.code),
+            first_sector: entry.first,
+            sectors: entry.sectors,
+        });
+    }
+
+    /// Follows the chain of tables: each holds a logical partition, and where the next table is.
+    fn follow(&mut self, container: Entry) -> Result<(), super::LayerError> {
+        let mut seen = Vec::new();
+        let mut at = container.first;
+        let mut number = 5;
+        loop {
+            if seen.contains(&at) {
+                let problem = format!("the chain of logical partitions comes back to sector {at}");
+                self.damage.push(problem);
+                return Ok(());
+            }
+            if seen.len() == CHAIN_MAX {
+                let problem =
+                    format!("the chain of logical partitions has more than {CHAIN_MAX} tables");
+                self.damage.push(problem);
+                return Ok(());
+            }
+            seen.push(at);
+            let sector = header(self.source, at.saturating_mul(self.sector_bytes), 512)?;
+            let Some(entries) = sector.as_deref().and_then(entries) else {
+                let problem =
+                    format!("sector {at}, in the chain of logical partitions, is no table");
+                self.damage.push(problem);
+                return Ok(());
+            };
+            let is_data = |entry: &&Entry| entry.used() && !entry.is_extended();
+            if let Some(entry) = entries.iter().find(is_data) {
+                let logical = Entry {
+                    first: at + entry.first,
+                    ..*entry
+                };
+                if logical.first + logical.sectors > container.first + container.sectors {
+                    let problem =
+                        format!("logical partition {number} reaches beyond the extended one");
+                    self.damage.push(problem);
+                }
+                self.push(number, PartitionRole::Logical, logical);
+                number += 1;
+            }
+            match entries
+                .iter()
+                .find(|entry| entry.used() && entry.is_extended())
+            {
+                Some(next) => at = container.first + next.first,
+                None => return Ok(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Superblocks of Linux' md: 0.90 near the end, 1.0 near the end, 1.1 at the start, 1.2 at 4096 bytes.
+//!
+//! Source: include/uapi/linux/raid/md_p.h and drivers/md/md.c of the Linux kernel.
+
+use super::error::{LayerError, Parsed, contradiction};
+use super::fields::{Fields, header, uuid};
+use crate::layers::{MdMember, RaidLevel};
+use crate::source::Source;
+
+const MAGIC: u32 = 0xa92b_4efc;
+const SECTOR: u64 = 512;
+/// Room for a superblock of 0.90, at a multiple of itself.
+const RESERVED: u64 = 64 << 10;
+/// md's bound.
+const MEMBERS_MAX: u32 = 4096;
+
+/// Reads a superblock of any version.
+///
+/// # Errors
+/// If the bytes cannot be read, or it contradicts its format.
+pub fn parse(source: &dyn Source) -> Parsed<MdMember> {
+    let near_end = (source.bytes() / SECTOR).checked_sub(16).map(|at| at & !7);
+    let places = [(0, "1.1"), (8, "1.2")].into_iter();
+    for (sector, version) in places.chain(near_end.map(|at| (at, "1.0"))) {
+        if let Some(found) = first(source, sector, version)? {
+            return Ok(Some(found));
+        }
+    }
+    old(source)
+}
+
+/// Version 1.
+fn first(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember> {
+    let Some(bytes) = header(source, sector * SECTOR, 256)? else {
+        return Ok(None);
+    };
+    let fields = Fields(&bytes);
+    // A superblock that was copied along with other bytes says where it should be.
+    if fields.le32(0) != MAGIC || fields.le32(4) != 1 || fields.le64(144) != sector {
+        return Ok(None);
+    }
+    let members = members(fields.le32(92))?;
+    let level = level(fields.le32(72));
+    let number = u64::from(fields.le32(160));
+    // The rôle of each member follows the header, two bytes a member.
+    let role = header(source, sector * SECTOR + 256 + 2 * number, 2)?
+        .filter(|_| number < u64::from(fields.le32(220)))
+        .map(|bytes| u32::from(Fields(&bytes).le16(0)))
+        .filter(|&role| role < members);
+    let bytes = |at: usize| fields.le64(at).saturating_mul(SECTOR);
+    let chunk_bytes = chunk(level, u64::from(fields.le32(88)) * SECTOR)?;
+    let data_bytes = bytes(136);
+    let used_bytes = used(bytes(80), data_bytes);
+    let layout = fields.le32(76);
+    Ok(Some(MdMember {
+        version: version.to_owned(),
+        level,
+        layout,
+        chunk_bytes,
+        data_start: bytes(128),
+        data_bytes,
+        used_bytes,
+        members,
+        role,
+        array: fields.uuid(16),
+        array_bytes: array_bytes(level, layout, members, used_bytes, chunk_bytes),
+    }))
+}
+
+/// Version 0.90, in the byte order of x86. Data begin at the start.
+fn old(source: &dyn Source) -> Parsed<MdMember> {
+    let Some(at) = (source.bytes() & !(RESERVED - 1)).checked_sub(RESERVED) else {
+        return Ok(None);
+    };
+    let Some(bytes) = header(source, at, 4096)? else {
+        return Ok(None);
+    };
+    let fields = Fields(&bytes);
+    let word = |index: usize| fields.le32(4 * index);
+    if word(0) != MAGIC || word(1) != 0 || word(2) < 90 {
+        return Ok(None);
+    }
+    let members = members(word(10))?;
+    let level = level(word(7));
+    let mut array = [0; 16];
+    for (part, index) in array.chunks_exact_mut(4).zip([5, 13, 14, 15]) {
+        part.copy_from_slice(&word(index).to_be_bytes());
+    }
+    let chunk_bytes = chunk(level, u64::from(word(65)))?;
+    let used_bytes = used(u64::from(word(8)) * 1024, at);
+    Ok(Some(MdMember {
+        version: "0.90".to_owned(),
+        level,
+        layout: word(64),
+        chunk_bytes,
+        data_start: 0,
+        data_bytes: at,
+        used_bytes,
+        members,
+        // The last descriptor is this member's.
+        role: Some(word(992 + 3)).filter(|&role| role < members),
+        array: uuid(array),
+        array_bytes: array_bytes(level, word(64), members, used_bytes, chunk_bytes),
+    }))
+}
+
+/// How many of its bytes a member uses, where 0 says all. Of members of unlike length each of a linear or striped
+/// array may use all.
+fn used(stated: u64, data_bytes: u64) -> u64 {
+    if stated == 0 {
+        data_bytes
+    } else {
+        stated.min(data_bytes)
+    }
+}
+
+fn members(count: u32) -> Result<u32, LayerError> {
+    if (1..=MEMBERS_MAX).contains(&count) {
+        Ok(count)
+    } else {
+        let problem =
+            format!("an array would have {count} members; 1 to {MEMBERS_MAX} are possible");
+        Err(contradiction("md", problem))
+    }
+}
+
+fn level(number: u32) -> RaidLevel {
+    match number as i32 {
+        -1 => RaidLevel::Linear,
+        0 => RaidLevel::Raid0,
+        1 => RaidLevel::Raid1,
+        4 => RaidLevel::Raid4,
+        5 => RaidLevel::Raid5,
+        6 => RaidLevel::Raid6,
+        10 => RaidLevel::Raid10,
+        _ => RaidLevel::Other,
+    }
+}
+
+fn chunk(level: RaidLevel, bytes: u64) -> Result<u64, LayerError> {
+    if !level.is_striped() {
+        return Ok(0);
+    }
+    if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > 1 << 31 {
+        let problem = format!("a chunk would have {bytes} bytes");
+        return Err(contradiction("md", problem));
+    }
+    Ok(bytes)
+}
+
+fn array_bytes(
+    level: RaidLevel,
+    layout: u32,
+    members: u32,
+    member_bytes: u64,
+    chunk_bytes: u64,
+) -> u64 {
+    let whole = if chunk_bytes > 0 {
+        member_bytes - member_bytes % chunk_bytes
+    } else {
+        member_bytes
+    };
+    let copies = copies(layout);
+    match level {
+        RaidLevel::Raid1 | RaidLevel::Other => member_bytes,
+        RaidLevel::Raid10 => whole.saturating_mul(u64::from(members)) / u64::from(copies),
+        _ => whole.saturating_mul(u64::from(data_members(level, layout, members))),
+    }
+}
+
+/// How many copies of each chunk RAID 10 keeps: near times far.
+fn copies(layout: u32) -> u32 {
+    (layout & 0xff).max(1) * (layout >> 8 & 0xff).max(1)
+}
+
+/// How many chunks of data stand in a row of an array.
+pub fn data_members(level: RaidLevel, layout: u32, members: u32) -> u32 {
+    match level {
+        RaidLevel::Raid4 | RaidLevel::Raid5 => members.saturating_sub(1).max(1),
+        RaidLevel::Raid6 => members.saturating_sub(2).max(1),
+        RaidLevel::Raid10 => (members / copies(layout)).max(1),
+        RaidLevel::Raid0 | RaidLevel::Linear => members,
+        RaidLevel::Raid1 | RaidLevel::Other => 1,
+    }
+}
+
+impl RaidLevel {
+    /// Whether data are spread in chunks.
+    pub fn is_striped(self) -> bool {
+        use RaidLevel::{Raid0, Raid4, Raid5, Raid6, Raid10};
+        matches!(self, Raid0 | Raid4 | Raid5 | Raid6 | Raid10)
+    }
+}

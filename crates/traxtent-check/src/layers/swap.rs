@@ -1,0 +1,30 @@
+//! Swap space: its signature ends the first page.
+//!
+//! Source: union swap_header in include/linux/swap.h of the Linux kernel, mkswap(8).
+
+use super::error::Parsed;
+use super::fields::{Fields, header};
+use crate::layers::Swap;
+use crate::source::Source;
+
+/// Pages that machines have.
+const PAGES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
+
+/// Reads the first page.
+///
+/// # Errors
+/// If the bytes cannot be read.
+pub fn parse(source: &dyn Source) -> Parsed<Swap> {
+    for page_bytes in PAGES {
+        let Some(signature) = header(source, page_bytes - 10, 10)? else {
+            break;
+        };
+        if signature == *b"SWAPSPACE2"
+            && let Some(info) = header(source, 1024, 12)?
+        {
+            let pages = u64::from(Fields(&info).le32(4)) + 1;
+            return Ok(Some(Swap { page_bytes, pages }));
+        }
+    }
+    Ok(None)
+}

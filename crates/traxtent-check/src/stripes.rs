@@ -1,0 +1,176 @@
+//! The bytes of a striped array, put together from those of its members.
+//!
+//! Source: drivers/md/raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel; the layouts by their numbers.
+//! What lies on a member that is not here is absent, even if parity would tell it.
+
+use std::rc::Rc;
+
+use crate::layers::RaidLevel;
+use crate::source::{Source, SourceError};
+
+/// A striped array.
+pub(crate) struct Stripes {
+    pub(crate) level: RaidLevel,
+    pub(crate) layout: u32,
+    pub(crate) chunk_bytes: u64,
+    pub(crate) bytes: u64,
+    /// The members by role: their bytes, and where their data begin.
+    pub(crate) members: Vec<Option<(Rc<dyn Source>, u64)>>,
+}
+
+impl Stripes {
+    /// The members that hold a chunk, and its row there; none where the layout is not known.
+    fn places(&self, chunk: u64) -> Vec<(u64, u64)> {
+        let n = self.members.len() as u64;
+        if n == 0 {
+            return Vec::new();
+        }
+        // The row, the place in it, and the member with parity, which moves from row to row.
+        let in_rows_of = |data: u64| (chunk / data.max(1), chunk % data.max(1));
+        let moving = |row: u64| match self.layout {
+            0 | 2 => n - 1 - row % n,
+            _ => row % n,
+        };
+        match self.level {
+            RaidLevel::Raid0 => vec![(chunk % n, chunk / n)],
+            RaidLevel::Raid4 => {
+                let (row, at) = in_rows_of(n - 1);
+                vec![(at, row)]
+            }
+            RaidLevel::Raid5 => {
+                let (row, at) = in_rows_of(n - 1);
+                let parity = moving(row);
+                match self.layout {
+                    0 | 1 => vec![(at + u64::from(at >= parity), row)],
+                    2 | 3 => vec![((parity + 1 + at) % n, row)],
+                    4 => vec![(at + 1, row)],
+                    5 => vec![(at, row)],
+                    _ => Vec::new(),
+                }
+            }
+            RaidLevel::Raid6 => {
+                let (row, at) = in_rows_of(n.saturating_sub(2));
+                let parity = moving(row);
+                match self.layout {
+                    0 | 1 if parity == n - 1 => vec![(at + 1, row)],
+                    0 | 1 => vec![(if at >= parity { at + 2 } else { at }, row)],
+                    2 | 3 => vec![((parity + 2 + at) % n, row)],
+                    4 => vec![(at + 2, row)],
+                    5 => vec![(at, row)],
+                    _ => Vec::new(),
+                }
+            }
+            RaidLevel::Raid10 => {
+                let near = u64::from(self.layout & 0xff).max(1);
+                let far = u64::from(self.layout >> 8 & 0xff).max(1);
+                // Further copies lie lower down: in the next row, or in another part of the members.
+                let apart = if self.layout & 0x1_0000 != 0 { far } else { 1 };
+                let copy = |copy: u64| {
+                    let slot = chunk.checked_mul(near)?.checked_add(copy)?;
+                    Some((slot % n, (slot / n).checked_mul(apart)?))
+                };
+                (0..near.min(n)).filter_map(copy).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn read_chunk(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
+        let inside = offset % self.chunk_bytes;
+        let absent = SourceError::Absent { offset };
+        for (member, row) in self.places(offset / self.chunk_bytes) {
+            let Some(Some((source, start))) = self.members.get(member as usize) else {
+                continue;
+            };
+            let at = row
+                .checked_mul(self.chunk_bytes)
+                .and_then(|at| at.checked_add(inside)?.checked_add(*start));
+            return source.read_at(at.ok_or(absent)?, buffer);
+        }
+        Err(absent)
+    }
+}
+
+impl Source for Stripes {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
+        let wanted = buffer.len() as u64;
+        if offset
+            .checked_add(wanted)
+            .is_none_or(|end| end > self.bytes)
+        {
+            return Err(SourceError::Beyond {
+                offset,
+                wanted,
+                bytes: self.bytes,
+            });
+        }
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset + done as u64;
+            let left = self.chunk_bytes - at % self.chunk_bytes;
+            let count = left.min((buffer.len() - done) as u64) as usize;
+            self.read_chunk(at, &mut buffer[done..done + count])?;
+            done += count;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The members that hold chunks 0 to 7 in the default layout, four members.
+    fn members(level: RaidLevel, layout: u32) -> Vec<(u64, u64)> {
+        let stripes = Stripes {
+            level,
+            layout,
+            chunk_bytes: 4096,
+            bytes: 1 << 20,
+            members: (0..4).map(|_| None).collect(),
+        };
+        (0..8).map(|chunk| stripes.places(chunk)[0]).collect()
+    }
+
+    /// Do chunks lie where the tables in md(4) and in SNIA's DDF put them?
+    #[test]
+    fn default_layouts() {
+        let left_symmetric = [
+            (0, 0),
+            (1, 0),
+            (2, 0),
+            (3, 1),
+            (0, 1),
+            (1, 1),
+            (2, 2),
+            (3, 2),
+        ];
+        assert_eq!(members(RaidLevel::Raid5, 2), left_symmetric);
+        let six = [
+            (1, 0),
+            (2, 0),
+            (0, 1),
+            (1, 1),
+            (3, 2),
+            (0, 2),
+            (2, 3),
+            (3, 3),
+        ];
+        assert_eq!(members(RaidLevel::Raid6, 2), six);
+        let near_two = [
+            (0, 0),
+            (2, 0),
+            (0, 1),
+            (2, 1),
+            (0, 2),
+            (2, 2),
+            (0, 3),
+            (2, 3),
+        ];
+        assert_eq!(members(RaidLevel::Raid10, 0x102), near_two);
+    }
+}

@@ -1,0 +1,201 @@
+//! What the kernel says of block devices, in `/sys/class/block`.
+//!
+//! Source: Documentation/ABI/stable/sysfs-block of the Linux kernel. The folder is an argument, so that a test may
+//! build its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::stack::Limits;
+
+/// The block devices of a machine by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Every device that has a length.
+    pub devices: BTreeMap<String, Device>,
+}
+
+/// A block device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its length.
+    pub bytes: u64,
+    /// What it says of requests.
+    pub limits: Limits,
+    /// The drive that it is a partition of, and its first byte there.
+    pub part_of: Option<(String, u64)>,
+    /// The devices that it is made of.
+    pub slaves: Vec<String>,
+    /// The devices that are made of it.
+    pub holders: Vec<String>,
+    /// Its name and UUID in device mapper. The UUID begins with who made it: `LVM-`, `CRYPT-`, `mpath-`.
+    pub mapper: Option<(String, String)>,
+    /// Whether it is an md array.
+    pub is_array: bool,
+    /// The file behind a loop device.
+    pub file: Option<String>,
+    /// Vendor and model.
+    pub model: Option<String>,
+    /// Whether it is reached by USB.
+    pub usb: bool,
+}
+
+impl Machine {
+    /// Reads the tree at `root`, which is `/sys` on a machine.
+    ///
+    /// # Errors
+    /// If there is no such folder. A device that goes away meanwhile is left out.
+    pub fn read(root: &Path) -> io::Result<Machine> {
+        let folder = root.join("class/block");
+        let mut devices = BTreeMap::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let device = Device::read(&entry.path());
+            devices.extend(
+                device
+                    .filter(|device| device.bytes > 0)
+                    .map(|device| (name, device)),
+            );
+        }
+        Ok(Machine { devices })
+    }
+
+    /// The drives that a device lies on, itself if it lies on none. Each once, in order.
+    pub fn drives_below(&self, name: &str) -> Vec<String> {
+        let mut drives = Vec::new();
+        let mut seen = Vec::new();
+        let mut waiting = vec![name.to_owned()];
+        while let Some(name) = waiting.pop() {
+            let Some(device) = self.devices.get(&name) else {
+                continue;
+            };
+            if seen.contains(&name) {
+                continue;
+            }
+            let drive = device.part_of.iter().map(|(drive, _)| drive);
+            let below: Vec<String> = drive.chain(&device.slaves).cloned().collect();
+            if below.is_empty() {
+                drives.push(name.clone());
+            }
+            seen.push(name);
+            waiting.extend(below);
+        }
+        drives.sort();
+        drives
+    }
+
+    /// The partition of a drive that begins at a byte.
+    pub fn partition_at(&self, drive: &str, start: u64) -> Option<&str> {
+        let mut devices = self.devices.iter();
+        devices
+            .find(|(_, device)| {
+                device
+                    .part_of
+                    .as_ref()
+                    .is_some_and(|of| of.0 == drive && of.1 == start)
+            })
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// The devices that are made of a device.
+    pub fn holders(&self, name: &str) -> impl Iterator<Item = (&str, &Device)> {
+        let holders = self
+            .devices
+            .get(name)
+            .map(|device| device.holders.as_slice());
+        holders
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|name| self.devices.get_key_value(name))
+            .map(|(name, device)| (name.as_str(), device))
+    }
+
+    /// The device of device mapper with a UUID.
+    pub fn mapped(&self, uuid: &str) -> Option<(&str, &Device)> {
+        let mut devices = self.devices.iter();
+        devices
+            .find(|(_, device)| {
+                device
+                    .mapper
+                    .as_ref()
+                    .is_some_and(|mapper| mapper.1 == uuid)
+            })
+            .map(|(name, device)| (name.as_str(), device))
+    }
+}
+
+impl Device {
+    fn read(folder: &Path) -> Option<Device> {
+        // The kernel counts in 512 bytes, whatever the sector.
+        let sectors = |path: &str| Some(number(folder, path)?.saturating_mul(512));
+        let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let is_part = folder.join("partition").exists();
+        let drive = real.parent().and_then(Path::file_name);
+        let drive = drive
+            .filter(|_| is_part)
+            .map(|name| name.to_string_lossy().into_owned());
+        // A partition has its limits in the drive's folder.
+        let queue = if is_part {
+            real.parent()?.join("queue")
+        } else {
+            folder.join("queue")
+        };
+        let text = |path| text(folder, path);
+        let words = [text("device/vendor"), text("device/model")];
+        let model = words
+            .into_iter()
+            .flatten()
+            .filter(|word| word != "ATA")
+            .collect::<Vec<_>>()
+            .join(" ");
+        Some(Device {
+            bytes: sectors("size")?,
+            limits: limits(&queue, folder),
+            part_of: drive.zip(sectors("start")),
+            slaves: names(&folder.join("slaves")),
+            holders: names(&folder.join("holders")),
+            mapper: text("dm/name").zip(text("dm/uuid")),
+            is_array: folder.join("md").exists(),
+            file: text("loop/backing_file"),
+            model: Some(model).filter(|model| !model.is_empty()),
+            usb: real
+                .components()
+                .any(|part| part.as_os_str().to_string_lossy().starts_with("usb")),
+        })
+    }
+}
+
+fn limits(queue: &Path, device: &Path) -> Limits {
+    let bytes = |name| number(queue, name);
+    Limits {
+        logical_bytes: bytes("logical_block_size"),
+        physical_bytes: bytes("physical_block_size"),
+        io_min_bytes: bytes("minimum_io_size"),
+        io_opt_bytes: bytes("optimal_io_size"),
+        alignment_offset: text(device, "alignment_offset").and_then(|text| text.parse().ok()),
+        discard_bytes: bytes("discard_granularity"),
+        rotational: bytes("rotational").map(|flag| flag != 0),
+        zoned: text(queue, "zoned"),
+    }
+}
+
+fn text(folder: &Path, path: &str) -> Option<String> {
+    let text = fs::read_to_string(folder.join(path)).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn number(folder: &Path, path: &str) -> Option<u64> {
+    text(folder, path)?.parse().ok()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
