@@ -79,17 +79,31 @@ impl Ground {
                 if at >= least && self.on_grid(at, lbns) {
                     return Some(at);
                 }
-                track = map.track_of(track.end()).filter(|track| track.first_lbn.0 <= most)?;
+                track = map
+                    .track_of(track.end())
+                    .filter(|track| track.first_lbn.0 <= most)?;
             }
         };
         let (start, on_track, why) = if let Some(at) = boundary(grain) {
             (at, true, "a track begins there, on the grid of 1 MiB")
         } else if let Some(at) = boundary(sector) {
-            (at, true, "a track begins there, and a physical sector; no track nearby begins on the grid of 1 MiB")
+            (
+                at,
+                true,
+                "a track begins there, and a physical sector; no track nearby begins on the grid of 1 MiB",
+            )
         } else if tracks && self.tracks.is_some() {
-            (least, false, "it is on the grid of 1 MiB; no track nearby begins a physical sector")
+            (
+                least,
+                false,
+                "it is on the grid of 1 MiB; no track nearby begins a physical sector",
+            )
         } else {
-            (least, false, "it is on the grid of 1 MiB, and so of every physical sector")
+            (
+                least,
+                false,
+                "it is on the grid of 1 MiB, and so of every physical sector",
+            )
         };
         // The length is whole MiB where that leaves the end on a physical sector.
         let room = self.lbns.checked_sub(GPT_TAIL_LBNS + start)?;

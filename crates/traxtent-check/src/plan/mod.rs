@@ -3,3 +3,11 @@
 //! Nothing here runs a command or writes to a device.
 
 pub mod badblocks;
+pub mod ground;
+pub mod recipe;
+pub mod tools;
+pub mod want;
+
+pub use ground::{Ground, Site};
+pub use recipe::{PlanError, Recipe, Step, plan};
+pub use want::Want;

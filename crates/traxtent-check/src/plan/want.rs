@@ -211,28 +211,37 @@ impl Default for Want {
 }
 
 impl Want {
-    fn set(&mut self, key: &str, value: Option<&str>, disks: &mut Option<u32>) -> Result<(), String> {
+    fn set(
+        &mut self,
+        key: &str,
+        value: Option<&str>,
+        disks: &mut Option<u32>,
+    ) -> Result<(), String> {
         let known = value.unwrap_or_default();
         match key {
             "table" => self.table = one_of(known, Table::ALL, Table::name)?,
             "with" => self.with = one_of(known, Partitioner::ALL, Partitioner::name)?,
             "fs" => self.fs = one_of(known, FileSystem::ALL, FileSystem::name)?,
             "block" => self.block_bytes = number(known, &[1024, 2048, 4096])?,
-            "luks" => self.luks_sector = Some(match value {
-                // Chosen when the drive is known.
-                None => 0,
-                Some(text) => number(text, &[512, 1024, 2048, 4096])?,
-            }),
+            "luks" => {
+                self.luks_sector = Some(match value {
+                    // Chosen when the drive is known.
+                    None => 0,
+                    Some(text) => number(text, &[512, 1024, 2048, 4096])?,
+                })
+            }
             "lvm" => match value {
                 None => self.lvm = true,
                 Some(_) => return Err("lvm takes no value".to_owned()),
             },
             "raid" => self.raid = Some(raid(known)?),
-            "tracks" => self.tracks = match known {
-                "yes" => true,
-                "no" => false,
-                _ => return Err("expected yes or no".to_owned()),
-            },
+            "tracks" => {
+                self.tracks = match known {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return Err("expected yes or no".to_owned()),
+                }
+            }
             "disks" => {
                 let count = known.parse().ok().filter(|count| (1..=64).contains(count));
                 *disks = Some(count.ok_or("expected a number from 1 to 64")?);
@@ -260,7 +269,9 @@ impl Want {
                 ));
             }
             Some(raid) if raid.level == 10 && self.disks % 2 == 1 => {
-                return Err("RAID 10 over an odd number of disks has no stripe to align to".to_owned());
+                return Err(
+                    "RAID 10 over an odd number of disks has no stripe to align to".to_owned(),
+                );
             }
             _ => {}
         }
@@ -284,10 +295,12 @@ fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result
 
 fn number(text: &str, allowed: &[u32]) -> Result<u32, String> {
     let found = bytes(text).and_then(|number| u32::try_from(number).ok());
-    found.filter(|number| allowed.contains(number)).ok_or_else(|| {
-        let names: Vec<String> = allowed.iter().map(u32::to_string).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+    found
+        .filter(|number| allowed.contains(number))
+        .ok_or_else(|| {
+            let names: Vec<String> = allowed.iter().map(u32::to_string).collect();
+            format!("expected one of {}", names.join(", "))
+        })
 }
 
 /// A number of bytes, with `k`, `m` or `g` behind it.
@@ -307,7 +320,10 @@ fn raid(text: &str) -> Result<Raid, String> {
         Some((level, chunk)) => (level, Some(chunk)),
         None => (text, None),
     };
-    let level = level.parse().ok().filter(|level| Raid::LEVELS.contains(level));
+    let level = level
+        .parse()
+        .ok()
+        .filter(|level| Raid::LEVELS.contains(level));
     let level = level.ok_or("expected a level of 0, 1, 4, 5, 6 or 10, as in raid=5x64k")?;
     let chunk_bytes = match chunk {
         _ if level == 1 && chunk.is_some() => return Err("RAID 1 has no chunks".to_owned()),
@@ -332,7 +348,10 @@ mod tests {
         let want: Want = "raid=5x64k,fs=xfs,disks=4,luks=4k,lvm".parse().unwrap();
         assert_eq!((want.fs, want.disks, want.lvm), (FileSystem::Xfs, 4, true));
         let raid = want.raid.unwrap();
-        assert_eq!((raid.chunk_bytes, raid.data_chunks(want.disks)), (Some(65_536), 3));
+        assert_eq!(
+            (raid.chunk_bytes, raid.data_chunks(want.disks)),
+            (Some(65_536), 3)
+        );
         assert_eq!("raid=6".parse::<Want>().unwrap().disks, 4);
         assert_eq!("fs=ext4".parse(), Ok(Want::default()));
     }
@@ -341,18 +360,27 @@ mod tests {
     #[test]
     fn refusals() {
         for (text, says) in [
-            ("fs=zfs", "\"fs=zfs\": expected one of ext2, ext3, ext4, xfs, btrfs, swap"),
+            (
+                "fs=zfs",
+                "\"fs=zfs\": expected one of ext2, ext3, ext4, xfs, btrfs, swap",
+            ),
             ("fs", "\"fs\": expected one of ext2"),
             ("", "\"\": there is no such word; there are block, disks"),
             ("raid=3", "\"raid=3\": expected a level of 0, 1, 4"),
-            ("raid=5x65k", "\"raid=5x65k\": expected a chunk from 4k to 64m"),
+            (
+                "raid=5x65k",
+                "\"raid=5x65k\": expected a chunk from 4k to 64m",
+            ),
             ("raid=1x64k", "\"raid=1x64k\": RAID 1 has no chunks"),
             ("raid=6,disks=3", "RAID 6 needs 4 disks"),
             ("disks=2", "several disks need raid="),
             ("fs=ext4,fs=xfs", "\"fs=xfs\": is said twice"),
             ("block=512", "expected one of 1024, 2048, 4096"),
             ("table=mbr,with=sgdisk", "sgdisk writes GPT only"),
-            ("inode-ratio=99999999999999999999g", "expected bytes from 1k"),
+            (
+                "inode-ratio=99999999999999999999g",
+                "expected bytes from 1k",
+            ),
             ("lvm=4m", "lvm takes no value"),
         ] {
             let error = text.parse::<Want>().unwrap_err().to_string();
