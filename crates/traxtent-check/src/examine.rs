@@ -54,8 +54,9 @@ impl Nodes<'_> {
         self.folder.join(name.replace('!', "/"))
     }
 
-    fn open(&self, name: &str) -> Result<Rc<dyn Source>, String> {
-        let source = FileSource::open(&self.path(name)).map_err(|error| error.to_string())?;
+    fn open(&self, name: &str) -> Bytes {
+        let source = FileSource::open(&self.path(name))
+            .map_err(|error| Unknown::Unreadable(error.to_string()))?;
         Ok(Rc::new(source))
     }
 }
@@ -78,7 +79,7 @@ pub fn examine(roots: Vec<Root>, nodes: Option<&Nodes<'_>>) -> Stack {
 }
 
 /// A source, if there is one, or why not.
-type Bytes = Result<Rc<dyn Source>, String>;
+type Bytes = Result<Rc<dyn Source>, Unknown>;
 
 struct Examiner<'a> {
     nodes: Option<&'a Nodes<'a>>,
@@ -120,7 +121,7 @@ impl Examiner<'_> {
             limits: root.limits,
             kind: Kind::Disk(root.disk),
         });
-        self.look_into(id, root.source, 0);
+        self.look_into(id, root.source.map_err(Unknown::Unreadable), 0);
     }
 
     fn push(&mut self, layer: Layer) -> LayerId {
@@ -164,7 +165,7 @@ impl Examiner<'_> {
             return;
         }
         let content = match &source {
-            Err(reason) => Content::Unknown(Unknown::Unreadable(reason.clone())),
+            Err(why) => Content::Unknown(why.clone()),
             Ok(_) if depth > DEPTH_MAX => {
                 let problem = format!("layers are nested more than {DEPTH_MAX} deep");
                 Content::Unknown(Unknown::Damaged(problem))
@@ -287,11 +288,9 @@ impl Examiner<'_> {
             {
                 Ok(Rc::new(Pieces::part(Rc::clone(source), start, bytes)))
             } else {
-                Err(format!(
-                    "it ends at byte {}, the drive at {}",
-                    start.saturating_add(bytes),
-                    source.bytes()
-                ))
+                let end = start.saturating_add(bytes);
+                let problem = format!("it ends at byte {end}, the drive at {}", source.bytes());
+                Err(Unknown::Damaged(problem))
             };
             self.look_into(layer, part, depth + 1);
         }

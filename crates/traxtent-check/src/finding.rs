@@ -16,6 +16,37 @@ pub enum Severity {
     Fault,
 }
 
+impl Severity {
+    /// From harmless to bad.
+    pub fn all() -> [Severity; 3] {
+        [Severity::Info, Severity::Warning, Severity::Fault]
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Fault => "fault",
+        }
+    }
+}
+
+impl std::str::FromStr for Severity {
+    type Err = UnknownSeverity;
+
+    fn from_str(text: &str) -> Result<Severity, UnknownSeverity> {
+        let mut all = Severity::all().into_iter();
+        all.find(|severity| severity.name() == text)
+            .ok_or_else(|| UnknownSeverity(text.to_owned()))
+    }
+}
+
+/// There is no severity of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no severity: info, warning or fault")]
+pub struct UnknownSeverity(String);
+
 /// Something that a rule has to say of a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -133,11 +164,12 @@ rules! {
     LuksEnd "luks-end" Fault "A LUKS device does not end on a sector of its own size, so it cannot be opened.",
     FsBlock "fs-block" Fault "A file system's block is smaller than the physical sector.",
     FsStart "fs-start" Fault "A file system begins off the physical sectors.",
-    FsSize "fs-size" Fault "A file system says that it is longer than where it lies.",
+    BeyondEnd "beyond-end" Fault "A layer says that it is longer than where it lies.",
+    DriveSize "drive-size" Fault "An image is longer than the drive that it is for.",
     ExtStride "ext-stride" Warning "The stride or stripe width of ext2, 3 or 4 does not match the array below.",
     XfsUnit "xfs-unit" Warning "The stripe unit or width of XFS does not match the array below.",
     XfsLogUnit "xfs-log-unit" Warning "The log of XFS is written in units that do not suit the drive or array below.",
-    XfsSector "xfs-sector" Fault "The sector of XFS is smaller than the physical sector of the drive.",
+    XfsSector "xfs-sector" Warning "The sector of XFS is smaller than the physical sector of the drive.",
     ZfsAshift "zfs-ashift" Fault "The ashift of a ZFS pool is below the physical sector.",
     SwapPage "swap-page" Fault "Swap space is used in pages that are smaller than the physical sector.",
     HintOptimal "hint-optimal" Warning "The optimal I/O size that a device states cannot be true.",
@@ -151,7 +183,8 @@ rules! {
     Shingled "shingled" Info "The drive is shingled: writes that are not sequential are rewritten later.",
     SolidState "solid-state" Info "The drive has no tracks; erase blocks are what counts.",
     UnknownContent "unknown-content" Info "What lies here is not known, so its alignment is not either.",
-    Unreadable "unreadable" Warning "A layer cannot be read.",
+    Damaged "damaged" Fault "A header says what it is, and contradicts its format.",
+    Unreadable "unreadable" Fault "A layer cannot be read.",
 }
 
 impl Serialize for Rule {

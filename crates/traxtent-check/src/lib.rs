@@ -3,19 +3,51 @@
 //! Sources: paper A (4 KB sectors), and the formats' own specifications. Nothing here writes to what it looks at.
 //!
 //! ```text
-//! source: bytes at offsets ─▶ layers: one parser a format ─▶ stack: layers and where they lie ─▶ rules: findings ─▶ report
-//!                 sysfs: what the kernel says of devices ──────────▲
+//! source: bytes at offsets ─▶ layers: one parser a format ─▶ examine: a stack ─▶ rules: findings ─▶ report
+//!                 sysfs: what the kernel says of devices ──────▲        ▲
+//!                 drive: what is stated, quirks ───────────────┘    collect: a stack in a file
 //! ```
 
+pub mod collect;
+pub mod drive;
 pub mod examine;
 pub mod finding;
 pub mod layers;
 pub mod plan;
+pub mod quirks;
+pub mod report;
+pub mod rules;
 pub mod source;
 pub mod stack;
 mod stripes;
 pub mod sysfs;
+pub mod target;
 
 pub use finding::{Finding, Mend, Price, Rule, Severity};
 pub use source::{Source, SourceError};
 pub use stack::{Kind, Layer, LayerId, Place, Stack};
+
+use rules::Tracks;
+
+/// What is wrong with a stack, worst first, what mends it and what it costs.
+///
+/// `ignored` rules say nothing. `tracks` are those of the drive that everything lives on.
+pub fn judge(stack: &Stack, tracks: Option<&Tracks<'_>>, ignored: &[Rule]) -> Vec<Finding> {
+    let mut findings = rules::check(stack, tracks);
+    findings.retain(|finding| !ignored.contains(&finding.rule));
+    for finding in &mut findings {
+        finding.mend = mend(finding, stack);
+        finding.price = price(finding, stack);
+    }
+    findings
+}
+
+/// The commands that mend a finding.
+fn mend(_finding: &Finding, _stack: &Stack) -> Option<Mend> {
+    None
+}
+
+/// What a finding costs.
+fn price(_finding: &Finding, _stack: &Stack) -> Option<Price> {
+    None
+}

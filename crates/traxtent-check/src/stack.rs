@@ -6,9 +6,47 @@
 use serde::{Deserialize, Serialize};
 
 use crate::layers::{
-    Array, Btrfs, Disk, Ext, LogicalVolume, Luks, MdMember, Opened, Partition, PhysicalVolume,
-    Swap, Table, ThinPool, Unknown, Xfs, Zfs,
+    self, Array, Btrfs, Disk, Ext, LogicalVolume, Luks, MdMember, Opened, Partition,
+    PhysicalVolume, Swap, Table, ThinPool, Unknown, Xfs, Zfs,
 };
+
+/// A stack that was read from a file and cannot be one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackError {
+    /// A layer lies on one that is not before it.
+    #[error("layer {layer} lies on layer {on}, which is not before it")]
+    Order {
+        /// Its position.
+        layer: usize,
+        /// That of the other.
+        on: usize,
+    },
+    /// A layer that is no drive lies on nothing, or a drive on something.
+    #[error("layer {layer} lies on {count} others, and is a {what}")]
+    Places {
+        /// Its position.
+        layer: usize,
+        /// How many it lies on.
+        count: usize,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A size out of its bounds.
+    #[error("layer {layer} has a {what} of {value}; {low} to {high} are possible")]
+    Size {
+        /// Its position.
+        layer: usize,
+        /// Which size.
+        what: &'static str,
+        /// The size.
+        value: u64,
+        /// The least.
+        low: u64,
+        /// The greatest.
+        high: u64,
+    },
+}
 
 /// The position of a layer in its [`Stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -154,10 +192,72 @@ impl Stack {
             .map(|(index, layer)| (LayerId(index), layer))
     }
 
+    /// Checks what everything else relies on: layers stand behind what they lie on, and nothing is divided by zero.
+    ///
+    /// # Errors
+    /// The first layer that cannot be.
+    pub fn check(&self) -> Result<(), StackError> {
+        for (LayerId(layer), found) in self.iter() {
+            if let Some(place) = found.on.iter().find(|place| place.layer.0 >= layer) {
+                let on = place.layer.0;
+                return Err(StackError::Order { layer, on });
+            }
+            let count = found.on.len();
+            let places = |what| Err(StackError::Places { layer, count, what });
+            match (&found.kind, count) {
+                (Kind::Disk(_), 1..) => return places("disk"),
+                (Kind::Disk(_) | Kind::LogicalVolume(_) | Kind::ThinPool(_), _) => {}
+                (Kind::Table(_) | Kind::Partition(_), 2..) => return places("table or partition"),
+                (_, 0) => return places("layer of something else"),
+                _ => {}
+            }
+            for (what, value, low) in found.kind.sizes() {
+                let high = layers::SIZE_MAX;
+                if !(low..=high).contains(&value) {
+                    return Err(StackError::Size {
+                        layer,
+                        what,
+                        value,
+                        low,
+                        high,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The layers that lie on `id` directly.
     pub fn above(&self, id: LayerId) -> impl Iterator<Item = (LayerId, &Layer)> {
         self.iter()
             .filter(move |(_, layer)| layer.on.iter().any(|place| place.layer == id))
+    }
+
+    /// The layers that are wanted, all that lie on them, and all that those lie on.
+    #[must_use]
+    pub fn around(&self, is_wanted: impl Fn(&Layer) -> bool) -> Stack {
+        let mut keep: Vec<bool> = self.layers.iter().map(is_wanted).collect();
+        // Layers stand behind what they lie on: upward is forward.
+        for (id, layer) in self.iter() {
+            keep[id.0] |= layer.on.iter().any(|place| keep[place.layer.0]);
+        }
+        for (id, layer) in self.iter().rev() {
+            if keep[id.0] {
+                layer.on.iter().for_each(|place| keep[place.layer.0] = true);
+            }
+        }
+        let mut renumbered = vec![LayerId(0); self.layers.len()];
+        let mut layers = Vec::new();
+        for (id, layer) in self.iter().filter(|(id, _)| keep[id.0]) {
+            renumbered[id.0] = LayerId(layers.len());
+            let mut layer = layer.clone();
+            layer
+                .on
+                .iter_mut()
+                .for_each(|place| place.layer = renumbered[place.layer.0]);
+            layers.push(layer);
+        }
+        Stack { layers }
     }
 
     /// Where byte `offset` of a layer may lie, one layer down.
@@ -195,6 +295,33 @@ impl Stack {
                     .collect()
             }
             Spread::Striped { .. } | Spread::Scattered => Vec::new(),
+        }
+    }
+}
+
+impl Kind {
+    /// Sizes with their least, where something is divided or multiplied by them.
+    fn sizes(&self) -> Vec<(&'static str, u64, u64)> {
+        match self {
+            Kind::Disk(disk) => vec![
+                ("logical sector", disk.logical_bytes, 1),
+                ("physical sector", disk.physical_bytes, 1),
+            ],
+            Kind::Table(table) => vec![("sector", table.sector_bytes, 1)],
+            Kind::Luks(luks) => vec![("sector", luks.sector_bytes, 1)],
+            Kind::Ext(ext) => vec![("block", ext.block_bytes, 1)],
+            Kind::Xfs(xfs) => vec![
+                ("block", xfs.block_bytes, 1),
+                ("sector", xfs.sector_bytes, 1),
+            ],
+            Kind::Btrfs(btrfs) => vec![("sector", btrfs.sector_bytes, 1)],
+            Kind::Swap(swap) => vec![("page", swap.page_bytes, 1)],
+            Kind::Zfs(zfs) => zfs
+                .ashift
+                .map(|shift| ("least write", 1u64.checked_shl(shift).unwrap_or(0), 1))
+                .into_iter()
+                .collect(),
+            _ => Vec::new(),
         }
     }
 }

@@ -87,6 +87,59 @@ impl Machine {
         drives
     }
 
+    /// The drives: what lies on nothing else, and is neither memory nor a compact disc.
+    pub fn drives(&self) -> impl Iterator<Item = &str> {
+        let is_other = |name: &str| {
+            ["ram", "zram", "sr", "fd"]
+                .iter()
+                .any(|kind| name.starts_with(kind))
+        };
+        let devices = self.devices.iter();
+        devices
+            .filter(move |(name, device)| {
+                device.part_of.is_none() && device.slaves.is_empty() && !is_other(name)
+            })
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// Drives, and all that share an array or a volume with them.
+    pub fn joined_with(&self, mut drives: Vec<String>) -> Vec<String> {
+        let mut done = 0;
+        while let Some(drive) = drives.get(done).cloned() {
+            done += 1;
+            for name in self.above(&drive) {
+                for below in self.drives_below(&name) {
+                    if !drives.contains(&below) {
+                        drives.push(below);
+                    }
+                }
+            }
+        }
+        drives.sort();
+        drives
+    }
+
+    /// The devices that lie on a drive, at whatever height.
+    fn above(&self, drive: &str) -> Vec<String> {
+        let mut above = vec![drive.to_owned()];
+        let mut done = 0;
+        while let Some(name) = above.get(done).cloned() {
+            done += 1;
+            let parts = self
+                .devices
+                .iter()
+                .filter(|(_, device)| device.part_of.as_ref().is_some_and(|of| of.0 == name));
+            let parts = parts.map(|(part, _)| part.clone());
+            let holders = self.holders(&name).map(|(holder, _)| holder.to_owned());
+            for next in parts.chain(holders).collect::<Vec<_>>() {
+                if !above.contains(&next) {
+                    above.push(next);
+                }
+            }
+        }
+        above
+    }
+
     /// The partition of a drive that begins at a byte.
     pub fn partition_at(&self, drive: &str, start: u64) -> Option<&str> {
         let mut devices = self.devices.iter();

@@ -4,6 +4,7 @@
 //! Results go to standard output, everything else to standard error, a line each. Exit status: 0
 //! done, 1 done and something was found, 2 usage or bad input, 3 a file or device that cannot be used.
 
+mod check;
 mod claims;
 mod demo;
 mod drives;
@@ -44,6 +45,7 @@ Exit status: 0 done; 1 done, and something was found; 2 usage or bad input; 3 a 
 
 #[derive(Subcommand, Debug)]
 enum Verb {
+    Check(check::Args),
     Demo(demo::Args),
     Drives(drives::Args),
     Fault(fault::Args),
@@ -79,6 +81,7 @@ pub fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let result = match &cli.verb {
+        Verb::Check(args) => check::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
         Verb::Fault(args) => fault::run(args),

@@ -76,6 +76,19 @@ pub(crate) fn bitrate(text: &str) -> Result<BitRate, String> {
     }
 }
 
+/// A number of bytes: 512, 64k, 1M, 2G.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = split_unit(text);
+    let shift = match unit {
+        "" | "B" => 0,
+        "k" | "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return None,
+    };
+    number.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 /// A time above 0.
 pub(crate) fn time(text: &str) -> Result<Span, String> {
     let (number, unit) = split_unit(text);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{Bytes, DEPTH_MAX, Examiner, GroupOn, LAYERS_MAX};
 use crate::layers::lvm::{Area, Segment, Volume};
-use crate::layers::{LogicalVolume, ThinPool};
+use crate::layers::{LogicalVolume, ThinPool, Unknown};
 use crate::source::{Pieces, Source};
 use crate::stack::{Kind, Layer, LayerId, Place, Spread};
 
@@ -131,7 +131,7 @@ fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
     let nowhere = |reason: &str| Laid {
         on: Vec::new(),
         spread: Spread::Scattered,
-        bytes: Err(reason.to_owned()),
+        bytes: Err(Unknown::Elsewhere(reason.to_owned())),
     };
     let [segments @ .., last] = volume.segments.as_slice() else {
         return nowhere("it has no segments");
@@ -152,10 +152,7 @@ fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
     let chunks = data_chunks(last);
     let (spread, bytes) = match last.kind.as_str() {
         "raid1" | "mirror" if alone => (Spread::Mirrored, first_of(last, built)),
-        "thin-pool" if alone => (
-            Spread::Joined,
-            Err("a pool has no bytes of its own".to_owned()),
-        ),
+        "thin-pool" if alone => (Spread::Joined, Err(closed("thin-pool"))),
         _ if alone && chunks > 0 && last.chunk_bytes > 0 => {
             let spread = Spread::Striped {
                 chunk_bytes: last.chunk_bytes,
@@ -172,17 +169,19 @@ fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
     }
 }
 
-fn closed(kind: &str) -> String {
-    format!("a volume of type {kind} is only looked into where the kernel has opened it")
+fn closed(kind: &str) -> Unknown {
+    let reason =
+        format!("a volume of type {kind} is only looked into where the kernel has opened it");
+    Unknown::Elsewhere(reason)
 }
 
 fn first_of(segment: &Segment, built: &Built) -> Bytes {
     match segment.areas.first() {
         Some(Area::Logical { name, .. }) => match built.get(name) {
             Some(Some((_, bytes))) => bytes.clone(),
-            _ => Err("its mirrors are not here".to_owned()),
+            _ => Err(Unknown::Elsewhere("its mirrors are not here".to_owned())),
         },
-        _ => Err("its mirrors are not here".to_owned()),
+        _ => Err(Unknown::Elsewhere("its mirrors are not here".to_owned())),
     }
 }
 

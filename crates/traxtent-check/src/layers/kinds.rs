@@ -25,6 +25,9 @@ pub struct Disk {
     /// Bytes of a full stripe of data, if the drive is an array behind a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_bytes: Option<u64>,
+    /// Its length, if it is stated: an image may be longer than the drive that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_bytes: Option<u64>,
     /// What data lie on.
     pub medium: Medium,
     /// Whether it is reached by USB.
@@ -59,7 +62,9 @@ pub enum Medium {
     Unknown,
     /// Turning disks.
     Rotating,
-    /// Turning disks with shingled tracks; the drive hides or tolerates it.
+    /// Turning disks with shingled tracks, which the drive hides.
+    ShingledHidden,
+    /// Turning disks with shingled tracks, which the drive shows and does without.
     ShingledHostAware,
     /// Turning disks with shingled tracks; whoever writes has to obey.
     ShingledHostManaged,
@@ -148,6 +153,22 @@ pub enum RaidLevel {
     Raid10,
     /// Several paths, or something else that has no chunks.
     Other,
+}
+
+impl RaidLevel {
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            RaidLevel::Linear => "linear",
+            RaidLevel::Raid0 => "RAID 0",
+            RaidLevel::Raid1 => "RAID 1",
+            RaidLevel::Raid4 => "RAID 4",
+            RaidLevel::Raid5 => "RAID 5",
+            RaidLevel::Raid6 => "RAID 6",
+            RaidLevel::Raid10 => "RAID 10",
+            RaidLevel::Other => "another level",
+        }
+    }
 }
 
 /// A superblock of md.
@@ -270,6 +291,18 @@ pub enum Opener {
     Mapper,
 }
 
+impl Opener {
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Opener::Crypt => "dm-crypt",
+            Opener::Multipath => "multipath",
+            Opener::Lvm => "LVM2",
+            Opener::Mapper => "device mapper",
+        }
+    }
+}
+
 /// ext2, ext3 or ext4.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ext {
@@ -356,6 +389,8 @@ pub enum Unknown {
     Blank,
     /// Nobody knows.
     Nameless,
+    /// It lies on something that has not been given, or that only the kernel can open.
+    Elsewhere(String),
     /// It cannot be read, for this reason.
     Unreadable(String),
     /// It says what it is, and cannot be that, for this reason.

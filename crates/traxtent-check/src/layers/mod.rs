@@ -19,6 +19,9 @@ pub mod swap;
 pub mod xfs;
 pub mod zfs;
 
+/// No sector, block or chunk is longer than this.
+pub const SIZE_MAX: u64 = 1 << 31;
+
 pub use error::{LayerError, Parsed};
 pub use kinds::*;
 pub use recognize::{Content, recognize};

@@ -43,9 +43,11 @@ const BLANK_BYTES: usize = 128 << 10;
 /// What wraps everything else is asked for first: a copy of an array's member looks like what is in the array.
 pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
     attempt(source, sector_bytes).unwrap_or_else(|error| {
+        let reason = error.to_string();
         Content::Unknown(match error {
-            LayerError::Source(error) => Unknown::Unreadable(error.to_string()),
-            error => Unknown::Damaged(error.to_string()),
+            LayerError::Source(SourceError::Io { .. }) => Unknown::Unreadable(reason),
+            LayerError::Source(SourceError::Absent { .. }) => Unknown::Elsewhere(reason),
+            _ => Unknown::Damaged(reason),
         })
     })
 }
@@ -102,5 +104,5 @@ fn is_of_last_partition(member: &MdMember, has_table: bool, bytes: u64) -> bool 
 
 fn is_blank(source: &dyn Source) -> Result<bool, SourceError> {
     let start = source.up_to(0, BLANK_BYTES)?;
-    Ok(start.iter().all(|&byte| byte == 0))
+    Ok(!start.is_empty() && start.iter().all(|&byte| byte == 0))
 }

@@ -19,8 +19,7 @@ use crate::parse;
 use crate::plot;
 use crate::target::TARGET_HELP;
 pub(crate) use draw::draw_tracks;
-use subject::Subject;
-pub(crate) use subject::read_map;
+pub(crate) use subject::{Subject, read_map};
 pub(crate) use summary::of_file as write_summary;
 
 /// Show where tracks lie: of a drive, or of a map that a probe has written

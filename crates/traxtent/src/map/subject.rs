@@ -22,7 +22,7 @@ const FILE_BYTES: u64 = 256 << 20;
 const LIST_SECTOR_BYTES: u32 = 512;
 
 /// A drive, or a map.
-pub(super) enum Subject {
+pub(crate) enum Subject {
     /// A drive whose geometry is known.
     Drive(NamedDrive),
     /// A map, and what it is called.
@@ -31,7 +31,7 @@ pub(super) enum Subject {
 
 impl Subject {
     /// Looks up a target of `traxtent map`.
-    pub(super) fn load(text: &str) -> Result<Subject> {
+    pub(crate) fn load(text: &str) -> Result<Subject> {
         if let Target::File(path) = Target::parse(text)?
             && let Some(map) = read_map(&path)?
         {
@@ -41,7 +41,7 @@ impl Subject {
     }
 
     /// What it is called.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Subject::Drive(drive) => &drive.name,
             Subject::Map(name, _) => name,
@@ -49,7 +49,7 @@ impl Subject {
     }
 
     /// The geometry, where it is known.
-    pub(super) fn geometry(&self) -> Option<&Geometry> {
+    pub(crate) fn geometry(&self) -> Option<&Geometry> {
         match self {
             Subject::Drive(drive) => Some(&drive.geometry),
             Subject::Map(..) => None,
@@ -57,7 +57,7 @@ impl Subject {
     }
 
     /// The map, with what is known of it.
-    pub(super) fn file(&self) -> Cow<'_, MapFile> {
+    pub(crate) fn file(&self) -> Cow<'_, MapFile> {
         match self {
             Subject::Drive(drive) => Cow::Owned(of_model(drive)),
             Subject::Map(_, file) => Cow::Borrowed(file),

@@ -1,0 +1,116 @@
+//! What is known of a drive: what was stated, what the list of quirks says, what the kernel says; in this order.
+
+use traxtent_core::profile::Profile;
+
+use crate::layers::{Authority, Disk, Medium};
+use crate::quirks;
+use crate::sysfs::Device;
+
+/// What whoever asks says of the drive that everything is to live on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// Its name or model.
+    pub model: Option<String>,
+    /// Bytes of the unit of addressing.
+    pub logical_bytes: Option<u64>,
+    /// Bytes of the unit of the media.
+    pub physical_bytes: Option<u64>,
+    /// The first byte that begins a physical sector.
+    pub first_aligned_byte: Option<u64>,
+    /// Bytes that are erased at once.
+    pub erase_bytes: Option<u64>,
+    /// Bytes of a chunk of the array behind a controller.
+    pub chunk_bytes: Option<u64>,
+    /// Bytes of data in a full stripe of that array.
+    pub stripe_bytes: Option<u64>,
+    /// Its length.
+    pub capacity_bytes: Option<u64>,
+    /// Whether it has tracks.
+    pub is_rotating: bool,
+}
+
+impl Stated {
+    /// What a profile says.
+    pub fn of(profile: &Profile) -> Stated {
+        let sector = profile.sector;
+        let logical = u64::from(sector.logical_bytes);
+        Stated {
+            model: Some(profile.model.clone()),
+            logical_bytes: Some(logical),
+            physical_bytes: Some(u64::from(sector.physical_bytes)),
+            first_aligned_byte: Some(u64::from(sector.lowest_aligned_lbn) * logical),
+            is_rotating: profile.mechanics.is_some(),
+            ..Stated::default()
+        }
+    }
+
+    /// What is known of an image. Where nothing is stated it has 512 bytes in a logical sector and 4096 in a physical
+    /// one, as most drives of today.
+    pub fn image(&self) -> Disk {
+        self.disk(None)
+    }
+
+    /// What is known of a drive of a machine.
+    pub fn device(&self, device: &Device) -> Disk {
+        self.disk(Some(device))
+    }
+
+    fn disk(&self, device: Option<&Device>) -> Disk {
+        let limits = device.map(|device| &device.limits);
+        let model = self.model.clone().or_else(|| match device? {
+            Device {
+                file: Some(file), ..
+            } => Some(format!("loop device of {file}")),
+            device => device.model.clone(),
+        });
+        let quirk = model.as_deref().and_then(quirks::find);
+        let claimed = limits.and_then(|limits| limits.physical_bytes);
+        let quirky = quirk
+            .map(|quirk| quirk.physical_bytes)
+            .filter(|&known| claimed.is_some_and(|claim| claim < known));
+        let logical_bytes = self
+            .logical_bytes
+            .or_else(|| limits?.logical_bytes)
+            .unwrap_or(512)
+            .max(1);
+        let (physical_bytes, physical_by) = match (self.physical_bytes, quirky, claimed) {
+            (Some(bytes), ..) => (bytes, Authority::Stated),
+            (None, Some(bytes), _) => (bytes, Authority::Quirk),
+            (None, None, Some(bytes)) => (bytes, Authority::Kernel),
+            (None, None, None) => (4096, Authority::Assumed),
+        };
+        let offset = limits.and_then(|limits| limits.alignment_offset);
+        Disk {
+            logical_bytes,
+            physical_bytes: physical_bytes.max(logical_bytes),
+            physical_by,
+            first_aligned_byte: self
+                .first_aligned_byte
+                .or_else(|| u64::try_from(offset?).ok())
+                .unwrap_or(0),
+            erase_bytes: self.erase_bytes,
+            chunk_bytes: self.chunk_bytes,
+            stripe_bytes: self.stripe_bytes,
+            capacity_bytes: self.capacity_bytes,
+            medium: self.medium(device, quirk),
+            usb: device.is_some_and(|device| device.usb),
+            image: device.is_none(),
+            model,
+        }
+    }
+
+    fn medium(&self, device: Option<&Device>, quirk: Option<&quirks::Quirk>) -> Medium {
+        let limits = device.map(|device| &device.limits);
+        let zoned = limits.and_then(|limits| limits.zoned.as_deref());
+        match (zoned, limits.and_then(|limits| limits.rotational)) {
+            (Some("host-managed"), _) => Medium::ShingledHostManaged,
+            (Some("host-aware"), _) => Medium::ShingledHostAware,
+            _ if quirk.is_some_and(|quirk| quirk.shingled) => Medium::ShingledHidden,
+            _ if self.is_rotating => Medium::Rotating,
+            _ if self.erase_bytes.is_some() => Medium::SolidState,
+            (_, Some(true)) => Medium::Rotating,
+            (_, Some(false)) => Medium::SolidState,
+            _ => Medium::Unknown,
+        }
+    }
+}

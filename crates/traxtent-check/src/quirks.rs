@@ -1,0 +1,77 @@
+//! Drives that do not say what they are: a list in data, `quirks.toml`, each entry with its source.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// What is known of drives of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quirk {
+    /// What their model begins with; `?` stands for any letter.
+    pub model: String,
+    /// Bytes of a physical sector.
+    pub physical_bytes: u64,
+    /// Whether their tracks are shingled, and they hide it.
+    #[serde(default)]
+    pub shingled: bool,
+    /// Who says so.
+    pub source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    drive: Vec<Quirk>,
+}
+
+static QUIRKS: LazyLock<Vec<Quirk>> = LazyLock::new(|| {
+    let file: File = toml::from_str(include_str!("quirks.toml")).expect("a test reads it");
+    file.drive
+});
+
+/// Every entry.
+pub fn all() -> &'static [Quirk] {
+    &QUIRKS
+}
+
+/// What is known of a drive by its model.
+pub fn find(model: &str) -> Option<&'static Quirk> {
+    QUIRKS.iter().find(|quirk| quirk.matches(model))
+}
+
+impl Quirk {
+    fn matches(&self, model: &str) -> bool {
+        let mut letters = model.chars();
+        self.model.chars().all(|wanted| {
+            letters
+                .next()
+                .is_some_and(|found| wanted == '?' || wanted == found)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is the list readable, has each entry a source, and do models match as the kernel writes them?
+    #[test]
+    fn models_match() {
+        assert!(
+            all()
+                .iter()
+                .all(|quirk| !quirk.source.is_empty() && quirk.physical_bytes == 4096)
+        );
+        assert_eq!(
+            find("WDC WD10EARS-00Y5B1").map(|quirk| quirk.shingled),
+            Some(false)
+        );
+        assert_eq!(
+            find("ST8000AS0002-1NA").map(|quirk| quirk.shingled),
+            Some(true)
+        );
+        assert_eq!(find("WDC WD740GD-00FL"), None);
+        assert_eq!(find("WDC"), None);
+    }
+}

@@ -1,0 +1,345 @@
+//! What is printed: a picture of the stack with what is wrong where, or JSON.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::finding::{Finding, Severity};
+use crate::layers::{Authority, Disk, Medium, PartitionRole, Unknown};
+use crate::rules::bytes;
+use crate::stack::{Kind, Layer, LayerId, Stack};
+
+/// The version of the JSON. It grows when a field changes its meaning or goes; new fields do not change it.
+pub const SCHEMA: u32 = 1;
+
+/// Everything that was found, as JSON has it.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The machine, if it is of an archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<&'a str>,
+    /// The layers; `on` and `layer` count from 0.
+    pub layers: &'a [Layer],
+    /// What is wrong, worst first.
+    pub findings: &'a [Finding],
+    /// How many are how bad.
+    pub tally: Tally,
+}
+
+/// How many findings are how bad.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Faults.
+    pub faults: usize,
+    /// Warnings.
+    pub warnings: usize,
+    /// Things worth knowing.
+    pub infos: usize,
+}
+
+impl Tally {
+    /// Counts findings.
+    pub fn of(findings: &[Finding]) -> Tally {
+        let count = |severity| {
+            findings
+                .iter()
+                .filter(|finding| finding.severity == severity)
+                .count()
+        };
+        Tally {
+            faults: count(Severity::Fault),
+            warnings: count(Severity::Warning),
+            infos: count(Severity::Info),
+        }
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Tally {
+            faults,
+            warnings,
+            infos,
+        } = self;
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        write!(
+            f,
+            "{faults} fault{}, {warnings} warning{}, {infos} note{}",
+            plural(*faults),
+            plural(*warnings),
+            plural(*infos)
+        )
+    }
+}
+
+impl<'a> Report<'a> {
+    /// A report of a stack.
+    pub fn new(host: Option<&'a str>, stack: &'a Stack, findings: &'a [Finding]) -> Report<'a> {
+        Report {
+            schema: SCHEMA,
+            host,
+            layers: &stack.layers,
+            findings,
+            tally: Tally::of(findings),
+        }
+    }
+}
+
+/// The stack as a tree, with the findings beside their layers, then the findings in words.
+pub fn text(stack: &Stack, findings: &[Finding]) -> String {
+    let mut picture = Picture {
+        stack,
+        findings,
+        drawn: vec![false; stack.layers.len()],
+        text: String::new(),
+    };
+    for (id, layer) in stack.iter().filter(|(_, layer)| layer.on.is_empty()) {
+        picture.line("", &format!("{}  {}", layer.name, describe(layer)), id);
+        picture.branches(id, "");
+    }
+    let mut text = picture.text;
+    if !findings.is_empty() {
+        text.push('\n');
+    }
+    for finding in findings {
+        words(&mut text, finding);
+    }
+    let _ = writeln!(text, "\n{}", Tally::of(findings));
+    text
+}
+
+fn words(text: &mut String, finding: &Finding) {
+    let _ = writeln!(
+        text,
+        "{:<7}  {}: {}",
+        word(finding.severity),
+        finding.rule.id(),
+        finding.what
+    );
+    if let Some(price) = &finding.price {
+        let typical = if price.typical {
+            ", a typical drive"
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "         costs, on {}{typical}:", price.profile);
+        for item in &price.items {
+            let _ = writeln!(
+                text,
+                "           {}: {:.2} ms instead of {:.2} ms ({:+.0} %)",
+                item.work,
+                item.actual_ms,
+                item.aligned_ms,
+                100.0 * (item.actual_ms / item.aligned_ms - 1.0)
+            );
+        }
+    }
+    if let Some(mend) = &finding.mend {
+        let _ = writeln!(text, "         to mend it: {}", mend.note);
+        for command in &mend.commands {
+            let _ = writeln!(text, "           {command}");
+        }
+    }
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "note",
+        Severity::Warning => "warning",
+        Severity::Fault => "FAULT",
+    }
+}
+
+struct Picture<'a> {
+    stack: &'a Stack,
+    findings: &'a [Finding],
+    drawn: Vec<bool>,
+    text: String,
+}
+
+impl Picture<'_> {
+    fn line(&mut self, indent: &str, words: &str, id: LayerId) {
+        self.drawn[id.0] = true;
+        let mut line = format!("{indent}{words}");
+        let mut marks: Vec<&Finding> = self
+            .findings
+            .iter()
+            .filter(|finding| finding.layer == id)
+            .collect();
+        marks.dedup_by_key(|finding| finding.rule);
+        for finding in marks {
+            let sign = match finding.severity {
+                Severity::Info => '·',
+                Severity::Warning => '!',
+                Severity::Fault => '✗',
+            };
+            let _ = write!(line, "  {sign} {}", finding.rule.id());
+        }
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    fn branches(&mut self, id: LayerId, indent: &str) {
+        let layers: Vec<(LayerId, &Layer)> = self.stack.above(id).collect();
+        for (index, &(above, layer)) in layers.iter().enumerate() {
+            let is_last = index + 1 == layers.len();
+            let (branch, further) = if is_last {
+                ("└─ ", "   ")
+            } else {
+                ("├─ ", "│  ")
+            };
+            if self.drawn[above.0] {
+                // It lies on several layers, and stands above the first.
+                let _ = writeln!(self.text, "{indent}{branch}→ {}", layer.name);
+                continue;
+            }
+            self.line(&format!("{indent}{branch}"), &self.words(id, layer), above);
+            self.branches(above, &format!("{indent}{further}"));
+        }
+    }
+
+    fn words(&self, below: LayerId, layer: &Layer) -> String {
+        let place = layer.on.iter().find(|place| place.layer == below);
+        let start = place.map_or(0, |place| place.start);
+        let at = if start > 0 {
+            format!("  at {}", bytes(start))
+        } else {
+            String::new()
+        };
+        let name = match &layer.kind {
+            Kind::Unknown(_) => "",
+            _ => layer.name.as_str(),
+        };
+        format!("{name}{at}  {}", describe(layer))
+            .trim_start()
+            .to_owned()
+    }
+}
+
+/// What a layer is, in a few words.
+fn describe(layer: &Layer) -> String {
+    let size = bytes(layer.bytes);
+    match &layer.kind {
+        Kind::Disk(disk) => self::disk(disk, &size),
+        Kind::Table(table) => format!("sectors of {}", bytes(table.sector_bytes)),
+        Kind::Partition(partition) => {
+            let role = match partition.role {
+                PartitionRole::Primary => "",
+                PartitionRole::Extended => ", extended",
+                PartitionRole::Logical => ", logical",
+            };
+            format!("{size}{role}, from sector {}", partition.first_sector)
+        }
+        Kind::MdMember(member) => {
+            format!("{}, data from {}", member.version, bytes(member.data_start))
+        }
+        Kind::Array(array) if array.chunk_bytes > 0 => format!(
+            "{size}, {} of {}, chunks of {}, full stripe {}",
+            array.level.name(),
+            array.members,
+            bytes(array.chunk_bytes),
+            bytes(array.stripe_bytes)
+        ),
+        Kind::Array(array) => format!("{size}, {} of {}", array.level.name(), array.members),
+        Kind::PhysicalVolume(volume) => match &volume.group {
+            Some(group) => format!(
+                "of {group}, data from {}, extents of {}",
+                bytes(volume.data_start),
+                bytes(volume.extent_bytes)
+            ),
+            None => format!("of no group, data from {}", bytes(volume.data_start)),
+        },
+        Kind::LogicalVolume(volume) if volume.chunk_bytes > 0 => {
+            format!(
+                "{size}, {}, chunks of {}",
+                volume.segment,
+                bytes(volume.chunk_bytes)
+            )
+        }
+        Kind::LogicalVolume(volume) => format!("{size}, {}", volume.segment),
+        Kind::ThinPool(pool) => format!("{size}, thin pool, chunks of {}", bytes(pool.chunk_bytes)),
+        Kind::Luks(luks) => {
+            format!(
+                "data from {}, sectors of {}",
+                bytes(luks.data_start),
+                bytes(luks.sector_bytes)
+            )
+        }
+        Kind::Opened(opened) => format!("{size}, {} ({})", opened.title, opened.by.name()),
+        Kind::Ext(ext) => {
+            let mut words = format!("blocks of {}", bytes(ext.block_bytes));
+            if ext.stride_blocks > 0 {
+                let _ = write!(
+                    words,
+                    ", stride {}, stripe width {}",
+                    ext.stride_blocks, ext.stripe_blocks
+                );
+            }
+            words
+        }
+        Kind::Xfs(xfs) => {
+            let mut words = format!(
+                "blocks of {}, sectors of {}",
+                bytes(xfs.block_bytes),
+                bytes(xfs.sector_bytes)
+            );
+            if xfs.unit_bytes > 0 {
+                let _ = write!(
+                    words,
+                    ", stripe unit {}, width {}",
+                    bytes(xfs.unit_bytes),
+                    bytes(xfs.width_bytes)
+                );
+            }
+            words
+        }
+        Kind::Btrfs(btrfs) => {
+            format!(
+                "sectors of {}, nodes of {}",
+                bytes(btrfs.sector_bytes),
+                bytes(btrfs.node_bytes)
+            )
+        }
+        Kind::Zfs(zfs) => match zfs.ashift {
+            Some(ashift) => format!("{}, ashift {ashift}", zfs.vdev),
+            None => format!("{}, ashift not stated", zfs.vdev),
+        },
+        Kind::Swap(swap) => format!("pages of {}", bytes(swap.page_bytes)),
+        Kind::Unknown(unknown) => match unknown {
+            Unknown::Named(name) => name.clone(),
+            Unknown::Blank => "blank".to_owned(),
+            Unknown::Nameless => "unknown".to_owned(),
+            Unknown::Elsewhere(_) => "not looked into".to_owned(),
+            Unknown::Unreadable(_) => "cannot be read".to_owned(),
+            Unknown::Damaged(_) => "damaged".to_owned(),
+        },
+    }
+}
+
+fn disk(disk: &Disk, size: &str) -> String {
+    let mut words = size.to_owned();
+    if let Some(model) = &disk.model {
+        let _ = write!(words, ", {model}");
+    }
+    let by = match disk.physical_by {
+        Authority::Stated => "as stated",
+        Authority::Quirk => "known of its model",
+        Authority::Kernel => "says the kernel",
+        Authority::Assumed => "assumed",
+    };
+    let _ = write!(
+        words,
+        ", sectors {}/{} ({by})",
+        disk.logical_bytes, disk.physical_bytes
+    );
+    let medium = match disk.medium {
+        Medium::Unknown | Medium::Rotating => "",
+        Medium::ShingledHidden => ", shingled",
+        Medium::ShingledHostAware => ", shingled, host-aware",
+        Medium::ShingledHostManaged => ", shingled, host-managed",
+        Medium::SolidState => ", solid-state",
+    };
+    words + medium
+}

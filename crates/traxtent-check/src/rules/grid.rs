@@ -1,0 +1,146 @@
+//! Grids: the places at which layers would rather be cut, and where an address is on them.
+
+use crate::layers::RaidLevel;
+use crate::stack::{Kind, LayerId, Stack};
+
+/// What a grid consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Grain {
+    Physical,
+    Chunk,
+    Stripe,
+    Erase,
+}
+
+/// Lines at equal distances in the addresses of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Grid {
+    pub(super) layer: LayerId,
+    pub(super) grain: Grain,
+    pub(super) every: u64,
+    /// Where one of its lines is.
+    pub(super) origin: u64,
+}
+
+impl Grid {
+    /// How far behind the line before it an address is.
+    pub(super) fn off(&self, at: u64) -> u64 {
+        let origin = self.origin % self.every;
+        (at % self.every + self.every - origin) % self.every
+    }
+}
+
+/// The grids of a layer's own.
+fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
+    let mut grids = Vec::new();
+    let mut add = |grain, every: u64, origin| {
+        if every > 1 {
+            grids.push(Grid {
+                layer: id,
+                grain,
+                every,
+                origin,
+            });
+        }
+    };
+    match &stack.layer(id).kind {
+        Kind::Disk(disk) => {
+            add(
+                Grain::Physical,
+                disk.physical_bytes,
+                disk.first_aligned_byte,
+            );
+            add(Grain::Chunk, disk.chunk_bytes.unwrap_or(0), 0);
+            add(Grain::Stripe, disk.stripe_bytes.unwrap_or(0), 0);
+            add(Grain::Erase, disk.erase_bytes.unwrap_or(0), 0);
+        }
+        Kind::Array(array) => {
+            add(Grain::Chunk, array.chunk_bytes, 0);
+            // Only with parity is a row more than its chunks.
+            if matches!(
+                array.level,
+                RaidLevel::Raid4 | RaidLevel::Raid5 | RaidLevel::Raid6
+            ) {
+                add(Grain::Stripe, array.stripe_bytes, 0);
+            }
+        }
+        Kind::LogicalVolume(volume) => {
+            add(Grain::Chunk, volume.chunk_bytes, 0);
+            if ["raid4", "raid5", "raid6"]
+                .iter()
+                .any(|level| volume.segment.starts_with(level))
+            {
+                add(Grain::Stripe, volume.stripe_bytes, 0);
+            }
+        }
+        _ => {}
+    }
+    grids
+}
+
+/// Every grid below an address of a layer, and the address there.
+pub(super) fn below(stack: &Stack, id: LayerId, offset: u64) -> Vec<(Grid, u64)> {
+    let mut found = Vec::new();
+    let mut seen = Vec::new();
+    let mut waiting = vec![(id, offset)];
+    while let Some((id, offset)) = waiting.pop() {
+        // Mirrors and members come together again where they lie on one drive.
+        if seen.contains(&(id, offset)) {
+            continue;
+        }
+        seen.push((id, offset));
+        found.extend(own(stack, id).into_iter().map(|grid| (grid, offset)));
+        waiting.extend(stack.below(id, offset));
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The drives below a layer, each once.
+pub(super) fn disks(stack: &Stack, id: LayerId) -> Vec<LayerId> {
+    let mut disks = Vec::new();
+    let mut seen = vec![false; stack.layers.len()];
+    let mut waiting = vec![id];
+    while let Some(id) = waiting.pop() {
+        if std::mem::replace(&mut seen[id.0], true) {
+            continue;
+        }
+        if matches!(stack.layer(id).kind, Kind::Disk(_)) {
+            disks.push(id);
+        }
+        waiting.extend(stack.layer(id).on.iter().map(|place| place.layer));
+    }
+    disks.sort_unstable();
+    disks
+}
+
+/// The nearest striped layer below one, with its chunk and its full stripe.
+pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u64)> {
+    let mut at = id;
+    loop {
+        let (chunk, stripe) = match &stack.layer(at).kind {
+            Kind::Array(array) => (array.chunk_bytes, array.stripe_bytes),
+            Kind::LogicalVolume(volume) => (volume.chunk_bytes, volume.stripe_bytes),
+            Kind::Disk(disk) => {
+                let chunk = disk.chunk_bytes.or(disk.stripe_bytes)?;
+                (chunk, disk.stripe_bytes.unwrap_or(chunk))
+            }
+            _ => (0, 0),
+        };
+        if chunk > 0 {
+            return Some((at, chunk, stripe));
+        }
+        at = stack.layer(at).on.first()?.layer;
+    }
+}
+
+/// The greatest physical sector of the drives below a layer, and the drive that has it.
+pub(super) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64)> {
+    let sizes = disks(stack, id)
+        .into_iter()
+        .filter_map(|id| match &stack.layer(id).kind {
+            Kind::Disk(disk) => Some((id, disk.physical_bytes)),
+            _ => None,
+        });
+    sizes.max_by_key(|(id, bytes)| (*bytes, std::cmp::Reverse(*id)))
+}

@@ -1,0 +1,125 @@
+//! Hints that lie: what the kernel says of a device, where it cannot be true or is known not to be.
+//!
+//! Sources: util-linux issues 1221 and 1224, blivet 228 (33,553,920 bytes); paper A (512 bytes from drives of 4096);
+//! reports of USB bridges that translate sectors.
+
+use super::{Findings, bytes};
+use crate::finding::{Finding, Rule};
+use crate::layers::{Authority, Disk};
+use crate::quirks;
+use crate::stack::{Kind, Layer, Limits, Stack};
+
+/// 65,535 sectors: what bridges answer that were not asked.
+const BOGUS_OPTIMAL: u64 = 65_535 * 512;
+
+pub(super) fn check(stack: &Stack, findings: &mut Findings) {
+    for (id, layer) in stack.iter() {
+        let mut say = |rule, what: String| findings.push(Finding::new(rule, id, what));
+        if let Kind::Disk(disk) = &layer.kind {
+            drive(layer, disk, &mut say);
+        }
+        // A partition says what its drive says.
+        if let Some(limits) = &layer.limits
+            && !matches!(layer.kind, Kind::Partition(_))
+        {
+            sizes(layer, limits, &mut say);
+        }
+        if let Some(limits) = &layer.limits
+            && limits.alignment_offset == Some(-1)
+        {
+            let what = format!(
+                "the kernel finds no alignment of {} that fits all that it lies on",
+                layer.name
+            );
+            say(Rule::AlignmentOffset, what);
+        }
+    }
+}
+
+fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
+    let name = &layer.name;
+    let shift = disk.first_aligned_byte % disk.physical_bytes;
+    if shift != 0 {
+        let what = format!(
+            "LBN 0 of {name} does not begin a physical sector: the first that does is {} (a jumper does that); \
+             begin partitions {} behind multiples of {}",
+            disk.first_aligned_byte / disk.logical_bytes,
+            bytes(shift),
+            bytes(disk.physical_bytes)
+        );
+        say(Rule::AlignmentOffset, what);
+    }
+    let claimed = layer
+        .limits
+        .as_ref()
+        .and_then(|limits| limits.physical_bytes);
+    if disk.physical_by == Authority::Quirk
+        && let Some(claimed) = claimed
+    {
+        let source = disk.model.as_deref().and_then(quirks::find);
+        let what = format!(
+            "{name} says that its physical sectors have {}; drives like it have {} ({})",
+            bytes(claimed),
+            bytes(disk.physical_bytes),
+            source.map_or("", |quirk| &quirk.source)
+        );
+        say(Rule::HintPhysical, what);
+    }
+    if disk.usb && disk.logical_bytes > 512 {
+        let what = format!(
+            "{name} is behind a USB bridge that shows sectors of {}; if the bridge translates, nothing on the drive \
+             is found without it",
+            bytes(disk.logical_bytes)
+        );
+        say(Rule::HintBridge, what);
+    } else if disk.usb && claimed == Some(512) && disk.physical_by == Authority::Kernel {
+        let what = format!(
+            "{name} is behind a USB bridge that says nothing of physical sectors; the drive may have 4096 bytes \
+             (tell --physical-sector 4096)"
+        );
+        say(Rule::HintBridge, what);
+    }
+}
+
+fn sizes(layer: &Layer, limits: &Limits, say: &mut impl FnMut(Rule, String)) {
+    let name = &layer.name;
+    let physical = limits
+        .physical_bytes
+        .filter(|&bytes| bytes > 0)
+        .unwrap_or(512);
+    let optimal = limits.io_opt_bytes.unwrap_or(0);
+    let minimum = limits.io_min_bytes.unwrap_or(0);
+    if optimal == BOGUS_OPTIMAL {
+        let what = format!(
+            "{name} states an optimal I/O size of 33553920 bytes, 65,535 sectors: what a bridge says that does not \
+             know; tools that align to it align to nothing"
+        );
+        say(Rule::HintOptimal, what);
+    } else if !optimal.is_multiple_of(physical) {
+        let what = format!(
+            "{name} states an optimal I/O size of {optimal} bytes, no multiple of its physical sector of {}",
+            bytes(physical)
+        );
+        say(Rule::HintOptimal, what);
+    } else if optimal > 0 && optimal < minimum {
+        let what = format!(
+            "{name} states an optimal I/O size of {optimal} bytes and a minimum of {minimum}"
+        );
+        say(Rule::HintOptimal, what);
+    }
+    if minimum > 0 && !minimum.is_multiple_of(physical) {
+        let what = format!(
+            "{name} states a minimum I/O size of {minimum} bytes, no multiple of its physical sector of {}",
+            bytes(physical)
+        );
+        say(Rule::HintMinimum, what);
+    }
+    let discard = limits.discard_bytes.unwrap_or(0);
+    if !discard.is_multiple_of(physical) {
+        let what = format!(
+            "{name} states a discard granularity of {discard} bytes, no multiple of its physical sector of {}",
+            bytes(physical)
+        );
+        say(Rule::HintDiscard, what);
+    }
+}

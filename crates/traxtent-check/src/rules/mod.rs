@@ -1,0 +1,154 @@
+//! The rules: from a [`Stack`] to [`Finding`]s.
+//!
+//! Sources: paper A (what is to be aligned with what), and the issues of tools that FIELD.md's chapter on alignment
+//! lists. A rule says what is wrong once, of the layer that is to be changed.
+
+mod grid;
+mod hints;
+mod sizes;
+mod starts;
+mod tables;
+mod tracks;
+
+pub use tracks::{Extent, Tracks};
+
+use crate::finding::{Finding, Rule, Severity};
+use crate::layers::{Disk, Medium, Unknown};
+use crate::stack::{Kind, LayerId, Stack};
+
+type Findings = Vec<Finding>;
+
+/// Everything that there is to say of a stack, worst first.
+pub fn check(stack: &Stack, tracks: Option<&Tracks<'_>>) -> Vec<Finding> {
+    let mut findings = Findings::new();
+    for (id, layer) in stack.iter() {
+        match &layer.kind {
+            Kind::Disk(disk) => nature(id, disk, &layer.name, &mut findings),
+            Kind::Unknown(unknown) => content(stack, id, unknown, &mut findings),
+            _ => {}
+        }
+    }
+    tables::check(stack, &mut findings);
+    starts::check(stack, &mut findings);
+    sizes::check(stack, &mut findings);
+    hints::check(stack, &mut findings);
+    if let Some(tracks) = tracks {
+        tracks.check(stack, &mut findings);
+    }
+    findings.sort_by_key(|finding| {
+        (
+            std::cmp::Reverse(finding.severity),
+            finding.layer,
+            finding.rule,
+        )
+    });
+    findings
+}
+
+impl Finding {
+    /// A finding of the usual severity of its rule, with nothing but words.
+    pub fn new(rule: Rule, layer: LayerId, what: String) -> Finding {
+        Finding {
+            rule,
+            severity: rule.severity(),
+            layer,
+            what,
+            off: None,
+            mend: None,
+            price: None,
+        }
+    }
+
+    fn at(self, severity: Severity) -> Finding {
+        Finding { severity, ..self }
+    }
+}
+
+/// What a drive is, with the advice that fits it.
+fn nature(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
+    let (rule, what) = match disk.medium {
+        Medium::ShingledHostManaged => (
+            Rule::Shingled,
+            format!(
+                "{name} is shingled and managed by its host: what lies on it has to write zones in order \
+                 (Btrfs, F2FS, XFS with zones), and alignment to tracks is of no use"
+            ),
+        ),
+        Medium::ShingledHostAware | Medium::ShingledHidden => (
+            Rule::Shingled,
+            format!(
+                "{name} is shingled: it rewrites bands later, so write it in long runs and keep it out of arrays \
+                 with parity"
+            ),
+        ),
+        Medium::SolidState => (
+            Rule::SolidState,
+            match disk.erase_bytes {
+                Some(erase) => format!(
+                    "{name} is solid-state: it is checked against erase blocks of {}",
+                    bytes(erase)
+                ),
+                None => format!(
+                    "{name} is solid-state: its erase block is not known; begin at multiples of 1 MiB, or tell \
+                     --erase-block"
+                ),
+            },
+        ),
+        Medium::Unknown | Medium::Rotating => return,
+    };
+    findings.push(Finding::new(rule, id, what));
+}
+
+fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Findings) {
+    let on = stack.layer(id).on.first().map_or(id, |place| place.layer);
+    let name = &stack.layer(on).name;
+    let (rule, what) = match unknown {
+        Unknown::Named(what) => (
+            Rule::UnknownContent,
+            format!("{name} holds {what}, which is not checked any further"),
+        ),
+        Unknown::Nameless => (
+            Rule::UnknownContent,
+            format!("what {name} holds is not known, so its alignment is not either"),
+        ),
+        Unknown::Elsewhere(reason) => (
+            Rule::UnknownContent,
+            format!("{name} is not looked into: {reason}"),
+        ),
+        Unknown::Unreadable(reason) => {
+            (Rule::Unreadable, format!("{name} cannot be read: {reason}"))
+        }
+        Unknown::Damaged(reason) => (Rule::Damaged, format!("{name} is damaged: {reason}")),
+        Unknown::Blank => return,
+    };
+    findings.push(Finding::new(rule, id, what));
+}
+
+/// Bytes as people write them: a whole number of the greatest unit that has one.
+pub fn bytes(count: u64) -> String {
+    let units = [
+        (1u64 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    for (unit, name) in units {
+        if count >= unit && count.is_multiple_of(unit) {
+            return format!("{} {name}", count / unit);
+        }
+    }
+    format!("{count} B")
+}
+
+#[cfg(test)]
+mod tests {
+    /// Are sizes written in the greatest unit that fits, and odd ones in bytes?
+    #[test]
+    fn sizes_for_people() {
+        let text = [0, 512, 4096, 1 << 20, 3 << 19, 33_553_920].map(super::bytes);
+        assert_eq!(
+            text,
+            ["0 B", "512 B", "4 KiB", "1 MiB", "1536 KiB", "33553920 B"]
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! Where things begin: partitions and the data of layers, against every grid below them.
+//!
+//! A layer that begins off a grid puts everything in it off that grid. That is said once, of the lowest layer. If what
+//! lies in a layer makes up for it, nothing is wrong any more but the looks of it.
+
+use super::grid::{self, Grain, Grid};
+use super::{Findings, bytes};
+use crate::finding::{Finding, Off, Rule, Severity};
+use crate::layers::PartitionRole;
+use crate::stack::{Kind, LayerId, Stack};
+
+/// Where the data of a layer begin, in its own addresses; nothing for what is not judged by its start.
+fn data_start(kind: &Kind) -> Option<u64> {
+    match kind {
+        // It holds tables of one sector, which cannot be aligned (paper A).
+        Kind::Partition(partition) => (partition.role != PartitionRole::Extended).then_some(0),
+        Kind::MdMember(member) => Some(member.data_start),
+        Kind::PhysicalVolume(volume) => Some(volume.data_start),
+        Kind::Luks(luks) => Some(luks.data_start),
+        Kind::Zfs(zfs) => Some(zfs.data_start),
+        Kind::Ext(_) | Kind::Xfs(_) | Kind::Btrfs(_) | Kind::Swap(_) => Some(0),
+        _ => None,
+    }
+}
+
+fn rule(kind: &Kind, grain: Grain) -> Rule {
+    match (kind, grain) {
+        (Kind::Partition(_), Grain::Physical) => Rule::PartitionStart,
+        (Kind::Partition(_), Grain::Chunk) => Rule::PartitionChunk,
+        (Kind::Partition(_), Grain::Stripe) => Rule::PartitionStripe,
+        (Kind::Partition(_), Grain::Erase) => Rule::PartitionErase,
+        (Kind::Ext(_) | Kind::Xfs(_) | Kind::Btrfs(_) | Kind::Swap(_), Grain::Physical) => {
+            Rule::FsStart
+        }
+        (_, Grain::Physical) => Rule::DataStart,
+        (_, Grain::Chunk) => Rule::DataChunk,
+        (_, Grain::Stripe) => Rule::DataStripe,
+        (_, Grain::Erase) => Rule::DataErase,
+    }
+}
+
+/// Judges every layer's start.
+pub(super) fn check(stack: &Stack, findings: &mut Findings) {
+    let mut reported: Vec<(LayerId, Grid, usize)> = Vec::new();
+    for (id, layer) in stack.iter() {
+        let Some(start) = data_start(&layer.kind) else {
+            continue;
+        };
+        let grids = grid::below(stack, id, start);
+        for &(grid, at) in &grids {
+            let by = grid.off(at);
+            let is_inherited = || {
+                start.is_multiple_of(grid.every)
+                    && reported
+                        .iter()
+                        .any(|&(below, of, _)| of == grid && lies_on(stack, id, below))
+            };
+            if by == 0 || is_coarser_fault(&grids, grid, by) || is_inherited() {
+                continue;
+            }
+            reported.push((id, grid, findings.len()));
+            findings.push(finding(stack, id, grid, at));
+        }
+    }
+    for (id, grid, index) in reported {
+        if let Some(above) = made_up_for(stack, id, grid) {
+            let finding = &mut findings[index];
+            finding.severity = Severity::Info;
+            finding
+                .what
+                .push_str(&format!("; the data of {above} are on it all the same"));
+        }
+    }
+}
+
+/// Whether an address is off a finer grid of the same layer, which is said instead.
+fn is_coarser_fault(grids: &[(Grid, u64)], grid: Grid, by: u64) -> bool {
+    grids.iter().any(|(finer, at)| {
+        finer.layer == grid.layer
+            && finer.grain < grid.grain
+            && finer.every < grid.every
+            && grid.every.is_multiple_of(finer.every)
+            && finer.off(*at) != 0
+            && by != 0
+    })
+}
+
+fn lies_on(stack: &Stack, id: LayerId, below: LayerId) -> bool {
+    let mut seen = vec![false; stack.layers.len()];
+    let mut waiting = vec![id];
+    while let Some(id) = waiting.pop() {
+        if id == below {
+            return true;
+        }
+        // A layer stands behind what it lies on.
+        if id > below && !std::mem::replace(&mut seen[id.0], true) {
+            waiting.extend(stack.layer(id).on.iter().map(|place| place.layer));
+        }
+    }
+    false
+}
+
+fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
+    let layer = stack.layer(id);
+    let rule = rule(&layer.kind, grid.grain);
+    let by = grid.off(at);
+    let line = match grid.grain {
+        Grain::Physical => "physical sector",
+        Grain::Chunk => "chunk",
+        Grain::Stripe => "full stripe",
+        Grain::Erase => "erase block",
+    };
+    let begins = if matches!(layer.kind, Kind::Partition(_)) {
+        "begins"
+    } else {
+        "has its data"
+    };
+    let mut what = format!(
+        "{} {begins} at byte {at} of {}, {} into a {line} of {}",
+        layer.name,
+        stack.layer(grid.layer).name,
+        bytes(by),
+        bytes(grid.every),
+    );
+    if let Kind::Partition(partition) = &layer.kind {
+        what.push_str(&format!(" (sector {})", partition.first_sector));
+    }
+    Finding {
+        off: Some(Off {
+            grid: grid.layer,
+            at,
+            every: grid.every,
+            by,
+        }),
+        ..Finding::new(rule, id, what)
+    }
+}
+
+/// What lies in a layer that is off a grid, if all of it is on the grid again.
+fn made_up_for(stack: &Stack, id: LayerId, grid: Grid) -> Option<String> {
+    let mut name = None;
+    for (above, layer) in stack.above(id) {
+        let start = data_start(&layer.kind)?;
+        let on_grid = grid::below(stack, above, start);
+        if on_grid
+            .iter()
+            .any(|(found, at)| *found == grid && found.off(*at) != 0)
+        {
+            return None;
+        }
+        name = Some(layer.name.clone());
+    }
+    name
+}

@@ -1,0 +1,158 @@
+//! Partition tables: whether they fit the drive and themselves, and where partitions end.
+
+use super::{Findings, bytes};
+use crate::finding::{Finding, Off, Rule};
+use crate::layers::{Disk, Luks, PartitionRole, Scheme};
+use crate::stack::{Kind, Layer, LayerId, Stack};
+
+pub(super) fn check(stack: &Stack, findings: &mut Findings) {
+    for (id, layer) in stack.iter() {
+        let Kind::Table(table) = &layer.kind else {
+            continue;
+        };
+        let on = layer.on[0].layer;
+        for damage in &table.damage {
+            let what = format!(
+                "the {} of {} is damaged: {damage}",
+                layer.name,
+                stack.layer(on).name
+            );
+            findings.push(Finding::new(Rule::TableDamaged, id, what));
+        }
+        let mut partitions: Vec<(LayerId, &Layer)> = stack.above(id).collect();
+        partitions.sort_by_key(|(_, partition)| partition.on[0].start);
+        overlaps(&partitions, layer, findings);
+        if let Kind::Disk(disk) = &stack.layer(on).kind {
+            sector_size(
+                table.scheme,
+                table.sector_bytes,
+                disk,
+                id,
+                stack.layer(on),
+                findings,
+            );
+            for (partition_id, partition) in partitions {
+                end(stack, partition_id, partition, on, disk, findings);
+            }
+        }
+    }
+}
+
+fn sector_size(
+    scheme: Scheme,
+    sector: u64,
+    disk: &Disk,
+    id: LayerId,
+    on: &Layer,
+    findings: &mut Findings,
+) {
+    // An MBR does not tell what it was written for.
+    if scheme == Scheme::Gpt && sector != disk.logical_bytes {
+        let what = format!(
+            "the GPT of {} was written for sectors of {}; the drive has {}, so nobody finds it there",
+            on.name,
+            bytes(sector),
+            bytes(disk.logical_bytes)
+        );
+        findings.push(Finding::new(Rule::TableSectorSize, id, what));
+    }
+}
+
+/// Partitions that share bytes, or reach beyond the drive. Logical ones lie in the extended one.
+fn overlaps(partitions: &[(LayerId, &Layer)], table: &Layer, findings: &mut Findings) {
+    let role = |layer: &Layer| match &layer.kind {
+        Kind::Partition(partition) => partition.role,
+        _ => PartitionRole::Primary,
+    };
+    let end = |layer: &Layer| layer.on[0].start.saturating_add(layer.on[0].bytes);
+    for &(id, partition) in partitions {
+        if end(partition) > table.bytes {
+            let what = format!(
+                "{} ends at byte {}, beyond the end of the drive at {}",
+                partition.name,
+                end(partition),
+                table.bytes
+            );
+            findings.push(Finding::new(Rule::PartitionOverlap, id, what));
+        }
+    }
+    // Two passes: what lies beside the extended partition, and what lies beside logical ones.
+    for is_in_pass in [
+        |role| role != PartitionRole::Logical,
+        |role| role != PartitionRole::Extended,
+    ] {
+        let mut furthest: Option<&(LayerId, &Layer)> = None;
+        for entry in partitions
+            .iter()
+            .filter(|(_, layer)| is_in_pass(role(layer)))
+        {
+            if let Some(before) = furthest
+                && entry.1.on[0].start < end(before.1)
+            {
+                let what = format!(
+                    "{} begins at byte {}, before {} ends at {}",
+                    entry.1.name,
+                    entry.1.on[0].start,
+                    before.1.name,
+                    end(before.1)
+                );
+                let is_new = |finding: &Finding| finding.what != what;
+                if findings.iter().all(is_new) {
+                    findings.push(Finding::new(Rule::PartitionOverlap, entry.0, what));
+                }
+            }
+            if furthest.is_none_or(|before| end(before.1) < end(entry.1)) {
+                furthest = Some(entry);
+            }
+        }
+    }
+}
+
+/// A partition that ends off the physical sectors. What lies in it may round down; LUKS of larger sectors cannot.
+fn end(
+    stack: &Stack,
+    id: LayerId,
+    partition: &Layer,
+    on: LayerId,
+    disk: &Disk,
+    findings: &mut Findings,
+) {
+    let Kind::Partition(entry) = &partition.kind else {
+        return;
+    };
+    if entry.role == PartitionRole::Extended {
+        return;
+    }
+    let place = partition.on[0];
+    let at = place.start.saturating_add(place.bytes);
+    let by = (at % disk.physical_bytes + disk.physical_bytes
+        - disk.first_aligned_byte % disk.physical_bytes)
+        % disk.physical_bytes;
+    if by == 0 {
+        return;
+    }
+    let sector = entry.first_sector.saturating_add(entry.sectors);
+    let what = format!(
+        "{} ends at byte {at} of {} (before sector {sector}), {} into a physical sector",
+        partition.name,
+        stack.layer(on).name,
+        bytes(by)
+    );
+    findings.push(Finding {
+        off: Some(Off {
+            grid: on,
+            at,
+            every: disk.physical_bytes,
+            by,
+        }),
+        ..Finding::new(Rule::PartitionEnd, id, what)
+    });
+}
+
+/// What of a LUKS device is left over behind its last sector, in bytes.
+pub(super) fn luks_remainder(luks: &Luks, below_bytes: u64) -> u64 {
+    let data = luks
+        .data_bytes
+        .unwrap_or_else(|| below_bytes.saturating_sub(luks.data_start));
+    data % luks.sector_bytes
+}

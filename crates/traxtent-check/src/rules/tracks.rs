@@ -1,0 +1,167 @@
+//! Track crossings: how many blocks of a file system, and how many extents of files, span a track boundary.
+//!
+//! They inform: a crossing costs a head switch, not a revolution (paper T, section 2.1). Only where a file system lies
+//! on one drive in one piece is it known which block lies where.
+
+use std::ops::Range;
+
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+
+use super::Findings;
+use crate::finding::{Finding, Rule};
+use crate::layers::Medium;
+use crate::stack::{Kind, LayerId, Spread, Stack};
+
+/// The tracks of the drive that everything lives on, and what is asked of them.
+pub struct Tracks<'a> {
+    /// Where tracks begin.
+    pub map: &'a TrackMap,
+    /// Bytes of an LBN of the map.
+    pub sector_bytes: u64,
+    /// The extents of files, in bytes of a layer.
+    pub extents: Vec<Extent>,
+}
+
+/// An extent of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The layer of the file system.
+    pub layer: LayerId,
+    /// The file, as it was asked for.
+    pub file: String,
+    /// Its bytes in the file system.
+    pub bytes: Range<u64>,
+}
+
+impl Tracks<'_> {
+    pub(super) fn check(&self, stack: &Stack, findings: &mut Findings) {
+        for (id, layer) in stack.iter() {
+            let Some(block) = block_bytes(&layer.kind) else {
+                continue;
+            };
+            let Some(start) = self.start(stack, id) else {
+                continue;
+            };
+            let blocks = layer.bytes / block;
+            let crossing = self.blocks_crossing(start, block, blocks);
+            if crossing > 0 {
+                let what = format!(
+                    "{crossing} of the {blocks} blocks of {} span a track boundary ({:.2} %)",
+                    layer.name,
+                    100.0 * crossing as f64 / blocks as f64
+                );
+                findings.push(Finding::new(Rule::TrackCrossing, id, what));
+            }
+        }
+        self.files(stack, findings);
+    }
+
+    /// The first byte of a layer on the drive, if it lies on one drive in one piece.
+    fn start(&self, stack: &Stack, id: LayerId) -> Option<u64> {
+        let mut at = id;
+        let mut start = 0u64;
+        loop {
+            let layer = stack.layer(at);
+            if let Kind::Disk(disk) = &layer.kind {
+                return (disk.medium != Medium::SolidState).then_some(start);
+            }
+            let [place] = layer.on.as_slice() else {
+                return None;
+            };
+            if !matches!(layer.spread, Spread::Joined | Spread::Mirrored) {
+                return None;
+            }
+            start = start.checked_add(place.start)?;
+            at = place.layer;
+        }
+    }
+
+    /// How many of the blocks from byte `start` on hold the last sector of a track and the first of the next.
+    fn blocks_crossing(&self, start: u64, block: u64, blocks: u64) -> u64 {
+        let end = start.saturating_add(blocks.saturating_mul(block));
+        let mut crossing = 0;
+        let mut last = None;
+        for boundary in self.boundaries() {
+            if boundary >= end {
+                break;
+            }
+            if boundary <= start || (boundary - start).is_multiple_of(block) {
+                continue;
+            }
+            // A block longer than a track is counted once.
+            let index = (boundary - start) / block;
+            crossing += u64::from(last != Some(index));
+            last = Some(index);
+        }
+        crossing
+    }
+
+    /// The bytes at which tracks begin, in order.
+    fn boundaries(&self) -> impl Iterator<Item = u64> {
+        let mut at = self.map.first().0;
+        let starts = self
+            .map
+            .runs()
+            .flat_map(|(sectors, count)| (0..count).map(move |_| u64::from(sectors)));
+        starts.map(move |sectors| {
+            let start = at;
+            at += sectors;
+            start.saturating_mul(self.sector_bytes)
+        })
+    }
+
+    fn files(&self, stack: &Stack, findings: &mut Findings) {
+        let mut files: Vec<&str> = self
+            .extents
+            .iter()
+            .map(|extent| extent.file.as_str())
+            .collect();
+        files.dedup();
+        for file in files {
+            let extents: Vec<&Extent> = self
+                .extents
+                .iter()
+                .filter(|extent| extent.file == file)
+                .collect();
+            let Some(id) = extents.first().map(|extent| extent.layer) else {
+                continue;
+            };
+            let Some(start) = self.start(stack, id) else {
+                continue;
+            };
+            let crossing = extents
+                .iter()
+                .filter(|extent| self.is_crossed(start, &extent.bytes))
+                .count();
+            let what = format!(
+                "{crossing} of the {} extents of {file} span a track boundary ({:.0} %)",
+                extents.len(),
+                100.0 * crossing as f64 / extents.len() as f64
+            );
+            findings.push(Finding::new(Rule::TrackCrossing, id, what));
+        }
+    }
+
+    fn is_crossed(&self, start: u64, bytes: &Range<u64>) -> bool {
+        let lbn = |byte: u64| Lbn(start.saturating_add(byte) / self.sector_bytes.max(1));
+        let track = |lbn| self.map.track_of(lbn).map(|track| track.index);
+        match (
+            track(lbn(bytes.start)),
+            track(lbn(bytes.end.saturating_sub(1))),
+        ) {
+            (Some(first), Some(last)) => first != last,
+            _ => false,
+        }
+    }
+}
+
+fn block_bytes(kind: &Kind) -> Option<u64> {
+    match kind {
+        Kind::Ext(ext) => Some(ext.block_bytes),
+        Kind::Xfs(xfs) => Some(xfs.block_bytes),
+        Kind::Btrfs(btrfs) => Some(btrfs.sector_bytes),
+        Kind::Swap(swap) => Some(swap.page_bytes),
+        _ => None,
+    }
+}

@@ -1,0 +1,164 @@
+//! What is to be checked: paths of images and block devices, or every drive of the machine.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::drive::Stated;
+use crate::examine::{Nodes, Root, examine};
+use crate::source::{FileSource, Source};
+use crate::stack::Stack;
+use crate::sysfs::Machine;
+
+/// Where the machine shows its devices. A test builds folders of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// `/sys`.
+    pub sys: PathBuf,
+    /// `/dev`.
+    pub dev: PathBuf,
+}
+
+impl Default for Host {
+    fn default() -> Host {
+        Host {
+            sys: "/sys".into(),
+            dev: "/dev".into(),
+        }
+    }
+}
+
+/// Why a target cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// There is no such file, or it may not be looked at.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// It is a folder, a pipe, a terminal.
+    #[error("{}: is no image file and no block device", path.display())]
+    Kind {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The kernel says nothing of a block device.
+    #[error("{}: {} has no block device {name}", path.display(), sys.display())]
+    Device {
+        /// Its path.
+        path: PathBuf,
+        /// The folder that should tell.
+        sys: PathBuf,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Looks at images and block devices; without any, at every drive of the machine.
+///
+/// A block device is looked at with everything that it lies on, and with everything that lies on it.
+///
+/// # Errors
+/// If a target is not there. One that cannot be read is a layer that says so.
+pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, TargetError> {
+    let fail = |path: &Path| {
+        let path = path.to_owned();
+        move |error| TargetError::File { path, error }
+    };
+    let mut images = Vec::new();
+    let mut devices = Vec::new();
+    for path in targets {
+        let real = fs::canonicalize(path).map_err(fail(path))?;
+        let kind = fs::metadata(&real).map_err(fail(path))?.file_type();
+        match real.strip_prefix(&host.dev) {
+            Ok(name) => devices.push((path, name.to_string_lossy().replace('/', "!"))),
+            Err(_) if kind.is_file() => images.push(path),
+            // A node somewhere else; its name is all there is to find it by.
+            Err(_) if kind.is_block_device() => {
+                let name = real
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                devices.push((path, name));
+            }
+            Err(_) => return Err(TargetError::Kind { path: path.clone() }),
+        }
+    }
+    let mut roots: Vec<Root> = images.into_iter().map(|path| image(path, stated)).collect();
+    if devices.is_empty() && !targets.is_empty() {
+        return Ok(examine(roots, None));
+    }
+    let machine = Machine::read(&host.sys).map_err(fail(&host.sys))?;
+    let nodes = Nodes {
+        machine: &machine,
+        folder: host.dev.clone(),
+    };
+    let mut drives = Vec::new();
+    for (path, name) in &devices {
+        let below = machine.drives_below(name);
+        if below.is_empty() {
+            return Err(TargetError::Device {
+                path: path.to_path_buf(),
+                sys: host.sys.clone(),
+                name: name.clone(),
+            });
+        }
+        drives.extend(below);
+    }
+    if targets.is_empty() {
+        drives.extend(machine.drives().map(str::to_owned));
+    }
+    drives.sort();
+    drives.dedup();
+    // What an array or a group lies on is looked at with it, whichever member was asked for.
+    let drives = machine.joined_with(drives);
+    roots.extend(drives.iter().map(|name| drive(name, &nodes, stated)));
+    let stack = examine(roots, Some(&nodes));
+    if devices.is_empty() {
+        return Ok(stack);
+    }
+    let wanted: Vec<String> = devices
+        .iter()
+        .map(|(_, name)| nodes.path(name).to_string_lossy().into_owned())
+        .collect();
+    Ok(stack.around(|layer| match &layer.node {
+        Some(node) => wanted.contains(node),
+        None => layer.on.is_empty(),
+    }))
+}
+
+fn image(path: &Path, stated: &Stated) -> Root {
+    Root {
+        name: path.to_string_lossy().into_owned(),
+        node: None,
+        disk: stated.image(),
+        limits: None,
+        source: open(path),
+    }
+}
+
+fn drive(name: &str, nodes: &Nodes<'_>, stated: &Stated) -> Root {
+    let device = &nodes.machine.devices[name];
+    let path = nodes.path(name);
+    Root {
+        name: name.to_owned(),
+        node: Some(path.to_string_lossy().into_owned()),
+        disk: stated.device(device),
+        limits: Some(device.limits.clone()),
+        source: open(&path),
+    }
+}
+
+fn open(path: &Path) -> Result<Rc<dyn Source>, String> {
+    match FileSource::open(path) {
+        Ok(source) => Ok(Rc::new(source)),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,343 @@
+//! `traxtent check`: is every layer aligned?
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use traxtent_check::collect::Archive;
+use traxtent_check::drive::Stated;
+use traxtent_check::report::{self, Report, Tally};
+use traxtent_check::rules::Tracks;
+use traxtent_check::target::{Host, TargetError, look};
+use traxtent_check::{Finding, Rule, Severity, Stack};
+use traxtent_core::trackmap::TrackMap;
+
+use crate::failure::{Failure, Result};
+use crate::map::Subject;
+use crate::output;
+use crate::parse;
+use crate::table::{Side, Table};
+
+/// An archive is no longer than this.
+const ARCHIVE_BYTES: u64 = 64 << 20;
+
+/// Check whether every layer is aligned: partitions, arrays, volumes, encryption, file systems
+///
+/// A TARGET is an image file, a block device, or a file that --collect wrote; without one, every drive of the machine
+/// is checked. A block device is looked at with all that it lies on and all that lies on it. Nothing is written to it.
+/// Exit status 1 means findings at or above --fail-on, 3 that a layer could not be read. docs/check.md lists the findings.
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Images, block devices, or files of --collect
+    #[arg(value_name = "TARGET")]
+    targets: Vec<PathBuf>,
+    /// Check for this drive: a built-in one, a profile, or a track map
+    #[arg(long, value_name = "DRIVE")]
+    drive: Option<String>,
+    /// Bytes of a physical sector: 512, 4k
+    #[arg(long, value_name = "BYTES", value_parser = sector)]
+    physical_sector: Option<u64>,
+    /// Bytes of a logical sector
+    #[arg(long, value_name = "BYTES", value_parser = sector)]
+    logical_sector: Option<u64>,
+    /// Bytes of an erase block of a solid-state drive: 512k, 3M
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    erase_block: Option<u64>,
+    /// Bytes of a chunk, if the drive is an array behind a controller
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    chunk: Option<u64>,
+    /// Bytes of data in a full stripe, if the drive is an array behind a controller
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    stripe: Option<u64>,
+    /// Write what was found to a file, to be checked elsewhere: no data, no keys
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "quiet", "fail_on", "ignore"])]
+    collect: Option<PathBuf>,
+    /// Findings from which on the exit status is 1
+    #[arg(long, value_name = "SEVERITY", value_parser = severities(), default_value = "fault")]
+    fail_on: Severity,
+    /// Say nothing of a finding; may be repeated
+    #[arg(long, value_name = "ID", value_parser = rules())]
+    ignore: Vec<Rule>,
+    /// Print nothing; the exit status tells
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  traxtent check
+  traxtent check disk.img --drive wd10ears
+  traxtent check /dev/sda --physical-sector 4k
+  traxtent check --collect $(hostname).json; traxtent check *.json";
+
+fn rules() -> impl TypedValueParser<Value = Rule> {
+    let names = Rule::all().iter().map(|rule| rule.id());
+    PossibleValuesParser::new(names).map(|name| name.parse().expect("only ids pass"))
+}
+
+fn severities() -> impl TypedValueParser<Value = Severity> {
+    PossibleValuesParser::new(Severity::all().map(Severity::name))
+        .map(|name| name.parse().expect("only names pass"))
+}
+
+/// A size of a sector: a power of two from 512 to 64 KiB.
+fn sector(text: &str) -> Result<u64, String> {
+    parse::bytes(text)
+        .filter(|&bytes| bytes.is_power_of_two() && (512..=65_536).contains(&bytes))
+        .ok_or_else(|| "expected a power of two from 512 to 64k".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse::bytes(text)
+        .filter(|&bytes| (512..=1 << 30).contains(&bytes) && bytes.is_multiple_of(512))
+        .ok_or_else(|| "expected a multiple of 512 up to 1G, such as 512k or 3M".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let (archives, devices): (Vec<_>, Vec<_>) = args
+        .targets
+        .iter()
+        .map(|path| Ok((path, archive(path)?)))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .partition(|(_, archive)| archive.is_some());
+    match (archives.is_empty(), devices.is_empty()) {
+        (true, _) => machine(args),
+        (false, true) => hosts(
+            args,
+            archives
+                .into_iter()
+                .filter_map(|(_, archive)| archive)
+                .collect(),
+        ),
+        (false, false) => Err(Failure::input(format!(
+            "{} is a file of --collect, {} is not; check them one after the other",
+            archives[0].0.display(),
+            devices[0].0.display()
+        ))),
+    }
+}
+
+/// The archive in a file, or nothing if it is something else.
+fn archive(path: &Path) -> Result<Option<Archive>> {
+    let fail = |error| Failure::file(path, &error);
+    // A device or a pipe is no archive, and opening it may wait.
+    if !fs::metadata(path).map_err(fail)?.is_file() {
+        return Ok(None);
+    }
+    let mut file = File::open(path).map_err(fail)?;
+    let mut bytes = Vec::new();
+    Read::by_ref(&mut file)
+        .take(64)
+        .read_to_end(&mut bytes)
+        .map_err(fail)?;
+    if !Archive::recognize(&bytes) {
+        return Ok(None);
+    }
+    file.take(ARCHIVE_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(fail)?;
+    let archive = Archive::read(&bytes).map_err(|error| Failure::at(path.display(), error))?;
+    Ok(Some(archive))
+}
+
+/// Checks this machine, or images.
+fn machine(args: &Args) -> Result<()> {
+    let drive = Drive::of(args)?;
+    let stack =
+        look(&args.targets, &drive.stated, &Host::default()).map_err(|error| match error {
+            TargetError::File { path, error } => Failure::file(&path, &error),
+            error => Failure::Io(error.to_string()),
+        })?;
+    if let Some(path) = &args.collect {
+        return output::write(path, &Archive::new(hostname(), stack).write());
+    }
+    let findings = drive.judge(&stack, &args.ignore);
+    if args.json {
+        output::json(&Report::new(None, &stack, &findings))?;
+    } else if !args.quiet {
+        let mut out = output::stdout();
+        out.write_all(report::text(&stack, &findings).as_bytes())?;
+        output::finish(out)?;
+    }
+    verdict(args, &findings)
+}
+
+/// Checks what was collected on other machines: a row each.
+fn hosts(args: &Args, archives: Vec<Archive>) -> Result<()> {
+    let drive = Drive::of(args)?;
+    let judged: Vec<(Archive, Vec<Finding>)> = archives
+        .into_iter()
+        .map(|archive| {
+            let findings = drive.judge(&archive.stack, &args.ignore);
+            (archive, findings)
+        })
+        .collect();
+    if args.json {
+        let reports: Vec<_> = judged
+            .iter()
+            .map(|(archive, findings)| Report::new(Some(&archive.host), &archive.stack, findings))
+            .collect();
+        output::json(&reports)?;
+    } else if let [(archive, findings)] = judged.as_slice()
+        && !args.quiet
+    {
+        let mut out = output::stdout();
+        writeln!(out, "{}", archive.host)?;
+        out.write_all(report::text(&archive.stack, findings).as_bytes())?;
+        output::finish(out)?;
+    } else if !args.quiet {
+        let mut out = output::stdout();
+        rows(&judged).write(&mut out)?;
+        output::finish(out)?;
+    }
+    let all: Vec<Finding> = judged
+        .into_iter()
+        .flat_map(|(_, findings)| findings)
+        .collect();
+    verdict(args, &all)
+}
+
+fn rows(judged: &[(Archive, Vec<Finding>)]) -> Table {
+    let right = |title| (title, Side::Right);
+    let mut table = Table::new([
+        ("host", Side::Left),
+        right("drives"),
+        right("layers"),
+        right("faults"),
+        right("warnings"),
+        right("notes"),
+        ("worst", Side::Left),
+    ]);
+    for (archive, findings) in judged {
+        let layers = &archive.stack.layers;
+        let drives = layers.iter().filter(|layer| layer.on.is_empty()).count();
+        let tally = Tally::of(findings);
+        let worst = findings.first();
+        let worst = worst.map_or("-".to_owned(), |finding| {
+            format!(
+                "{}: {}",
+                finding.rule.id(),
+                archive.stack.layer(finding.layer).name
+            )
+        });
+        let counts = [
+            drives,
+            layers.len(),
+            tally.faults,
+            tally.warnings,
+            tally.infos,
+        ];
+        let counts = counts.map(|count| count.to_string());
+        table.row(
+            [archive.host.clone()]
+                .into_iter()
+                .chain(counts)
+                .chain([worst]),
+        );
+    }
+    table
+}
+
+/// The exit status: what cannot be read comes before what is wrong.
+fn verdict(args: &Args, findings: &[Finding]) -> Result<()> {
+    let unreadable = |finding: &&Finding| matches!(finding.rule, Rule::Unreadable | Rule::Damaged);
+    if let Some(finding) = findings.iter().find(unreadable) {
+        return Err(Failure::Io(finding.what.clone()));
+    }
+    let bad: Vec<Finding> = findings
+        .iter()
+        .filter(|finding| finding.severity >= args.fail_on)
+        .cloned()
+        .collect();
+    match bad.len() {
+        0 => Ok(()),
+        _ if args.quiet => Err(Failure::Status(1)),
+        1 => Err(Failure::Finding(
+            "one finding at or above --fail-on".to_owned(),
+        )),
+        count => Err(Failure::Finding(format!(
+            "{count} findings at or above --fail-on"
+        ))),
+    }
+}
+
+fn hostname() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+/// The drive that everything is to live on, as far as it is stated.
+struct Drive {
+    stated: Stated,
+    tracks: Option<(TrackMap, u64)>,
+}
+
+impl Drive {
+    fn of(args: &Args) -> Result<Drive> {
+        let mut drive = match &args.drive {
+            Some(text) => Drive::load(text)?,
+            None => Drive {
+                stated: Stated::default(),
+                tracks: None,
+            },
+        };
+        let stated = &mut drive.stated;
+        let replace = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
+        replace(&mut stated.logical_bytes, args.logical_sector);
+        replace(&mut stated.physical_bytes, args.physical_sector);
+        replace(&mut stated.erase_bytes, args.erase_block);
+        replace(&mut stated.chunk_bytes, args.chunk);
+        replace(&mut stated.stripe_bytes, args.stripe);
+        if let (Some(logical), Some(physical)) = (stated.logical_bytes, stated.physical_bytes)
+            && physical < logical
+        {
+            return Err(Failure::input(format!(
+                "a physical sector of {physical} bytes is smaller than a logical one of {logical}"
+            )));
+        }
+        if let (Some(chunk), Some(stripe)) = (stated.chunk_bytes, stated.stripe_bytes)
+            && stripe % chunk != 0
+        {
+            return Err(Failure::input(format!(
+                "a full stripe of {stripe} bytes is no multiple of a chunk of {chunk}"
+            )));
+        }
+        Ok(drive)
+    }
+
+    fn load(text: &str) -> Result<Drive> {
+        let subject = Subject::load(text)?;
+        let file = subject.file();
+        let identity = &file.identity;
+        let logical = u64::from(identity.logical_bytes);
+        let mut stated = match &subject {
+            Subject::Drive(drive) => Stated::of(&drive.profile),
+            Subject::Map(name, _) => Stated {
+                model: Some(name.clone()),
+                logical_bytes: Some(logical),
+                physical_bytes: Some(u64::from(identity.physical_bytes)),
+                is_rotating: true,
+                ..Stated::default()
+            },
+        };
+        stated.capacity_bytes = Some(identity.capacity.0.saturating_mul(logical));
+        Ok(Drive {
+            stated,
+            tracks: Some((file.tracks.clone(), logical)),
+        })
+    }
+
+    fn judge(&self, stack: &Stack, ignored: &[Rule]) -> Vec<Finding> {
+        let tracks = self.tracks.as_ref().map(|(map, sector_bytes)| Tracks {
+            map,
+            sector_bytes: *sector_bytes,
+            extents: Vec::new(),
+        });
+        traxtent_check::judge(stack, tracks.as_ref(), ignored)
+    }
+}
