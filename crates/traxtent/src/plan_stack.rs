@@ -273,11 +273,11 @@ fn look_at_tools(recipe: &mut Recipe) {
                 tool.program, tool.package
             )),
             Some(text) => match tools::version_in(&text) {
-                Some(version) if version < tool.least => recipe.notes.push(format!(
-                    "{} is {version} here; {} needs {} or later.",
+                Some((version, word)) if version < tool.least => recipe.notes.push(format!(
+                    "{} is {word} here; {} needs {} or later.",
                     tool.program, tool.needed, tool.least
                 )),
-                Some(version) => installed.push(format!("{} {version}", tool.program)),
+                Some((_, word)) => installed.push(format!("{} {word}", tool.program)),
                 None => {}
             },
         }

@@ -63,20 +63,26 @@ impl Ground {
     /// The place for one partition that is as large as possible; none if the drive is too small for that.
     ///
     /// With tracks, it begins at the first boundary on the grid of 1 MiB, if that costs little; else at the first that
-    /// begins a physical sector; else on the grid of 1 MiB. It ends on a physical sector.
-    pub fn site(&self, tracks: bool) -> Option<Site> {
+    /// begins a physical sector; else on the grid of 1 MiB. It ends on a physical sector. Blocks of `block_lbns` LBNs are
+    /// counted from its start, so of all boundaries only those will do from which the fewest blocks span two tracks.
+    pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<Site> {
         let grain = (GRAIN_BYTES / u64::from(self.logical_bytes)).max(1);
         let sector = self.physical_lbns();
         // Drives that are shifted have their first such place below 1 MiB.
         let least = self.next_on_grid(grain.saturating_sub(sector - 1), grain);
         let most = least + self.lbns / COST_ONE_IN;
+        let map = self.tracks.as_ref().filter(|_| tracks);
+        let phase = map
+            .zip(block_lbns)
+            .map(|(map, lbns)| (best_phase(map, lbns), lbns));
         let boundary = |lbns: u64| {
-            let map = self.tracks.as_ref().filter(|_| tracks)?;
+            let map = map?;
             // From one boundary to the next, until one suits.
             let mut track = map.track_of(Lbn(least))?;
             loop {
                 let at = track.first_lbn.0;
-                if at >= least && self.on_grid(at, lbns) {
+                let fits = phase.is_none_or(|(phase, lbns)| at % lbns == phase);
+                if at >= least && fits && self.on_grid(at, lbns) {
                     return Some(at);
                 }
                 track = map
@@ -92,7 +98,7 @@ impl Ground {
                 true,
                 "a track begins there, and a physical sector; no track nearby begins on the grid of 1 MiB",
             )
-        } else if tracks && self.tracks.is_some() {
+        } else if map.is_some() {
             (
                 least,
                 false,
@@ -114,4 +120,15 @@ impl Ground {
             why: why.to_owned(),
         })
     }
+}
+
+/// What most track boundaries leave when divided by the LBNs of a block: from there, the fewest blocks span two tracks.
+fn best_phase(map: &TrackMap, block_lbns: u64) -> u64 {
+    let mut boundaries = vec![0_u64; block_lbns as usize];
+    for track in map.tracks() {
+        boundaries[(track.first_lbn.0 % block_lbns) as usize] += 1;
+    }
+    let most = boundaries.iter().copied().max();
+    let phase = boundaries.iter().position(|&count| Some(count) == most);
+    phase.map_or(0, |phase| phase as u64)
 }

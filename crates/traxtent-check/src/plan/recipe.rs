@@ -215,7 +215,12 @@ impl<'a> Making<'a> {
             }
             return Ok(());
         }
-        let site = self.ground.site(self.want.tracks);
+        // Layers between move the file system by whole blocks.
+        let blocks =
+            self.want.fs.is_ext() && self.want.raid.is_none_or(|raid| raid.chunk_bytes.is_none());
+        let block =
+            u64::from(self.want.block_bytes / self.ground.logical_bytes.min(self.want.block_bytes));
+        let site = self.ground.site(self.want.tracks, blocks.then_some(block));
         let site = site.ok_or_else(|| PlanError::TooSmall {
             name: self.ground.name.clone(),
             lbns: self.ground.lbns,

@@ -128,15 +128,17 @@ pub fn tool_named(program: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.program == program)
 }
 
-/// The version in what a program says of itself: the first number with a point and another number behind it.
-pub fn version_in(text: &str) -> Option<Version> {
+/// The version in what a program says of itself, and how it writes it: the first number with a point and another number
+/// behind it.
+pub fn version_in(text: &str) -> Option<(Version, &str)> {
     text.split_whitespace().find_map(|word| {
         let word = word.trim_start_matches(|c: char| !c.is_ascii_digit());
         let (major, rest) = word.split_once('.')?;
         let digits = rest
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(rest.len());
-        Some(Version(major.parse().ok()?, rest[..digits].parse().ok()?))
+        let version = Version(major.parse().ok()?, rest[..digits].parse().ok()?);
+        Some((version, &word[..major.len() + 1 + digits]))
     })
 }
 
@@ -162,7 +164,7 @@ mod tests {
             ("mke2fs 1.47.0 (5-Feb-2023)", Some(Version(1, 47))),
             ("no such thing", None),
         ] {
-            assert_eq!(version_in(says), version, "{says}");
+            assert_eq!(version_in(says).map(|found| found.0), version, "{says}");
         }
     }
 }

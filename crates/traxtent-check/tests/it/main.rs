@@ -1,3 +1,4 @@
 //! Tests of the crate, in one binary.
 
 mod badblocks;
+mod gallery;
