@@ -9,8 +9,9 @@ use std::time::Duration;
 use testkit::guest::Guest;
 
 use super::cases::TODAY;
-use super::workshop::images;
+use super::workshop;
 use super::{Case, Made, Workshop};
+use crate::drives;
 
 const fn case(
     name: &'static str,
@@ -32,12 +33,12 @@ const DRIVE_BYTES: u64 = 1 << 30;
 const CASES: &[Case] = &[
     case(
         "RAID 5 with ext4 as mke2fs makes it there",
-        "md -l 5 -n 4 -c 64 $W $X $Y $Z; mke2fs -q -t ext4 -b 4096 /dev/md0",
+        "md -l 5 -n 4 -c 64 $W $X $Y $Z; /bin/mke2fs -q -t ext4 -b 4096 /dev/md0",
         &[],
     ),
     case(
         "RAID 5 with ext4 for other stripes",
-        "md -l 5 -n 4 -c 64 $W $X $Y $Z; mke2fs -q -t ext4 -b 4096 -E stride=9,stripe_width=128 /dev/md0",
+        "md -l 5 -n 4 -c 64 $W $X $Y $Z; /bin/mke2fs -q -t ext4 -b 4096 -E stride=9,stripe_width=128 /dev/md0",
         &[("ext-stride", "ext4")],
     ),
     case(
@@ -52,12 +53,12 @@ const CASES: &[Case] = &[
     ),
     case(
         "RAID 1 of version 1.0",
-        "md -e 1.0 -l 1 -n 2 $W $X; mke2fs -q -t ext4 -b 4096 /dev/md0",
+        "md -e 1.0 -l 1 -n 2 $W $X; /bin/mke2fs -q -t ext4 -b 4096 /dev/md0",
         &[],
     ),
     case(
         "RAID 0 of version 0.90",
-        "md -e 0.90 -l 0 -n 2 -c 64 $W $X; mke2fs -q -t ext4 -b 4096 -E stride=16,stripe_width=32 /dev/md0",
+        "md -e 0.90 -l 0 -n 2 -c 64 $W $X; /bin/mke2fs -q -t ext4 -b 4096 -E stride=16,stripe_width=32 /dev/md0",
         &[],
     ),
     case(
@@ -87,31 +88,6 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Modules of the kernel, in the order of loading.
-const MODULES: &[&str] = &[
-    "virtio",
-    "virtio_ring",
-    "virtio_pci_legacy_dev",
-    "virtio_pci_modern_dev",
-    "virtio_pci",
-    "scsi_common",
-    "scsi_mod",
-    "sd_mod",
-    "virtio_scsi",
-    "md-mod",
-    "raid0",
-    "raid1",
-    "xor",
-    "raid6_pq",
-    "libcrc32c",
-    "async_tx",
-    "async_memcpy",
-    "async_xor",
-    "async_pq",
-    "async_raid6_recov",
-    "raid456",
-];
-
 /// Makes them all.
 pub(super) fn make(workshop: &Workshop) -> Vec<(&'static Case, Made)> {
     let answer = boot(workshop);
@@ -119,7 +95,7 @@ pub(super) fn make(workshop: &Workshop) -> Vec<(&'static Case, Made)> {
         .iter()
         .map(|case| {
             let made = match &answer {
-                Ok(()) => Made::Images(images(&workshop.folder_of(case.name))),
+                Ok(()) => Made::Images(workshop::images(&workshop.folder_of(case.name))),
                 Err(why) => Made::Without(why.clone()),
             };
             (case, made)
@@ -137,31 +113,35 @@ fn boot(workshop: &Workshop) -> Result<(), String> {
             .ok_or_else(|| format!("{name} is not installed"))?;
         with.push((path, name));
     }
-    let mut drives = Vec::new();
+    let mut images = Vec::new();
     let mut script =
         "export PATH=/bin\nmd() { mdadm --create /dev/md0 --run --quiet \"$@\" </dev/null; }\n"
             .to_owned();
+    script += &drives::wait_for(CASES.len() * DRIVES);
     for case in CASES {
-        let first = drives.len();
-        drives.extend(drives_of(case, workshop));
-        let nodes = (first..first + DRIVES).map(node).zip("WXYZ".chars());
+        let first = images.len();
+        images.extend(drives_of(case, workshop));
+        let nodes = (first..first + DRIVES)
+            .map(drives::node)
+            .zip("WXYZ".chars());
         script += &nodes
             .map(|(node, letter)| format!("{letter}={node}\n"))
             .collect::<String>();
         script += &format!(
-            "( {} ) >/tmp/says 2>&1 && echo 'made: {}' || /bin/busybox cat /tmp/says\n",
+            "( set -e; {} ) >/tmp/says 2>&1\n[ $? = 0 ] && echo 'made: {}' || /bin/busybox cat /tmp/says\n",
             case.made_by, case.name
         );
         script += "mdadm --stop --scan >/dev/null 2>&1\n";
     }
+    let modules = [drives::MODULES, drives::MD].concat();
     let guest = Guest {
         name: "arrays",
         folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
-        modules: MODULES,
+        modules: &modules,
         programs: &with,
         script: &script,
-        devices: &devices(&drives),
-        limit: Duration::from_secs(240),
+        devices: &drives::devices(&images),
+        limit: Duration::from_secs(120),
     };
     let console = guest.run()?;
     for case in CASES {
@@ -181,30 +161,4 @@ fn drives_of(case: &Case, workshop: &Workshop) -> Vec<PathBuf> {
         File::create(image).unwrap().set_len(DRIVE_BYTES).unwrap();
     }
     images
-}
-
-/// The drives as qemu is told of them: SCSI, sectors of 512 bytes in 4096.
-pub(crate) fn devices(images: &[PathBuf]) -> Vec<String> {
-    let mut words = vec!["-device".to_owned(), "virtio-scsi-pci,id=scsi".to_owned()];
-    for (n, image) in images.iter().enumerate() {
-        let (id, lun) = address(n);
-        words.extend([
-            "-drive".to_owned(),
-            format!("file={},format=raw,if=none,id=d{n}", image.display()),
-        ]);
-        words.extend(["-device".to_owned(), format!("scsi-hd,drive=d{n},bus=scsi.0,channel=0,scsi-id={id},lun={lun},physical_block_size=4096")]);
-    }
-    words
-}
-
-/// Words of a shell for the node of the nth of these drives: the kernel looks for them all at once, so that names are
-/// no guide.
-pub(crate) fn node(n: usize) -> String {
-    let (id, lun) = address(n);
-    format!("/dev/$(/bin/busybox ls /sys/class/scsi_device/*:0:{id}:{lun}/device/block)")
-}
-
-/// The target and the unit of the nth drive.
-fn address(n: usize) -> (usize, usize) {
-    (id, lun)
 }
