@@ -54,6 +54,18 @@ pub const TARGETS: &[Target] = &[
     target("scsi-mode", targets::scsi::mode),
     target("scsi-device", targets::scsi::device),
     target("scsi-host", targets::scsi::host),
+    target("check-tables", targets::check::partition_tables),
+    target("check-ext", targets::check::ext),
+    target("check-xfs", targets::check::xfs),
+    target("check-btrfs", targets::check::btrfs),
+    target("check-swap", targets::check::swap),
+    target("check-luks", targets::check::luks),
+    target("check-lvm", targets::check::lvm),
+    target("check-lvm-text", targets::check::lvm_text),
+    target("check-md", targets::check::md),
+    target("check-zfs", targets::check::zfs),
+    target("check-stack", targets::check::stack),
+    target("check-archive", targets::check::archive),
     target("arguments", targets::arguments),
 ];
 

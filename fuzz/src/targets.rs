@@ -3,6 +3,7 @@
 //! Beyond "it returns", a target asserts what holds for whatever was accepted: text that was
 //! parsed prints and parses to the same value, an address goes to its place and back.
 
+pub(crate) mod check;
 pub(crate) mod disk;
 pub(crate) mod disksim;
 pub(crate) mod drive;

@@ -36,6 +36,8 @@ pub struct Root {
     pub disk: Disk,
     /// What the kernel says of it.
     pub limits: Option<Limits>,
+    /// Its length.
+    pub bytes: u64,
     /// Its bytes, or why they cannot be read.
     pub source: Result<Rc<dyn Source>, String>,
 }
@@ -56,7 +58,7 @@ impl Nodes<'_> {
 
     fn open(&self, name: &str) -> Bytes {
         let source = FileSource::open(&self.path(name))
-            .map_err(|error| Unknown::Unreadable(error.to_string()))?;
+            .map_err(|error| Unknown::Unreadable(crate::source::reason(&error)))?;
         Ok(Rc::new(source))
     }
 }
@@ -110,12 +112,11 @@ struct GroupOn {
 
 impl Examiner<'_> {
     fn root(&mut self, root: Root) {
-        let bytes = root.source.as_ref().map_or(0, |source| source.bytes());
         self.sector_bytes = root.disk.logical_bytes;
         let id = self.push(Layer {
             name: root.name,
             node: root.node,
-            bytes,
+            bytes: root.bytes,
             on: Vec::new(),
             spread: Spread::Joined,
             limits: root.limits,

@@ -85,6 +85,15 @@ fn check_range(offset: u64, wanted: u64, bytes: u64) -> Result<(), SourceError> 
     }
 }
 
+/// The system's words without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
 /// An image file or a block device.
 #[derive(Debug)]
 pub struct FileSource {
@@ -125,7 +134,7 @@ impl Source for FileSource {
             .read_exact_at(buffer, offset)
             .map_err(|error| SourceError::Io {
                 offset,
-                reason: error.to_string(),
+                reason: reason(&error),
             })
     }
 }

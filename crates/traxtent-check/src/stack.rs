@@ -192,6 +192,24 @@ impl Stack {
             .map(|(index, layer)| (LayerId(index), layer))
     }
 
+    /// What to call a layer in a sentence: `ext4 in partition 2`.
+    pub fn title(&self, id: LayerId) -> String {
+        let layer = self.layer(id);
+        match (&layer.kind, layer.on.as_slice()) {
+            (
+                Kind::Disk(_)
+                | Kind::Partition(_)
+                | Kind::Array(_)
+                | Kind::LogicalVolume(_)
+                | Kind::ThinPool(_)
+                | Kind::Opened(_),
+                _,
+            ) => layer.name.clone(),
+            (_, [place]) => format!("the {} in {}", layer.name, self.layer(place.layer).name),
+            _ => layer.name.clone(),
+        }
+    }
+
     /// Checks what everything else relies on: layers stand behind what they lie on, and nothing is divided by zero.
     ///
     /// # Errors

@@ -201,7 +201,8 @@ impl Device {
         let model = words
             .into_iter()
             .flatten()
-            .filter(|word| word != "ATA")
+            // SATA has no vendor, virtual drives have a number.
+            .filter(|word| word != "ATA" && !word.starts_with("0x"))
             .collect::<Vec<_>>()
             .join(" ");
         Some(Device {

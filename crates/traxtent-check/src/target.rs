@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::drive::Stated;
 use crate::examine::{Nodes, Root, examine};
-use crate::source::{FileSource, Source};
+use crate::source::{FileSource, Source, reason};
 use crate::stack::Stack;
 use crate::sysfs::Machine;
 
@@ -135,12 +135,14 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
 }
 
 fn image(path: &Path, stated: &Stated) -> Root {
+    let source = open(path);
     Root {
         name: path.to_string_lossy().into_owned(),
         node: None,
         disk: stated.image(),
         limits: None,
-        source: open(path),
+        bytes: source.as_ref().map_or(0, |source| source.bytes()),
+        source,
     }
 }
 
@@ -152,6 +154,7 @@ fn drive(name: &str, nodes: &Nodes<'_>, stated: &Stated) -> Root {
         node: Some(path.to_string_lossy().into_owned()),
         disk: stated.device(device),
         limits: Some(device.limits.clone()),
+        bytes: device.bytes,
         source: open(&path),
     }
 }
@@ -159,6 +162,6 @@ fn drive(name: &str, nodes: &Nodes<'_>, stated: &Stated) -> Root {
 fn open(path: &Path) -> Result<Rc<dyn Source>, String> {
     match FileSource::open(path) {
         Ok(source) => Ok(Rc::new(source)),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(reason(&error)),
     }
 }

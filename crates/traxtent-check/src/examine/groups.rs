@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use super::{Bytes, DEPTH_MAX, Examiner, GroupOn, LAYERS_MAX};
 use crate::layers::lvm::{Area, Segment, Volume};
-use crate::layers::{LogicalVolume, ThinPool, Unknown};
+use crate::layers::{LogicalVolume, RaidLevel, ThinPool, Unknown};
 use crate::source::{Pieces, Source};
 use crate::stack::{Kind, Layer, LayerId, Place, Spread};
+use crate::stripes::Stripes;
 
 /// What has been built of a group: the layer of each volume, and its bytes.
 type Built = BTreeMap<String, Option<(LayerId, Bytes)>>;
@@ -154,11 +155,15 @@ fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
         "raid1" | "mirror" if alone => (Spread::Mirrored, first_of(last, built)),
         "thin-pool" if alone => (Spread::Joined, Err(closed("thin-pool"))),
         _ if alone && chunks > 0 && last.chunk_bytes > 0 => {
+            let bytes = match last.kind.as_str() {
+                "striped" => striped(on, last, &places),
+                kind => Err(closed(kind)),
+            };
             let spread = Spread::Striped {
                 chunk_bytes: last.chunk_bytes,
                 data_chunks: u32::try_from(chunks).unwrap_or(u32::MAX),
             };
-            (spread, Err(closed(&last.kind)))
+            (spread, bytes)
         }
         kind => (Spread::Scattered, Err(closed(kind))),
     };
@@ -173,6 +178,24 @@ fn closed(kind: &str) -> Unknown {
     let reason =
         format!("a volume of type {kind} is only looked into where the kernel has opened it");
     Unknown::Elsewhere(reason)
+}
+
+/// The bytes of a striped segment on physical volumes.
+fn striped(on: &GroupOn, segment: &Segment, places: &[Place]) -> Bytes {
+    let member = |(area, place): (&Area, &Place)| match area {
+        Area::Physical { uuid, .. } => {
+            let (_, source) = on.volumes.get(uuid)?;
+            Some((Rc::clone(source), place.start))
+        }
+        Area::Logical { .. } => None,
+    };
+    Ok(Rc::new(Stripes {
+        level: RaidLevel::Raid0,
+        layout: 0,
+        chunk_bytes: segment.chunk_bytes,
+        bytes: segment.extents.saturating_mul(on.group.extent_bytes),
+        members: segment.areas.iter().zip(places).map(member).collect(),
+    }))
 }
 
 fn first_of(segment: &Segment, built: &Built) -> Bytes {

@@ -12,6 +12,7 @@ const LOG_UNIT_MAX: u64 = 256 << 10;
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     for (id, layer) in stack.iter() {
+        let title = stack.title(id);
         let mut say = |rule, what: String| findings.push(Finding::new(rule, id, what));
         if let Some((unit, size)) = smallest(&layer.kind)
             && let Some((disk, physical)) = physical_below(stack, id)
@@ -20,7 +21,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
             let drive = &stack.layer(disk).name;
             let what = format!(
                 "{} {} {}, and a physical sector of {drive} has {}",
-                layer.name,
+                title,
                 unit.words,
                 bytes(size),
                 bytes(physical)
@@ -31,7 +32,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
             && end > layer.bytes
             && layer.bytes > 0
         {
-            let what = format!("{} would end at byte {end} of {}", layer.name, layer.bytes);
+            let what = format!("{} would end at byte {end} of {}", title, layer.bytes);
             say(Rule::BeyondEnd, what);
         }
         match &layer.kind {
@@ -41,12 +42,12 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                 {
                     let what = format!(
                         "{} has {} bytes, the drive that it is for {capacity}",
-                        layer.name, layer.bytes
+                        title, layer.bytes
                     );
                     say(Rule::DriveSize, what);
                 }
             }
-            Kind::Luks(luks) => luks_end(layer, luks, &mut say),
+            Kind::Luks(luks) => luks_end(&title, layer.bytes, luks, &mut say),
             Kind::PhysicalVolume(volume) => {
                 if let Some((array, _, stripe)) = array_below(stack, id)
                     && volume.extent_bytes > 0
@@ -55,7 +56,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                 {
                     let what = format!(
                         "extents of {} have {}, no multiple of the full stripe of {}, {}: volumes begin off stripes",
-                        layer.name,
+                        title,
                         bytes(volume.extent_bytes),
                         stack.layer(array).name,
                         bytes(stripe)
@@ -63,8 +64,8 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                     findings.push(Finding::new(Rule::ChunkSize, id, what).at(Severity::Info));
                 }
             }
-            Kind::Ext(ext) => ext_stride(stack, id, layer, ext, findings),
-            Kind::Xfs(xfs) => xfs_units(stack, id, layer, xfs, findings),
+            Kind::Ext(ext) => ext_stride(stack, id, &title, ext, findings),
+            Kind::Xfs(xfs) => xfs_units(stack, id, &title, xfs, findings),
             _ => {}
         }
         mixed(stack, id, layer, findings);
@@ -116,24 +117,23 @@ fn stated_end(kind: &Kind) -> Option<u64> {
     }
 }
 
-fn luks_end(layer: &Layer, luks: &Luks, say: &mut impl FnMut(Rule, String)) {
-    let left = luks_remainder(luks, layer.bytes);
+fn luks_end(name: &str, below_bytes: u64, luks: &Luks, say: &mut impl FnMut(Rule, String)) {
+    let left = luks_remainder(luks, below_bytes);
     if left != 0 {
         let what = format!(
             "{} encrypts sectors of {} and has {left} bytes too many behind the last: it cannot be opened",
-            layer.name,
+            name,
             bytes(luks.sector_bytes)
         );
         say(Rule::LuksEnd, what);
     }
 }
 
-fn ext_stride(stack: &Stack, id: LayerId, layer: &Layer, ext: &Ext, findings: &mut Findings) {
+fn ext_stride(stack: &Stack, id: LayerId, name: &str, ext: &Ext, findings: &mut Findings) {
     let Some((array, chunk, stripe)) = array_below(stack, id) else {
         return;
     };
     let array = &stack.layer(array).name;
-    let name = &layer.name;
     let mut say =
         |severity, what| findings.push(Finding::new(Rule::ExtStride, id, what).at(severity));
     let (stride, width) = (
@@ -165,8 +165,7 @@ fn ext_stride(stack: &Stack, id: LayerId, layer: &Layer, ext: &Ext, findings: &m
     }
 }
 
-fn xfs_units(stack: &Stack, id: LayerId, layer: &Layer, xfs: &Xfs, findings: &mut Findings) {
-    let name = &layer.name;
+fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut Findings) {
     let mut say = |rule, severity, what| findings.push(Finding::new(rule, id, what).at(severity));
     let (unit, width) = (xfs.unit_bytes, xfs.width_bytes);
     if unit > 0 && !width.is_multiple_of(unit) {

@@ -117,7 +117,7 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     };
     let mut what = format!(
         "{} {begins} at byte {at} of {}, {} into a {line} of {}",
-        layer.name,
+        stack.title(id),
         stack.layer(grid.layer).name,
         bytes(by),
         bytes(grid.every),
@@ -148,7 +148,7 @@ fn made_up_for(stack: &Stack, id: LayerId, grid: Grid) -> Option<String> {
         {
             return None;
         }
-        name = Some(layer.name.clone());
+        name = Some(stack.title(above));
     }
     name
 }

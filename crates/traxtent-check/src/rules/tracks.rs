@@ -48,7 +48,7 @@ impl Tracks<'_> {
             if crossing > 0 {
                 let what = format!(
                     "{crossing} of the {blocks} blocks of {} span a track boundary ({:.2} %)",
-                    layer.name,
+                    stack.title(id),
                     100.0 * crossing as f64 / blocks as f64
                 );
                 findings.push(Finding::new(Rule::TrackCrossing, id, what));

@@ -1,5 +1,15 @@
-//! Tests of the crate, in one binary.
+//! Tests of the checker against what real tools write and say.
 
+mod archive;
+mod arrays;
 mod badblocks;
 mod drives;
+mod encryption;
+mod file_systems;
 mod gallery;
+mod hostile;
+mod image;
+mod machine;
+mod rules;
+mod tables;
+mod volumes;

@@ -1,0 +1,62 @@
+//! What `--collect` writes and reads.
+
+use testkit::tool;
+use traxtent_check::collect::{Archive, ArchiveError};
+use traxtent_check::rules;
+
+use crate::image::{Image, MIB};
+
+fn archive() -> Option<Archive> {
+    let sfdisk = testkit::tool("sfdisk")?;
+    let image = Image::new(64 * MIB);
+    image.run(
+        &sfdisk,
+        &["-q", "@"],
+        "label: gpt\nfirst-lba: 34\nstart=34,size=8192\nstart=16384,size=8192\n",
+    );
+    Some(Archive::new("a-host".to_owned(), image.stack()))
+}
+
+/// Does a collected stack come out as it went in, and are its findings the same?
+#[test]
+fn comes_back() {
+    let _ = tool!("sfdisk");
+    let archive = archive().unwrap();
+    let bytes = archive.write();
+    assert!(Archive::recognize(&bytes));
+    let read = Archive::read(&bytes).unwrap();
+    assert_eq!(read, archive);
+    assert_eq!(
+        rules::check(&read.stack, None),
+        rules::check(&archive.stack, None)
+    );
+}
+
+/// Are other versions, layers in circles, and sizes of nothing refused with the reason?
+#[test]
+fn refused() {
+    let _ = tool!("sfdisk");
+    let text = String::from_utf8(archive().unwrap().write()).unwrap();
+    let changed = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from} in {text}");
+        Archive::read(text.replacen(from, to, 1).as_bytes()).unwrap_err()
+    };
+    assert!(matches!(
+        changed("\"version\": 1", "\"version\": 2"),
+        ArchiveError::Version { version: 2, .. }
+    ));
+    assert!(
+        changed("\"layer\": 0", "\"layer\": 77")
+            .to_string()
+            .contains("not before it")
+    );
+    assert!(
+        changed("\"physical_bytes\": 4096", "\"physical_bytes\": 0")
+            .to_string()
+            .contains("physical sector of 0")
+    );
+    assert!(matches!(
+        changed("\"host\"", "\"guest\""),
+        ArchiveError::Json(_)
+    ));
+}

@@ -1,0 +1,273 @@
+//! md arrays: superblocks built word by word, which mdadm has to read as we do, and what lies in the arrays.
+
+use std::path::PathBuf;
+
+use testkit::tool;
+use traxtent_check::drive::Stated;
+use traxtent_check::layers::{Array, MdMember, RaidLevel};
+use traxtent_check::{Kind, Stack};
+
+use crate::image::{Image, MIB, first, look_at, run, wrong};
+
+/// What a superblock of version 1 says.
+#[derive(Clone, Copy)]
+struct Superblock {
+    level: i32,
+    layout: u32,
+    chunk_sectors: u32,
+    members: u32,
+    member: u32,
+    data_sector: u64,
+    data_sectors: u64,
+    super_sector: u64,
+}
+
+impl Superblock {
+    fn bytes(self) -> Vec<u8> {
+        let mut bytes = vec![0; 512];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &0xa92b_4efcu32.to_le_bytes());
+        put(4, &1u32.to_le_bytes());
+        put(16, b"sixteen bytes id");
+        put(32, b"host:0");
+        put(72, &self.level.to_le_bytes());
+        put(76, &self.layout.to_le_bytes());
+        put(80, &self.data_sectors.to_le_bytes());
+        put(88, &self.chunk_sectors.to_le_bytes());
+        put(92, &self.members.to_le_bytes());
+        put(128, &self.data_sector.to_le_bytes());
+        put(136, &self.data_sectors.to_le_bytes());
+        put(144, &self.super_sector.to_le_bytes());
+        put(160, &self.member.to_le_bytes());
+        put(220, &self.members.to_le_bytes());
+        for role in 0..self.members {
+            put(256 + 2 * role as usize, &(role as u16).to_le_bytes());
+        }
+        let end = 256 + 2 * self.members as usize;
+        let whole = bytes[..end / 4 * 4].chunks_exact(4);
+        let mut sum: u64 = whole
+            .map(|word| u64::from(u32::from_le_bytes(word.try_into().unwrap())))
+            .sum();
+        if end % 4 == 2 {
+            sum += u64::from(u16::from_le_bytes([bytes[end - 2], bytes[end - 1]]));
+        }
+        let sum = ((sum & 0xffff_ffff) + (sum >> 32)) as u32;
+        bytes[216..220].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+}
+
+const MEMBER: Superblock = Superblock {
+    level: 5,
+    layout: 2,
+    chunk_sectors: 1024,
+    members: 3,
+    member: 0,
+    data_sector: 2048,
+    data_sectors: 126_976,
+    super_sector: 8,
+};
+
+/// The members of an array, an image each, with these bytes as their data.
+fn members(superblock: Superblock, data: &[Vec<u8>]) -> (Image, Vec<PathBuf>) {
+    let image = Image::new(64 * MIB);
+    let mut paths = Vec::new();
+    for member in 0..superblock.members {
+        let path = image.beside(&format!("member{member}.img"), 64 * MIB);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let write =
+            |at, bytes: &[u8]| std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
+        write(
+            superblock.super_sector * 512,
+            &Superblock {
+                member,
+                ..superblock
+            }
+            .bytes(),
+        );
+        if let Some(data) = data.get(member as usize) {
+            write(superblock.data_sector * 512, data);
+        }
+        paths.push(path);
+    }
+    (image, paths)
+}
+
+fn member(stack: &Stack) -> &MdMember {
+    first(stack, |kind| match kind {
+        Kind::MdMember(member) => Some(member),
+        _ => None,
+    })
+    .1
+}
+
+fn array(stack: &Stack) -> &Array {
+    first(stack, |kind| match kind {
+        Kind::Array(array) => Some(array),
+        _ => None,
+    })
+    .1
+}
+
+/// Do version, level, chunk, data offset and rôle come out as mdadm prints them, in versions 1.0, 1.1 and 1.2?
+#[test]
+fn as_mdadm_examines() {
+    let mdadm = tool!("mdadm");
+    let last = 64 * MIB / 512;
+    for (version, super_sector, data_sector) in
+        [("1.0", last - 16, 0), ("1.1", 0, 2048), ("1.2", 8, 2048)]
+    {
+        let superblock = Superblock {
+            super_sector,
+            data_sector,
+            ..MEMBER
+        };
+        let (_image, paths) = members(superblock, &[]);
+        let told = run(&mdadm, &paths[1], &["--examine", "@"], "");
+        let says = |words: &str| assert!(told.contains(words), "{words} in {told}");
+        let stack = look_at(&paths[1..2], &Stated::default());
+        let found = member(&stack);
+        says(&format!(
+            "Version : {}",
+            if version == "1.0" {
+                "1.0"
+            } else {
+                &found.version
+            }
+        ));
+        assert_eq!(found.version, version);
+        says("Raid Level : raid5");
+        assert_eq!((found.level, found.members), (RaidLevel::Raid5, 3));
+        says("Chunk Size : 512K");
+        assert_eq!(found.chunk_bytes, 512 << 10);
+        if data_sector > 0 {
+            says("Data Offset : 2048 sectors");
+        }
+        assert_eq!(found.data_start, data_sector * 512);
+        says("Device Role : Active device 1");
+        assert_eq!(found.role, Some(1));
+        says("correct");
+        assert_eq!(array(&stack).stripe_bytes, MIB);
+    }
+}
+
+/// Does version 0.90 come out as mdadm prints it?
+#[test]
+fn old_superblock() {
+    let mdadm = tool!("mdadm");
+    let image = Image::new(64 * MIB);
+    let mut words = [0u32; 1024];
+    words[0] = 0xa92b_4efc;
+    words[2] = 90;
+    (words[5], words[13], words[14], words[15]) =
+        (0x0123_4567, 0x89ab_cdef, 0xfedc_ba98, 0x7654_3210);
+    (words[7], words[8], words[9], words[10]) = (5, (64 << 10) - 64, 3, 3);
+    (words[64], words[65]) = (2, 65_536);
+    (words[992], words[995], words[996]) = (1, 1, 6);
+    let sum: u64 = words.iter().map(|&word| u64::from(word)).sum();
+    words[38] = ((sum & 0xffff_ffff) + (sum >> 32)) as u32;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    image.write(64 * MIB - (64 << 10), &bytes);
+    let told = image.run(&mdadm, &["--examine", "@"], "");
+    let stack = image.stack();
+    let found = member(&stack);
+    for words in [
+        "Version : 0.90",
+        "Raid Level : raid5",
+        "Chunk Size : 64K",
+        "Raid Devices : 3",
+        "correct",
+    ] {
+        assert!(told.contains(words), "{words} in {told}");
+    }
+    assert_eq!(
+        (found.version.as_str(), found.level, found.chunk_bytes),
+        ("0.90", RaidLevel::Raid5, 65_536)
+    );
+    assert_eq!(
+        (found.members, found.role, found.data_start),
+        (3, Some(1), 0)
+    );
+    assert_eq!(found.used_bytes, 64 * MIB - (64 << 10));
+}
+
+/// Is a file system in a RAID 5 found by putting its chunks together, and is it checked against chunk and stripe?
+#[test]
+fn file_system_in_raid_5() {
+    let mke2fs = tool!("mke2fs");
+    let small = Superblock {
+        chunk_sectors: 8,
+        ..MEMBER
+    };
+    let judge = |options: &str| {
+        let file_system = Image::new(32 * MIB);
+        file_system.run(&mke2fs, &["-q", "-F", "-b", "4096", "-E", options, "@"], "");
+        let bytes = std::fs::read(&file_system.path).unwrap();
+        // Left-symmetric: parity moves down from the last member, data begin behind it.
+        let mut data = vec![Vec::new(); 3];
+        for (row, chunks) in bytes.chunks(2 * 4096).enumerate() {
+            let parity = 2 - row % 3;
+            data[parity].extend([0; 4096]);
+            for (index, chunk) in chunks.chunks(4096).enumerate() {
+                data[(parity + 1 + index) % 3].extend(chunk);
+            }
+        }
+        let (_image, paths) = members(small, &data);
+        let stack = look_at(&paths, &Stated::default());
+        first(&stack, |kind| match kind {
+            Kind::Ext(ext) => Some(ext),
+            _ => None,
+        });
+        wrong(&stack)
+    };
+    assert_eq!(judge("stride=1,stripe-width=2"), [""; 0]);
+    assert_eq!(
+        judge("stride=4,stripe-width=8"),
+        ["ext-stride", "ext-stride"]
+    );
+}
+
+/// Are data that begin off the physical sectors a fault, once a member, and is a chunk smaller than a physical sector?
+#[test]
+fn misaligned_members() {
+    let off = Superblock {
+        data_sector: 2049,
+        ..MEMBER
+    };
+    let (_image, paths) = members(off, &[]);
+    assert_eq!(
+        wrong(&look_at(&paths, &Stated::default())),
+        ["data-start"; 3]
+    );
+    let (_image, paths) = members(MEMBER, &[]);
+    assert_eq!(wrong(&look_at(&paths, &Stated::default())), [""; 0]);
+    let large = Stated {
+        physical_bytes: Some(MIB),
+        ..Stated::default()
+    };
+    assert!(wrong(&look_at(&paths, &large)).contains(&"chunk-size"));
+}
+
+/// Is a partition that begins on a chunk but off the full stripe a fault on RAID 5, and right on RAID 0?
+#[test]
+fn partition_on_stripes() {
+    let sgdisk = tool!("sgdisk");
+    for (level, members_count, expected) in [(5, 4, vec!["partition-stripe"]), (0, 3, vec![])] {
+        let superblock = Superblock {
+            level,
+            layout: if level == 5 { 2 } else { 0 },
+            members: members_count,
+            ..MEMBER
+        };
+        // The table of an array, made on an image as long as the array: 3 members of 62 MiB hold data.
+        let table = Image::new(3 * 62 * MIB);
+        table.run(&sgdisk, &["-a", "1", "-n", "1:1024:+64M", "@"], "");
+        let bytes = std::fs::read(&table.path).unwrap();
+        let first_chunk = bytes[..512 << 10].to_vec();
+        let (_image, paths) = members(superblock, &[first_chunk]);
+        let mut wrong = wrong(&look_at(&paths, &Stated::default()));
+        // The end of the array, with the backup of its table, was not written.
+        wrong.retain(|id| *id != "table-damaged");
+        assert_eq!(wrong, expected, "level {level}");
+    }
+}

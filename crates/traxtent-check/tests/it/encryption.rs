@@ -1,0 +1,145 @@
+//! LUKS as cryptsetup writes it.
+
+use testkit::tool;
+use traxtent_check::drive::Stated;
+use traxtent_check::layers::Luks;
+use traxtent_check::{Kind, Rule};
+
+use crate::image::{Image, MIB, finding, first, wrong};
+
+const CHEAP: [&str; 6] = [
+    "-q",
+    "luksFormat",
+    "--key-file",
+    "-",
+    "--pbkdf-force-iterations",
+    "1000",
+];
+
+fn luks(stack: &traxtent_check::Stack) -> Luks {
+    let (_, luks) = first(stack, |kind| match kind {
+        Kind::Luks(luks) => Some(luks),
+        _ => None,
+    });
+    luks.clone()
+}
+
+/// Are version, sector and start of the data what cryptsetup says, for both versions?
+#[test]
+fn as_luks_dump() {
+    let cryptsetup = tool!("cryptsetup");
+    let image = Image::new(64 * MIB);
+    image.run(
+        &cryptsetup,
+        &[&CHEAP[..], &["--type", "luks1", "@"]].concat(),
+        "key",
+    );
+    let told = image.run(&cryptsetup, &["luksDump", "@"], "");
+    let stack = image.stack();
+    let found = luks(&stack);
+    assert_eq!((found.version, found.sector_bytes), (1, 512));
+    assert_eq!(
+        found.data_start,
+        512 * crate::image::number(&told, "Payload offset:")
+    );
+    assert!(told.contains(&found.uuid));
+    assert_eq!(wrong(&stack), ["luks-sector"]);
+
+    let options = [
+        "--type",
+        "luks2",
+        "--pbkdf",
+        "pbkdf2",
+        "--sector-size",
+        "4096",
+        "@",
+    ];
+    image.run(&cryptsetup, &[&CHEAP[..], &options].concat(), "key");
+    let told = image.run(&cryptsetup, &["luksDump", "@"], "");
+    let stack = image.stack();
+    let found = luks(&stack);
+    assert_eq!(
+        (found.version, found.sector_bytes, found.data_bytes),
+        (2, 4096, None)
+    );
+    assert_eq!(found.data_start, crate::image::number(&told, "offset:"));
+    assert_eq!(wrong(&stack), [""; 0]);
+}
+
+/// Is a device that does not end on a sector of its own size a fault (fedora-coreos-tracker 1384)?
+#[test]
+fn unaligned_end() {
+    let cryptsetup = tool!("cryptsetup");
+    let image = Image::new(64 * MIB);
+    let options = [
+        "--type",
+        "luks2",
+        "--pbkdf",
+        "pbkdf2",
+        "--sector-size",
+        "4096",
+        "@",
+    ];
+    image.run(&cryptsetup, &[&CHEAP[..], &options].concat(), "key");
+    std::fs::File::options()
+        .write(true)
+        .open(&image.path)
+        .unwrap()
+        .set_len(64 * MIB - 512)
+        .unwrap();
+    assert_eq!(image.wrong(), ["luks-end"]);
+    let what = finding(&image.stack(), Rule::LuksEnd).what;
+    assert!(what.contains("3584 bytes too many"), "{what}");
+}
+
+/// Is data that begins off a physical sector found, and does data that makes up for the partition below take the
+/// blame off it?
+#[test]
+fn data_start() {
+    let (cryptsetup, sgdisk) = (tool!("cryptsetup"), tool!("sgdisk"));
+    let image = Image::new(64 * MIB);
+    image.run(
+        &cryptsetup,
+        &[
+            &CHEAP[..],
+            &["--type", "luks1", "--align-payload", "2049", "@"],
+        ]
+        .concat(),
+        "key",
+    );
+    let off = finding(&image.stack(), Rule::DataStart).off.unwrap();
+    assert_eq!(off.by % 512, 0);
+    assert_ne!(off.by, 0);
+    // The header of that device, in a partition that is off by as much as makes both together right.
+    let header = std::fs::read(&image.path).unwrap();
+    let shift = 8 - luks(&image.stack()).data_start / 512 % 8;
+    let disk = Image::new(96 * MIB);
+    let start = 2048 + shift;
+    disk.run(
+        &sgdisk,
+        &["-a", "1", "-n", &format!("1:{start}:+40M"), "@"],
+        "",
+    );
+    disk.write(start * 512, &header[..4 << 20]);
+    let stack = disk.stack();
+    assert_eq!(wrong(&stack), ["luks-sector"]);
+    let made_up = finding(&stack, Rule::PartitionStart);
+    assert_eq!(made_up.severity, traxtent_check::Severity::Info);
+    assert!(made_up.what.contains("all the same"), "{}", made_up.what);
+}
+
+/// Is nothing of key slots in what is kept of a header?
+#[test]
+fn no_key_material() {
+    let cryptsetup = tool!("cryptsetup");
+    let image = Image::new(64 * MIB);
+    image.run(
+        &cryptsetup,
+        &[&CHEAP[..], &["--type", "luks2", "--pbkdf", "pbkdf2", "@"]].concat(),
+        "key",
+    );
+    let text = serde_json::to_string(&image.stack_for(&Stated::default())).unwrap();
+    for word in ["salt", "keyslot", "digest", "iterations", "kdf"] {
+        assert!(!text.contains(word), "{word} in {text}");
+    }
+}

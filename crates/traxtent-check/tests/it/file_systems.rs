@@ -1,0 +1,221 @@
+//! File systems and swap space as their own tools make and describe them.
+
+use testkit::tool;
+use traxtent_check::drive::Stated;
+use traxtent_check::{Kind, Rule};
+
+use crate::image::{Image, MIB, finding, first, number, wrong};
+
+/// Is what the superblock of ext2, 3 and 4 says what dumpe2fs says?
+#[test]
+fn ext_as_dumpe2fs() {
+    let (mke2fs, dumpe2fs) = (tool!("mke2fs"), tool!("dumpe2fs"));
+    let cases: [(&str, &[&str]); 5] = [
+        ("ext2", &["-t", "ext2", "-b", "1024"]),
+        ("ext3", &["-t", "ext3", "-b", "4096"]),
+        (
+            "ext4",
+            &[
+                "-t",
+                "ext4",
+                "-b",
+                "4096",
+                "-E",
+                "stride=16,stripe-width=48",
+            ],
+        ),
+        ("ext4", &["-t", "ext4", "-b", "2048", "-O", "64bit"]),
+        (
+            "ext4",
+            &["-t", "ext4", "-b", "4096", "-O", "bigalloc", "-C", "65536"],
+        ),
+    ];
+    for (version, options) in cases {
+        let image = Image::new(64 * MIB);
+        image.run(&mke2fs, &[&["-q", "-F"], options, &["@"]].concat(), "");
+        let told = image.run(&dumpe2fs, &["-h", "@"], "");
+        let stack = image.stack();
+        let (layer, ext) = first(&stack, |kind| match kind {
+            Kind::Ext(ext) => Some(ext),
+            _ => None,
+        });
+        assert_eq!(
+            (layer.name.as_str(), ext.version.as_str()),
+            (version, version)
+        );
+        assert_eq!(ext.block_bytes, number(&told, "Block size:"));
+        assert_eq!(ext.blocks, number(&told, "Block count:"));
+        assert_eq!(ext.first_block, number(&told, "First block:"));
+        assert_eq!(ext.group_blocks, number(&told, "Blocks per group:"));
+        if ext.stride_blocks > 0 {
+            assert_eq!(ext.stride_blocks, number(&told, "RAID stride:"));
+            assert_eq!(ext.stripe_blocks, number(&told, "RAID stripe width:"));
+        }
+        let small = ext.block_bytes < 4096;
+        assert_eq!(wrong(&stack), if small { vec!["fs-block"] } else { vec![] });
+    }
+}
+
+/// Does a file system that is longer than its image say so?
+#[test]
+fn truncated() {
+    let mke2fs = tool!("mke2fs");
+    let image = Image::new(64 * MIB);
+    image.run(&mke2fs, &["-q", "-F", "-b", "4096", "@"], "");
+    std::fs::File::options()
+        .write(true)
+        .open(&image.path)
+        .unwrap()
+        .set_len(60 * MIB)
+        .unwrap();
+    assert_eq!(image.wrong(), ["beyond-end"]);
+}
+
+/// Is what the superblock of XFS says what xfs_db says, and are units checked against the array behind a controller?
+#[test]
+fn xfs_as_xfs_db() {
+    let (mkfs, xfs_db) = (tool!("mkfs.xfs"), tool!("xfs_db"));
+    let image = Image::new(1024 * MIB);
+    let options = [
+        "-q",
+        "-f",
+        "-s",
+        "size=4096",
+        "-d",
+        "su=64k,sw=3",
+        "-l",
+        "su=32k",
+        "@",
+    ];
+    image.run(&mkfs, &options, "");
+    let told = image.run(&xfs_db, &["-r", "-c", "sb 0", "-c", "print", "@"], "");
+    let stack = image.stack();
+    let (_, xfs) = first(&stack, |kind| match kind {
+        Kind::Xfs(xfs) => Some(xfs),
+        _ => None,
+    });
+    let told = |word| number(&told, &format!("{word} ="));
+    assert_eq!(xfs.block_bytes, told("blocksize"));
+    assert_eq!(xfs.blocks, told("dblocks"));
+    assert_eq!(xfs.sector_bytes, told("sectsize"));
+    assert_eq!(xfs.unit_bytes, told("unit") * xfs.block_bytes);
+    assert_eq!(xfs.width_bytes, told("width") * xfs.block_bytes);
+    assert_eq!(xfs.log_unit_bytes, told("logsunit"));
+    assert_eq!(xfs.group_blocks, told("agblocks"));
+    let array = |chunk: u64, stripe: u64| Stated {
+        chunk_bytes: Some(chunk << 10),
+        stripe_bytes: Some(stripe << 10),
+        ..Stated::default()
+    };
+    assert_eq!(wrong(&image.stack_for(&array(64, 192))), [""; 0]);
+    assert_eq!(wrong(&image.stack_for(&array(128, 512))), ["xfs-unit"]);
+}
+
+/// Is XFS with sectors of 512 bytes told on a drive of 4096, and not on one of 512?
+#[test]
+fn xfs_sector() {
+    let mkfs = tool!("mkfs.xfs");
+    let image = Image::new(320 * MIB);
+    image.run(&mkfs, &["-q", "-f", "-s", "size=512", "@"], "");
+    assert_eq!(image.wrong(), ["xfs-sector"]);
+    let native = Stated {
+        physical_bytes: Some(512),
+        ..Stated::default()
+    };
+    assert_eq!(wrong(&image.stack_for(&native)), [""; 0]);
+}
+
+/// Is what the superblock of Btrfs says what its own tool says?
+#[test]
+fn btrfs_as_inspected() {
+    let (mkfs, btrfs) = (tool!("mkfs.btrfs"), tool!("btrfs"));
+    let image = Image::new(256 * MIB);
+    image.run(&mkfs, &["-q", "-f", "@"], "");
+    let told = image.run(&btrfs, &["inspect-internal", "dump-super", "@"], "");
+    let stack = image.stack();
+    let (_, found) = first(&stack, |kind| match kind {
+        Kind::Btrfs(btrfs) => Some(btrfs),
+        _ => None,
+    });
+    assert_eq!(found.sector_bytes, number(&told, "sectorsize"));
+    assert_eq!(found.node_bytes, number(&told, "nodesize"));
+    assert_eq!(found.device_bytes, number(&told, "dev_item.total_bytes"));
+    assert_eq!(found.devices, number(&told, "num_devices"));
+    assert!(told.contains(&found.uuid), "{} in {told}", found.uuid);
+    assert_eq!(wrong(&stack), [""; 0]);
+}
+
+/// Is swap space known in every size of pages that mkswap offers?
+#[test]
+fn swap_pages() {
+    let mkswap = tool!("mkswap");
+    for page in [4096u64, 16_384, 65_536] {
+        let image = Image::new(16 * MIB);
+        image.run(&mkswap, &["-p", &page.to_string(), "@"], "");
+        let stack = image.stack();
+        let (_, swap) = first(&stack, |kind| match kind {
+            Kind::Swap(swap) => Some(swap),
+            _ => None,
+        });
+        assert_eq!((swap.page_bytes, swap.pages * page), (page, 16 * MIB));
+        assert_eq!(wrong(&stack), [""; 0]);
+    }
+}
+
+/// Is the ashift of a pool read from labels that zpool has written, and 9 a fault on sectors of 4096 bytes?
+#[test]
+fn zfs_ashift() {
+    let labels: [(&[u8], u32); 2] = [
+        (include_bytes!("../data/zfs-label-ashift-9.bin"), 9),
+        (include_bytes!("../data/zfs-label-ashift-12.bin"), 12),
+    ];
+    for (label, ashift) in labels {
+        let image = Image::new(64 * MIB);
+        // The first label is lost, the second is there.
+        image.write((256 + 16) << 10, label);
+        let stack = image.stack();
+        let (_, zfs) = first(&stack, |kind| match kind {
+            Kind::Zfs(zfs) => Some(zfs),
+            _ => None,
+        });
+        assert_eq!((zfs.ashift, zfs.vdev.as_str()), (Some(ashift), "file"));
+        assert_eq!(
+            wrong(&stack),
+            if ashift < 12 {
+                vec!["zfs-ashift"]
+            } else {
+                vec![]
+            }
+        );
+    }
+}
+
+/// Is what is known by its name only called so, what nobody knows called unknown, and neither called aligned?
+#[test]
+fn unknown_is_not_aligned() {
+    let image = Image::new(4 * MIB);
+    assert_eq!(wrong(&image.stack()), [""; 0]);
+    assert!(
+        image
+            .stack()
+            .layers
+            .iter()
+            .all(|layer| !matches!(layer.kind, Kind::Partition(_)))
+    );
+    image.write(0, &[0xa5; 4096]);
+    let what = finding(&image.stack(), Rule::UnknownContent).what;
+    assert!(what.contains("is not known"), "{what}");
+    image.write(0, b"hsqs");
+    let what = finding(&image.stack(), Rule::UnknownContent).what;
+    assert!(what.contains("SquashFS"), "{what}");
+}
+
+/// Is FAT, whose first sector ends as a partition table does, no partition table?
+#[test]
+fn fat_is_no_table() {
+    let mkfs = tool!("mkfs.fat");
+    let image = Image::new(64 * MIB);
+    image.run(&mkfs, &["@"], "");
+    let what = finding(&image.stack(), Rule::UnknownContent).what;
+    assert!(what.contains("FAT"), "{what}");
+}

@@ -1,0 +1,76 @@
+//! Images that are cut short or changed at random.
+
+use std::rc::Rc;
+
+use testkit::tool;
+use traxtent_check::drive::Stated;
+use traxtent_check::examine::{Root, examine};
+use traxtent_check::{Stack, rules};
+
+use crate::image::{Image, MIB};
+
+fn look(bytes: Vec<u8>) -> Stack {
+    let root = Root {
+        name: "image".to_owned(),
+        node: None,
+        disk: Stated::default().image(),
+        limits: None,
+        bytes: bytes.len() as u64,
+        source: Ok(Rc::new(bytes)),
+    };
+    examine(vec![root], None)
+}
+
+/// Does every image that is cut or has bytes changed give a stack whose layers fit together, and findings?
+#[test]
+fn cut_and_changed() {
+    let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
+    let mut images = Vec::new();
+    for label in ["gpt", "dos"] {
+        let image = Image::new(4 * MIB);
+        let script = format!("label: {label}\nstart=2048,size=1024\nstart=4096,size=2048\n");
+        image.run(&sfdisk, &["-q", "@"], &script);
+        images.push(std::fs::read(&image.path).unwrap());
+    }
+    let image = Image::new(MIB);
+    image.run(&mke2fs, &["-q", "-F", "@"], "");
+    images.push(std::fs::read(&image.path).unwrap());
+
+    // A generator of Marsaglia's (xorshift), for repeatable changes.
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    for image in images {
+        for cut in [
+            0,
+            1,
+            511,
+            512,
+            513,
+            1024,
+            1536,
+            4096,
+            17_407,
+            17_408,
+            MIB as usize - 1,
+        ] {
+            look(image[..cut.min(image.len())].to_vec())
+                .check()
+                .unwrap();
+        }
+        for _ in 0..testkit::repeats(300) {
+            let mut changed = image.clone();
+            for _ in 0..1 + random(4) {
+                let at = random(4096);
+                changed[at] = [0, 1, 0x7f, 0x80, 0xff, changed[at] ^ 1 << random(8)][random(6)];
+            }
+            let stack = look(changed);
+            stack.check().unwrap();
+            rules::check(&stack, None);
+        }
+    }
+}

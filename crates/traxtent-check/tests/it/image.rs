@@ -1,0 +1,133 @@
+//! Images that real tools write to.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use traxtent_check::drive::Stated;
+use traxtent_check::rules;
+use traxtent_check::target::{Host, look};
+use traxtent_check::{Finding, Kind, Layer, Rule, Stack};
+
+/// An image in a folder of its own.
+pub(crate) struct Image {
+    folder: TempDir,
+    pub(crate) path: PathBuf,
+}
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+impl Image {
+    /// Zeros, none of which are on the disk.
+    pub(crate) fn new(bytes: u64) -> Image {
+        let folder = TempDir::new().expect("there is room");
+        let path = folder.path().join("disk.img");
+        let file = File::create(&path).expect("there is room");
+        file.set_len(bytes).expect("files may be sparse");
+        Image { folder, path }
+    }
+
+    /// A further image beside it.
+    pub(crate) fn beside(&self, name: &str, bytes: u64) -> PathBuf {
+        let path = self.folder.path().join(name);
+        let file = File::create(&path).expect("there is room");
+        file.set_len(bytes).expect("files may be sparse");
+        path
+    }
+
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) {
+        let file = File::options()
+            .write(true)
+            .open(&self.path)
+            .expect("it is ours");
+        file.write_all_at(bytes, at).expect("there is room");
+    }
+
+    /// A tool's answer, where it must succeed; `@` stands for the image.
+    pub(crate) fn run(&self, tool: &Path, arguments: &[&str], input: &str) -> String {
+        run(tool, &self.path, arguments, input)
+    }
+
+    pub(crate) fn stack(&self) -> Stack {
+        self.stack_for(&Stated::default())
+    }
+
+    pub(crate) fn stack_for(&self, stated: &Stated) -> Stack {
+        look_at(std::slice::from_ref(&self.path), stated)
+    }
+
+    /// What is wrong with it at least as a warning, with sectors of 512 and 4096 bytes.
+    pub(crate) fn wrong(&self) -> Vec<&'static str> {
+        wrong(&self.stack())
+    }
+}
+
+pub(crate) fn look_at(paths: &[PathBuf], stated: &Stated) -> Stack {
+    look(paths, stated, &Host::default()).expect("the images are there")
+}
+
+/// The rules that find at least a warning.
+pub(crate) fn wrong(stack: &Stack) -> Vec<&'static str> {
+    let findings = rules::check(stack, None).into_iter();
+    let bad = findings.filter(|finding| finding.severity > traxtent_check::Severity::Info);
+    bad.map(|finding| finding.rule.id()).collect()
+}
+
+/// The one finding of a rule.
+pub(crate) fn finding(stack: &Stack, rule: Rule) -> Finding {
+    let mut findings = rules::check(stack, None).into_iter();
+    findings
+        .find(|finding| finding.rule == rule)
+        .unwrap_or_else(|| panic!("{} is not found: {stack:#?}", rule.id()))
+}
+
+/// The first layer that a function knows.
+pub(crate) fn first<T>(stack: &Stack, pick: impl Fn(&Kind) -> Option<&T>) -> (&Layer, &T) {
+    let mut layers = stack.layers.iter();
+    let found = layers.find_map(|layer| pick(&layer.kind).map(|inside| (layer, inside)));
+    found.unwrap_or_else(|| panic!("there is no such layer: {stack:#?}"))
+}
+
+pub(crate) fn run(tool: &Path, image: &Path, arguments: &[&str], input: &str) -> String {
+    let image = image.to_str().expect("the path is UTF-8");
+    let mut child = Command::new(tool)
+        .args(arguments.iter().map(|word| word.replace('@', image)))
+        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the tool runs");
+    let mut stdin = child.stdin.take().expect("it has been asked for");
+    stdin.write_all(input.as_bytes()).expect("it listens");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{} {arguments:?}: {}{}",
+        tool.display(),
+        text(&output.stderr),
+        text(&output.stdout)
+    );
+    text(&output.stdout)
+}
+
+/// The number behind a word in a tool's answer: `Block size:  4096`.
+pub(crate) fn number(text: &str, word: &str) -> u64 {
+    let mut lines = text.lines();
+    let line = lines
+        .find_map(|line| line.trim_start().strip_prefix(word))
+        .unwrap_or_else(|| panic!("no {word} in {text}"));
+    let digits: String = line
+        .chars()
+        .skip_while(|c| !c.is_ascii_digit())
+        .take_while(char::is_ascii_digit)
+        .collect();
+    digits
+        .parse()
+        .unwrap_or_else(|_| panic!("no number behind {word} in {text}"))
+}

@@ -1,0 +1,316 @@
+//! A machine made of folders: block devices by sysfs, and files for their bytes.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+use testkit::tool;
+use traxtent_check::drive::Stated;
+use traxtent_check::layers::{Authority, Medium};
+use traxtent_check::target::{Host, look};
+use traxtent_check::{Kind, Rule, Stack};
+
+use crate::image::{MIB, finding, run, wrong};
+
+struct Folders {
+    root: TempDir,
+}
+
+impl Folders {
+    fn new() -> Folders {
+        let root = TempDir::new().unwrap();
+        for folder in ["sys/class/block", "dev"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        Folders { root }
+    }
+
+    fn dev(&self, name: &str) -> PathBuf {
+        self.root.path().join("dev").join(name)
+    }
+
+    /// Adds a device below another or below none, with files of its folder.
+    fn device(&self, path: &str, bytes: u64, files: &[(&str, &str)]) {
+        let name = path.rsplit('/').next().unwrap();
+        let folder = self.root.path().join("sys/devices").join(path);
+        fs::create_dir_all(folder.join("holders")).unwrap();
+        fs::create_dir_all(folder.join("slaves")).unwrap();
+        fs::write(folder.join("size"), format!("{}\n", bytes / 512)).unwrap();
+        for (file, text) in files {
+            let file = folder.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, format!("{text}\n")).unwrap();
+        }
+        symlink(&folder, self.root.path().join("sys/class/block").join(name)).unwrap();
+        File::create(self.dev(name))
+            .unwrap()
+            .set_len(bytes)
+            .unwrap();
+    }
+
+    /// Says that one device lies on another.
+    fn hold(&self, below: &str, above: &str) {
+        let class = self.root.path().join("sys/class/block");
+        fs::write(class.join(below).join("holders").join(above), "").unwrap();
+        fs::write(class.join(above).join("slaves").join(below), "").unwrap();
+    }
+
+    fn look(&self, names: &[&str]) -> Stack {
+        let targets: Vec<PathBuf> = names.iter().map(|name| self.dev(name)).collect();
+        let host = Host {
+            sys: self.root.path().join("sys"),
+            dev: self.root.path().join("dev"),
+        };
+        look(&targets, &Stated::default(), &host).unwrap()
+    }
+}
+
+const DRIVE: [(&str, &str); 7] = [
+    ("queue/logical_block_size", "512"),
+    ("queue/physical_block_size", "4096"),
+    ("queue/minimum_io_size", "4096"),
+    ("queue/optimal_io_size", "0"),
+    ("queue/rotational", "1"),
+    ("queue/zoned", "none"),
+    ("alignment_offset", "0"),
+];
+
+fn with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let kept = DRIVE
+        .into_iter()
+        .filter(|(file, _)| changes.iter().all(|(changed, _)| changed != file));
+    kept.chain(changes.iter().copied()).collect()
+}
+
+/// Are drives found with what the kernel says of them, without a TARGET, memory left out?
+#[test]
+fn every_drive() {
+    let folders = Folders::new();
+    folders.device(
+        "ata1/sda",
+        64 * MIB,
+        &with(&[("device/vendor", "ATA"), ("device/model", "Some Drive")]),
+    );
+    folders.device(
+        "pci/nvme0n1",
+        64 * MIB,
+        &with(&[
+            ("queue/rotational", "0"),
+            ("queue/physical_block_size", "512"),
+            ("queue/minimum_io_size", "512"),
+        ]),
+    );
+    folders.device("virtual/zram0", 64 * MIB, &DRIVE);
+    folders.device("virtual/loop0", 0, &DRIVE);
+    let stack = folders.look(&[]);
+    let disks: Vec<_> = stack
+        .layers
+        .iter()
+        .filter_map(|layer| match &layer.kind {
+            Kind::Disk(disk) => Some((
+                layer.name.as_str(),
+                disk.physical_bytes,
+                disk.physical_by,
+                disk.medium,
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        disks,
+        [
+            ("nvme0n1", 512, Authority::Kernel, Medium::SolidState),
+            ("sda", 4096, Authority::Kernel, Medium::Rotating),
+        ]
+    );
+    assert_eq!(wrong(&stack), [""; 0]);
+    finding(&stack, Rule::SolidState);
+}
+
+/// Does each hint that lies come out, and a true one not?
+#[test]
+fn hints_that_lie() {
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+    let cases: [Case<'_>; 10] = [
+        (&[("queue/optimal_io_size", "1048576")], &[]),
+        (&[("queue/optimal_io_size", "33553920")], &["hint-optimal"]),
+        (
+            &[
+                ("queue/optimal_io_size", "33553920"),
+                ("queue/physical_block_size", "512"),
+                ("queue/minimum_io_size", "512"),
+            ],
+            &["hint-optimal"],
+        ),
+        (&[("queue/optimal_io_size", "5120")], &["hint-optimal"]),
+        (&[("queue/minimum_io_size", "512")], &["hint-minimum"]),
+        (
+            &[
+                ("queue/physical_block_size", "512"),
+                ("queue/minimum_io_size", "512"),
+                ("device/model", "WDC WD10EARS-00Y"),
+            ],
+            &["hint-physical"],
+        ),
+        (&[("device/model", "WDC WD10EARS-00Y")], &[]),
+        (&[("alignment_offset", "3584")], &["alignment-offset"]),
+        (&[("queue/zoned", "host-managed")], &[]),
+        (&[("queue/discard_granularity", "512")], &[]),
+    ];
+    for (changes, expected) in cases {
+        let folders = Folders::new();
+        folders.device("ata1/sda", 64 * MIB, &with(changes));
+        assert_eq!(wrong(&folders.look(&["sda"])), expected, "{changes:?}");
+    }
+    let folders = Folders::new();
+    let silent = with(&[
+        ("queue/physical_block_size", "512"),
+        ("queue/minimum_io_size", "512"),
+    ]);
+    folders.device("pci/usb3/3-1/sdb", 64 * MIB, &silent);
+    folders.device(
+        "ata1/sdc",
+        64 * MIB,
+        &with(&[("queue/zoned", "host-managed")]),
+    );
+    assert_eq!(wrong(&folders.look(&[])), ["hint-bridge"]);
+    finding(&folders.look(&["sdc"]), Rule::Shingled);
+}
+
+/// Is an array followed from its members up, and from itself down; is it there once; and are unlike members told?
+#[test]
+fn array_of_two_drives() {
+    let (sgdisk, fdisk, mke2fs) = (tool!("sgdisk"), tool!("fdisk"), tool!("mke2fs"));
+    let folders = Folders::new();
+    let native = with(&[("queue/logical_block_size", "4096")]);
+    for (drive, files) in [("sda", &DRIVE[..]), ("sdb", &native)] {
+        folders.device(&format!("ata/{drive}"), 64 * MIB, files);
+        let part = format!("{drive}1");
+        folders.device(
+            &format!("ata/{drive}/{part}"),
+            32 * MIB,
+            &[("partition", "1"), ("start", "2048")],
+        );
+        let sector = if drive == "sda" { 512 } else { 4096 };
+        // sgdisk takes every file for one of 512-byte sectors, so the second table is fdisk's.
+        if sector == 512 {
+            run(
+                &sgdisk,
+                &folders.dev(drive),
+                &["-n", "1:2048:+32M", "@"],
+                "",
+            );
+        } else {
+            let keys = "g\nn\n1\n256\n8447\nw\n";
+            run(&fdisk, &folders.dev(drive), &["-b", "4096", "@"], keys);
+        }
+    }
+    folders.device("virtual/md0", 16 * MIB, &[("md/level", "raid1")]);
+    for part in ["sda1", "sdb1"] {
+        folders.hold(part, "md0");
+    }
+    // A superblock of version 1.2 on each, and a file system in the array.
+    for drive in ["sda", "sdb"] {
+        let file = File::options()
+            .write(true)
+            .open(folders.dev(drive))
+            .unwrap();
+        let write = |at: u64, bytes: &[u8]| {
+            std::os::unix::fs::FileExt::write_all_at(&file, bytes, MIB + at).unwrap()
+        };
+        let mut superblock = vec![0; 512];
+        let mut put =
+            |at: usize, value: u64| superblock[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        put(0, 0x0000_0001_a92b_4efc);
+        put(72, 1);
+        put(80, 32_768);
+        put(92, 2);
+        put(128, 2048);
+        put(136, 32_768);
+        put(144, 8);
+        put(220, 2);
+        write(4096, &superblock);
+    }
+    run(
+        &mke2fs,
+        &folders.dev("md0"),
+        &["-q", "-F", "-b", "4096", "@"],
+        "",
+    );
+
+    for target in ["md0", "sda", "sdb1"] {
+        let stack = folders.look(&[target]);
+        let arrays: Vec<_> = stack
+            .layers
+            .iter()
+            .filter(|layer| matches!(layer.kind, Kind::Array(_)))
+            .collect();
+        assert_eq!(arrays.len(), 1, "from {target}");
+        assert_eq!(
+            (arrays[0].name.as_str(), arrays[0].on.len()),
+            ("md0", 2),
+            "from {target}"
+        );
+        assert!(
+            stack
+                .layers
+                .iter()
+                .any(|layer| layer.name.starts_with("ext")),
+            "from {target}"
+        );
+        assert_eq!(wrong(&stack), ["mixed-sectors"], "from {target}");
+    }
+}
+
+/// Is an encrypted volume that the kernel has opened looked into, by its own device?
+#[test]
+fn opened_encryption() {
+    let (cryptsetup, mke2fs) = (tool!("cryptsetup"), tool!("mke2fs"));
+    let folders = Folders::new();
+    folders.device("ata/sda", 64 * MIB, &DRIVE);
+    let mapper = [("dm/name", "home"), ("dm/uuid", "CRYPT-LUKS2-0123-home")];
+    folders.device("virtual/dm-0", 48 * MIB, &mapper);
+    folders.hold("sda", "dm-0");
+    let options = [
+        "-q",
+        "luksFormat",
+        "--type",
+        "luks2",
+        "--pbkdf",
+        "pbkdf2",
+        "--pbkdf-force-iterations",
+        "1000",
+        "--key-file",
+        "-",
+        "--sector-size",
+        "4096",
+        "@",
+    ];
+    run(&cryptsetup, &folders.dev("sda"), &options, "key");
+    run(
+        &mke2fs,
+        &folders.dev("dm-0"),
+        &["-q", "-F", "-b", "1024", "@"],
+        "",
+    );
+    let stack = folders.look(&["sda"]);
+    let names: Vec<&str> = stack
+        .layers
+        .iter()
+        .map(|layer| layer.name.as_str())
+        .collect();
+    assert_eq!(names[..3], ["sda", "LUKS2", "dm-0"]);
+    assert_eq!(wrong(&stack), ["fs-block"]);
+}
+
+/// Is a drive that cannot be read a layer that says so?
+#[test]
+fn unreadable() {
+    let folders = Folders::new();
+    folders.device("ata/sda", 64 * MIB, &DRIVE);
+    fs::remove_file(folders.dev("sda")).unwrap();
+    fs::create_dir(folders.dev("sda")).unwrap();
+    let stack = folders.look(&[]);
+    assert_eq!(wrong(&stack), ["unreadable"]);
+}

@@ -1,0 +1,34 @@
+//! The list of findings, and its page.
+
+use std::collections::BTreeSet;
+
+use traxtent_check::{Rule, Severity};
+
+/// Is every finding on its page, with its severity, and nothing else?
+#[test]
+fn page_lists_them() {
+    let page = std::fs::read_to_string(testkit::workspace().join("docs/check.md")).unwrap();
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let cells = rows.map(|(id, rest)| (id, rest.split(" | ").next().unwrap()));
+    // Other tables of the page have fields, not severities, in their second column.
+    let names = Severity::all().map(Severity::name);
+    let listed: BTreeSet<(&str, &str)> =
+        cells.filter(|(_, second)| names.contains(second)).collect();
+    let there: BTreeSet<(&str, &str)> = Rule::all()
+        .iter()
+        .map(|rule| (rule.id(), rule.severity().name()))
+        .collect();
+    assert_eq!(listed, there);
+}
+
+/// Do names lead back to their rules, and unknown ones to none?
+#[test]
+fn names() {
+    for rule in Rule::all() {
+        assert_eq!(rule.id().parse(), Ok(*rule));
+    }
+    assert!("partition".parse::<Rule>().is_err());
+    assert!(Severity::Info < Severity::Warning && Severity::Warning < Severity::Fault);
+}

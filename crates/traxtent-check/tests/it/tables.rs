@@ -1,0 +1,294 @@
+//! Partition tables as sfdisk, parted and sgdisk write them.
+
+use testkit::tool;
+use traxtent_check::drive::Stated;
+use traxtent_check::layers::{PartitionRole, Scheme};
+use traxtent_check::{Kind, Rule, Stack};
+
+use crate::image::{Image, MIB, finding, first};
+
+fn partitions(stack: &Stack) -> Vec<(u32, u64, u64)> {
+    let layers = stack.layers.iter();
+    let found = layers.filter_map(|layer| match &layer.kind {
+        Kind::Partition(partition) => {
+            Some((partition.number, partition.first_sector, partition.sectors))
+        }
+        _ => None,
+    });
+    found.collect()
+}
+
+/// The partitions as sfdisk lists them.
+fn listed(image: &Image, sfdisk: &std::path::Path) -> Vec<(u32, u64, u64)> {
+    let text = image.run(sfdisk, &["--dump", "@"], "");
+    let name = image.path.to_str().unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix(name));
+    let parse = |line: &str| {
+        let (number, fields) = line.split_once(':').unwrap();
+        let field = |key: &str| {
+            let mut fields = fields.split(',');
+            let value = fields
+                .find_map(|field| field.trim().strip_prefix(key))
+                .unwrap();
+            value.trim().parse().unwrap()
+        };
+        (
+            number.trim().parse().unwrap(),
+            field("start="),
+            field("size="),
+        )
+    };
+    lines.map(parse).collect()
+}
+
+/// Are primary, extended and logical partitions found as sfdisk lists them, the misaligned ones and only those
+/// reported, and the extended one never (paper A)?
+#[test]
+fn mbr_of_sfdisk() {
+    let sfdisk = tool!("sfdisk");
+    let image = Image::new(200 * MIB);
+    let script = "label: dos\nstart=63,size=20480,type=83\nstart=20801,size=200000,type=5\n\
+                  start=20863,size=20000\nstart=43008,size=20480\nstart=65536,size=8192,type=82\n";
+    image.run(&sfdisk, &["-q", "@"], script);
+    let stack = image.stack();
+    assert_eq!(partitions(&stack), listed(&image, &sfdisk));
+    let (_, table) = first(&stack, |kind| match kind {
+        Kind::Table(table) => Some(table),
+        _ => None,
+    });
+    assert_eq!((table.scheme, table.damage.len()), (Scheme::Mbr, 0));
+    let starts: Vec<&str> = traxtent_check::rules::check(&stack, None)
+        .iter()
+        .filter(|finding| finding.rule == Rule::PartitionStart)
+        .map(|finding| stack.layer(finding.layer).name.as_str())
+        .collect();
+    assert_eq!(starts, ["partition 1", "partition 5"]);
+    let role = |name: &str| match &stack
+        .layers
+        .iter()
+        .find(|layer| layer.name == name)
+        .unwrap()
+        .kind
+    {
+        Kind::Partition(partition) => partition.role,
+        _ => unreachable!(),
+    };
+    assert_eq!(
+        (role("partition 2"), role("partition 6")),
+        (PartitionRole::Extended, PartitionRole::Logical)
+    );
+}
+
+/// Does a partition at sector 34 of a GPT, the first that may be used, come out as 1 KiB into a physical sector, and
+/// one at 40 as right? These are the two partitions of paper A.
+#[test]
+fn sectors_34_and_40() {
+    let sgdisk = tool!("sgdisk");
+    for (start, wrong) in [(34, true), (40, false)] {
+        let image = Image::new(64 * MIB);
+        let place = format!("1:{start}:{}", start + 8191);
+        image.run(&sgdisk, &["-a", "1", "-n", &place, "@"], "");
+        let stack = image.stack();
+        assert_eq!(partitions(&stack), [(1, start, 8192)]);
+        assert_eq!(
+            image.wrong(),
+            if wrong {
+                vec!["partition-start"]
+            } else {
+                vec![]
+            }
+        );
+        if wrong {
+            let off = finding(&stack, Rule::PartitionStart).off.unwrap();
+            assert_eq!((off.at, off.every, off.by), (34 * 512, 4096, 1024));
+        }
+    }
+}
+
+/// Does the drive that is stated decide: the same table on native, on 512e, on a jumpered drive (A6), and against
+/// erase blocks?
+#[test]
+fn the_drive_decides() {
+    let sgdisk = tool!("sgdisk");
+    let image = Image::new(64 * MIB);
+    image.run(
+        &sgdisk,
+        &["-a", "1", "-n", "1:2048:+8M", "-n", "2:20487:+8M", "@"],
+        "",
+    );
+    let judged = |stated: Stated| crate::image::wrong(&image.stack_for(&stated));
+    let physical = |bytes| Stated {
+        physical_bytes: Some(bytes),
+        ..Stated::default()
+    };
+    assert_eq!(judged(physical(512)), [""; 0]);
+    assert_eq!(judged(physical(4096)), ["partition-start"]);
+    let jumper = Stated {
+        first_aligned_byte: Some(7 * 512),
+        ..physical(4096)
+    };
+    let stack = image.stack_for(&jumper);
+    assert_eq!(
+        crate::image::wrong(&stack),
+        ["partition-start", "alignment-offset"]
+    );
+    let off = finding(&stack, Rule::PartitionStart);
+    assert_eq!(
+        stack.layer(off.layer).name,
+        "partition 1",
+        "20487 is 7 behind a multiple of 8"
+    );
+    let erase = Stated {
+        erase_bytes: Some(3 * MIB),
+        ..physical(512)
+    };
+    assert_eq!(judged(erase), ["partition-erase", "partition-erase"]);
+}
+
+/// Is a GPT of 4096-byte sectors named on a drive of 512-byte ones, and the other way round?
+#[test]
+fn gpt_of_another_sector_size() {
+    let (fdisk, parted) = (tool!("fdisk"), tool!("parted"));
+    let image = Image::new(256 * MIB);
+    image.run(&fdisk, &["-b", "4096", "@"], "g\nn\n1\n256\n4351\nw\n");
+    let of = |logical| Stated {
+        logical_bytes: Some(logical),
+        physical_bytes: Some(4096),
+        ..Stated::default()
+    };
+    assert_eq!(crate::image::wrong(&image.stack_for(&of(4096))), [""; 0]);
+    assert_eq!(
+        crate::image::wrong(&image.stack_for(&of(512))),
+        ["table-sector-size"]
+    );
+    assert_eq!(image.wrong(), [""; 0], "of an image nothing else is known");
+    let other = Image::new(256 * MIB);
+    other.run(
+        &parted,
+        &["-s", "@", "mklabel", "gpt", "mkpart", "a", "1MiB", "9MiB"],
+        "",
+    );
+    assert_eq!(crate::image::wrong(&other.stack_for(&of(512))), [""; 0]);
+    assert_eq!(
+        crate::image::wrong(&other.stack_for(&of(4096))),
+        ["table-sector-size"]
+    );
+}
+
+/// Are a lost header, a drive that has grown, and a truncated image told, and are the partitions found all the same?
+#[test]
+fn damaged_gpt() {
+    let sgdisk = tool!("sgdisk");
+    let image = Image::new(64 * MIB);
+    image.run(&sgdisk, &["-n", "1:2048:+8M", "@"], "");
+    let damage = |image: &Image| {
+        let stack = image.stack();
+        let (_, table) = first(&stack, |kind| match kind {
+            Kind::Table(table) => Some(table),
+            _ => None,
+        });
+        table.damage.join("; ")
+    };
+    assert_eq!(damage(&image), "");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&image.path)
+        .unwrap();
+    file.set_len(80 * MIB).unwrap();
+    assert!(
+        damage(&image).contains("smaller drive"),
+        "{}",
+        damage(&image)
+    );
+    file.set_len(60 * MIB).unwrap();
+    assert!(
+        damage(&image).contains("larger drive"),
+        "{}",
+        damage(&image)
+    );
+    file.set_len(64 * MIB).unwrap();
+    image.write(1024 + 32, &[1]);
+    assert!(
+        damage(&image).contains("checksum of its entries"),
+        "{}",
+        damage(&image)
+    );
+    image.run(&sgdisk, &["-Z", "@"], "");
+    image.run(&sgdisk, &["-n", "1:2048:+8M", "@"], "");
+    image.write(512, &[0; 512]);
+    assert!(
+        damage(&image).contains("only its backup"),
+        "{}",
+        damage(&image)
+    );
+    assert_eq!(partitions(&image.stack()), [(1, 2048, 16_384)]);
+}
+
+/// Does a chain of logical partitions that comes back to itself end, as a finding?
+#[test]
+fn circular_chain() {
+    let sfdisk = tool!("sfdisk");
+    let image = Image::new(64 * MIB);
+    let script =
+        "label: dos\nstart=2048,size=100000,type=5\nstart=4096,size=8192\nstart=16384,size=8192\n";
+    image.run(&sfdisk, &["-q", "@"], script);
+    // The second table's link, to the first.
+    let first_table = 2048 * 512u64;
+    let mut link = [0; 16];
+    link[4] = 5;
+    link[12] = 1;
+    image.write(first_table + 446 + 16, &link);
+    let stack = image.stack();
+    assert_eq!(crate::image::wrong(&stack), ["table-damaged"]);
+    assert!(
+        finding(&stack, Rule::TableDamaged)
+            .what
+            .contains("comes back")
+    );
+}
+
+/// Are partitions that overlap told?
+#[test]
+fn overlapping() {
+    let image = Image::new(64 * MIB);
+    let mut sector = [0; 512];
+    for (index, (first, count)) in [(2048u32, 8192u32), (4096, 8192), (100_000, 200_000)]
+        .into_iter()
+        .enumerate()
+    {
+        let at = 446 + 16 * index;
+        sector[at + 4] = 0x83;
+        sector[at + 8..at + 12].copy_from_slice(&first.to_le_bytes());
+        sector[at + 12..at + 16].copy_from_slice(&count.to_le_bytes());
+    }
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    image.write(0, &sector);
+    let wrong = image.wrong();
+    let overlaps = wrong
+        .iter()
+        .filter(|id| **id == "partition-overlap")
+        .count();
+    assert_eq!(
+        overlaps, 2,
+        "one that overlaps, one beyond the end: {wrong:?}"
+    );
+}
+
+/// Are an image and its time of change as they were?
+#[test]
+fn nothing_is_written() {
+    let sfdisk = tool!("sfdisk");
+    let image = Image::new(64 * MIB);
+    image.run(
+        &sfdisk,
+        &["-q", "@"],
+        "label: gpt\nfirst-lba: 34\nstart=34,size=8192\n",
+    );
+    let state = || {
+        let changed = std::fs::metadata(&image.path).unwrap().modified().unwrap();
+        (std::fs::read(&image.path).unwrap(), changed)
+    };
+    let before = state();
+    assert_eq!(image.wrong(), ["partition-start"]);
+    assert!(before == state(), "the image has changed");
+}

@@ -1,0 +1,162 @@
+//! LVM2 on loop devices: physical volumes and volume groups as its own tools write them.
+//!
+//! `--driverloaded n` lets lvcreate write metadata on a kernel without device mapper. RAID and pools it refuses then;
+//! their metadata are put there by vgcfgrestore.
+
+use std::path::{Path, PathBuf};
+
+use testkit::{skip, tool};
+use traxtent_check::drive::Stated;
+use traxtent_check::layers::LogicalVolume;
+use traxtent_check::{Kind, Stack};
+
+use crate::image::{Image, MIB, look_at, run, wrong};
+
+/// Loop devices over images, gone when this is dropped.
+struct Loops {
+    losetup: PathBuf,
+    nodes: Vec<String>,
+}
+
+impl Loops {
+    fn over(losetup: PathBuf, images: &[PathBuf]) -> Option<Loops> {
+        let mut loops = Loops {
+            losetup,
+            nodes: Vec::new(),
+        };
+        for image in images {
+            let output = std::process::Command::new(&loops.losetup)
+                .args(["--find", "--show"])
+                .arg(image)
+                .output()
+                .expect("losetup runs");
+            if !output.status.success() {
+                return None;
+            }
+            loops
+                .nodes
+                .push(String::from_utf8(output.stdout).unwrap().trim().to_owned());
+        }
+        Some(loops)
+    }
+
+    fn lvm(&self, lvm: &Path, words: &str) -> String {
+        let filters: String = self
+            .nodes
+            .iter()
+            .map(|node| format!("\"a|^{node}$|\","))
+            .collect();
+        let config = format!(
+            "devices {{ filter=[{filters}\"r|.*|\"] use_devicesfile=0 }} activation {{ udev_sync=0 udev_rules=0 }} \
+             backup {{ backup=0 archive=0 }}"
+        );
+        let words = words.replace("NODES", &self.nodes.join(" "));
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.splice(1..1, ["-y", "--config", &config]);
+        run(lvm, Path::new(""), &words, "")
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for node in &self.nodes {
+            let _ = std::process::Command::new(&self.losetup)
+                .args(["-d", node])
+                .status();
+        }
+    }
+}
+
+fn volume<'a>(stack: &'a Stack, name: &str) -> (&'a traxtent_check::Layer, &'a LogicalVolume) {
+    let layer = stack.layers.iter().find(|layer| layer.name == name);
+    match layer.map(|layer| (layer, &layer.kind)) {
+        Some((layer, Kind::LogicalVolume(volume))) => (layer, volume),
+        other => panic!("{name} is {other:?} in {stack:#?}"),
+    }
+}
+
+/// Are linear and striped volumes laid where LVM says, over both physical volumes, and is what lies in them found?
+#[test]
+fn linear_and_striped() {
+    let (lvm, losetup, mke2fs) = (tool!("lvm"), tool!("losetup"), tool!("mke2fs"));
+    let image = Image::new(128 * MIB);
+    let paths = [image.path.clone(), image.beside("other.img", 128 * MIB)];
+    let Some(loops) = Loops::over(losetup, &paths) else {
+        skip!("no loop device can be had");
+    };
+    loops.lvm(&lvm, "pvcreate NODES");
+    let group = format!("traxtent{}", std::process::id());
+    loops.lvm(&lvm, &format!("vgcreate {group} NODES"));
+    let create = "lvcreate -an -Zn -Wn --driverloaded n";
+    loops.lvm(&lvm, &format!("{create} -L 16M -n lin {group}"));
+    loops.lvm(&lvm, &format!("{create} -L 32M -i2 -I64k -n str {group}"));
+    let first_extent = loops.lvm(&lvm, "pvs --noheadings --units b --nosuffix -o pe_start");
+    drop(loops);
+
+    let stack = look_at(&paths, &Stated::default());
+    let starts = stack.layers.iter().filter_map(|layer| match &layer.kind {
+        Kind::PhysicalVolume(volume) => Some(volume.data_start.to_string()),
+        _ => None,
+    });
+    assert_eq!(
+        starts.collect::<Vec<_>>(),
+        first_extent.split_whitespace().collect::<Vec<_>>()
+    );
+    let (linear, said) = volume(&stack, &format!("{group}/lin"));
+    assert_eq!(
+        (said.segment.as_str(), linear.bytes, linear.on.len()),
+        ("linear", 16 * MIB, 1)
+    );
+    let (striped, said) = volume(&stack, &format!("{group}/str"));
+    assert_eq!((said.chunk_bytes, said.stripe_bytes), (64 << 10, 128 << 10));
+    assert_eq!((striped.bytes, striped.on.len()), (32 * MIB, 2));
+    let places = [striped.on[0], striped.on[1]];
+    assert_eq!(wrong(&stack), [""; 0]);
+
+    // A file system where each volume lies, told of no stripes.
+    let place = linear.on[0];
+    let other = Image::new(16 * MIB);
+    other.run(&mke2fs, &["-q", "-F", "-b", "4096", "@"], "");
+    let bytes = std::fs::read(&other.path).unwrap();
+    image.write(place.start, &bytes);
+    for (index, chunk) in bytes.chunks(64 << 10).enumerate() {
+        let path = &paths[usize::from(places[index % 2].layer != place.layer)];
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        let at = places[index % 2].start + (index as u64 / 2) * (64 << 10);
+        std::os::unix::fs::FileExt::write_all_at(&file, chunk, at).unwrap();
+    }
+    let stack = look_at(&paths, &Stated::default());
+    assert!(
+        stack
+            .layers
+            .iter()
+            .any(|layer| layer.name == "ext4" || layer.name == "ext2")
+    );
+    assert_eq!(wrong(&stack), [""; 0]);
+}
+
+/// Are data that pvcreate is told to begin elsewhere found off the physical sectors, and off the stripe of the array
+/// below?
+#[test]
+fn data_start() {
+    let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));
+    let image = Image::new(128 * MIB);
+    let Some(loops) = Loops::over(losetup, std::slice::from_ref(&image.path)) else {
+        skip!("no loop device can be had");
+    };
+    loops.lvm(
+        &lvm,
+        "pvcreate --dataalignment 64k --dataalignmentoffset 3k NODES",
+    );
+    assert_eq!(image.wrong(), ["data-start"]);
+    loops.lvm(&lvm, "pvcreate -ff --dataalignment 1m NODES");
+    assert_eq!(image.wrong(), [""; 0]);
+    let array = Stated {
+        chunk_bytes: Some(512 << 10),
+        stripe_bytes: Some(1536 << 10),
+        ..Stated::default()
+    };
+    assert_eq!(wrong(&image.stack_for(&array)), ["data-stripe"]);
+    loops.lvm(&lvm, "pvcreate -ff --dataalignment 1536k NODES");
+    assert_eq!(wrong(&image.stack_for(&array)), [""; 0]);
+}

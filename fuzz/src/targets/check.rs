@@ -1,0 +1,147 @@
+//! What lies on drives: tables, superblocks and headers, the stack that they make, and stacks in files.
+//!
+//! A header is put where its format has it, in a drive of zeros, so that the search need not find the place.
+
+use std::rc::Rc;
+
+use traxtent_check::collect::Archive;
+use traxtent_check::drive::Stated;
+use traxtent_check::examine::{Root, examine};
+use traxtent_check::layers::lvm::Group;
+use traxtent_check::layers::{btrfs, ext, gpt, luks, lvm, mbr, md, named, swap, xfs, zfs};
+use traxtent_check::{Source, SourceError, Stack, report, rules};
+
+/// The drive's length: a multiple of what superblocks at the end are aligned to.
+const DRIVE: u64 = 4 << 20;
+
+/// Bytes somewhere on a drive of zeros.
+struct Drive {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Drive {
+    fn with(at: u64, input: &[u8]) -> Drive {
+        let room = (DRIVE - at) as usize;
+        Drive {
+            at,
+            bytes: input[..input.len().min(room)].to_vec(),
+        }
+    }
+}
+
+impl Source for Drive {
+    fn bytes(&self) -> u64 {
+        DRIVE
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
+        let wanted = buffer.len() as u64;
+        if offset.checked_add(wanted).is_none_or(|end| end > DRIVE) {
+            return Err(SourceError::Beyond {
+                offset,
+                wanted,
+                bytes: DRIVE,
+            });
+        }
+        for (index, byte) in buffer.iter_mut().enumerate() {
+            let at = (offset + index as u64).checked_sub(self.at);
+            *byte = at
+                .and_then(|at| self.bytes.get(at as usize))
+                .copied()
+                .unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn partition_tables(input: &[u8]) {
+    let drive = Drive::with(0, input);
+    for sector in [512, 4096] {
+        if let Ok(Some((_, partitions))) = gpt::parse(&drive, sector) {
+            assert!(partitions.iter().all(|partition| partition.sectors > 0));
+        }
+        let _ = mbr::parse(&drive, sector);
+    }
+}
+
+pub(crate) fn ext(input: &[u8]) {
+    if let Ok(Some(found)) = ext::parse(&Drive::with(1024, input)) {
+        assert!(found.block_bytes.is_power_of_two() && found.group_blocks > 0);
+    }
+}
+
+pub(crate) fn xfs(input: &[u8]) {
+    if let Ok(Some(found)) = xfs::parse(&Drive::with(0, input)) {
+        assert!(found.sector_bytes <= found.block_bytes);
+    }
+}
+
+pub(crate) fn btrfs(input: &[u8]) {
+    let _ = btrfs::parse(&Drive::with(64 << 10, input));
+}
+
+pub(crate) fn swap(input: &[u8]) {
+    let _ = swap::parse(&Drive::with(0, input));
+    let _ = named::parse(&Drive::with(0, input));
+}
+
+pub(crate) fn luks(input: &[u8]) {
+    if let Ok(Some(found)) = luks::parse(&Drive::with(0, input)) {
+        assert!(found.sector_bytes.is_power_of_two());
+    }
+}
+
+pub(crate) fn lvm(input: &[u8]) {
+    let _ = lvm::parse(&Drive::with(0, input));
+}
+
+pub(crate) fn lvm_text(input: &[u8]) {
+    if let Some(Ok(group)) = super::text(input).map(Group::parse) {
+        assert!(group.extent_bytes > 0);
+    }
+}
+
+pub(crate) fn md(input: &[u8]) {
+    for at in [0, 4096, DRIVE - (8 << 10), DRIVE - (64 << 10)] {
+        if let Ok(Some(found)) = md::parse(&Drive::with(at, input)) {
+            assert!(found.used_bytes <= found.data_bytes && found.members > 0);
+            assert_eq!(found.level.is_striped(), found.chunk_bytes > 0);
+        }
+    }
+}
+
+pub(crate) fn zfs(input: &[u8]) {
+    if let Ok(Some(found)) = zfs::parse(&Drive::with(16 << 10, input)) {
+        assert!(found.ashift.is_none_or(|ashift| ashift < 32));
+    }
+}
+
+/// A whole drive: whatever is on it, the layers fit together, and there is a picture of them.
+pub(crate) fn stack(input: &[u8]) {
+    let root = Root {
+        name: "drive".to_owned(),
+        node: None,
+        disk: Stated::default().image(),
+        limits: None,
+        bytes: DRIVE,
+        source: Ok(Rc::new(Drive::with(0, input))),
+    };
+    judge(&examine(vec![root], None));
+}
+
+/// A collected stack: what is accepted is written and read as the same.
+pub(crate) fn archive(input: &[u8]) {
+    let Ok(archive) = Archive::read(input) else {
+        return;
+    };
+    judge(&archive.stack);
+    let again = Archive::read(&archive.write()).expect("it has been read before");
+    assert_eq!(archive, again);
+}
+
+fn judge(stack: &Stack) {
+    stack.check().expect("layers fit together");
+    let findings = rules::check(stack, None);
+    assert!(!report::text(stack, &findings).is_empty());
+}
