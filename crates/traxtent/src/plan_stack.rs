@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use traxtent_check::plan::mend::quoted;
 use traxtent_check::plan::recipe::{Recipe, Step};
 use traxtent_check::plan::tools::{self, Tool};
 use traxtent_check::plan::want::GRAMMAR;
@@ -313,13 +314,4 @@ fn script(recipe: &Recipe) -> String {
         text += &format!("\n# {}\n{}\n", step.what, step.commands.join("\n"));
     }
     text
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -4,11 +4,12 @@
 //! copy the data away, make the layer anew and copy them back; the commands make it anew.
 
 use crate::finding::{Finding, Mend, Rule};
-use crate::layers::{Ext, Partition, RaidLevel, TableKind};
+use crate::layers::{Ext, Partition, RaidLevel, Scheme};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
 /// What has to happen first where a layer is made anew.
-const COPY_AWAY: &str = "cannot be moved in place: copy the data away, make it anew, copy them back";
+const COPY_AWAY: &str =
+    "cannot be moved in place: copy the data away, make it anew, copy them back";
 
 /// What mends a finding; nothing where there is nothing to mend.
 pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
@@ -33,7 +34,7 @@ pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
         Rule::ExtStride => at.ext_stride(),
         Rule::XfsUnit => at.xfs_unit(),
         Rule::XfsLogUnit | Rule::XfsSector => at.xfs_anew(),
-        Rule::TableDamaged => at.table(),
+        Rule::TableDamaged | Rule::PartitionOverlap => at.table(),
         Rule::TableSectorSize => Some(words(
             "connect the drive as it was when the table was written, or write a table anew: copy the data away first",
         )),
@@ -55,8 +56,19 @@ pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
         Rule::MixedSectors => Some(words(
             "replace the members with the smaller sectors, and make what lies on them for the larger ones",
         )),
+        Rule::BeyondEnd => Some(words(
+            "restore what it lies on to its old size before anything is written; or check the file system and shrink it (e2fsck -f, resize2fs)",
+        )),
+        Rule::DriveSize => Some(words(
+            "shrink from above, file system first, until the last partition ends before the drive does",
+        )),
+        Rule::Damaged => Some(words(
+            "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
+        )),
         Rule::TrackCrossing => Some(Mend {
-            note: "only a new file system leaves out what spans two tracks: copy the data away first".to_owned(),
+            note:
+                "only a new file system leaves out what spans two tracks: copy the data away first"
+                    .to_owned(),
             commands: vec!["traxtent plan stack DRIVE --for fs=ext4 --output DIR".to_owned()],
         }),
         _ => None,
@@ -102,10 +114,14 @@ impl At<'_> {
 
     /// Bytes of the unit that tables count in.
     fn sector_bytes(&self) -> u64 {
-        let disk = self.stack.layers.iter().find_map(|layer| match &layer.kind {
-            Kind::Disk(disk) => Some(disk.logical_bytes),
-            _ => None,
-        });
+        let disk = self
+            .stack
+            .layers
+            .iter()
+            .find_map(|layer| match &layer.kind {
+                Kind::Disk(disk) => Some(disk.logical_bytes),
+                _ => None,
+            });
         disk.unwrap_or(512)
     }
 
@@ -130,9 +146,9 @@ impl At<'_> {
                 "copy the data of {} away first, or let sfdisk move them as it changes the table (with a backup; a file system must be {forward} bytes shorter before)",
                 layer.name
             ),
-            commands: vec![
-                format!("echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"),
-            ],
+            commands: vec![format!(
+                "echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
+            )],
         })
     }
 
@@ -183,7 +199,10 @@ impl At<'_> {
                 let kind = if luks.version == 1 {
                     format!("--type luks1 --align-payload {offset}")
                 } else {
-                    format!("--type luks2 --sector-size {} --offset {offset}", luks.sector_bytes)
+                    format!(
+                        "--type luks2 --sector-size {} --offset {offset}",
+                        luks.sector_bytes
+                    )
                 };
                 (
                     "encrypted data",
@@ -210,7 +229,8 @@ impl At<'_> {
         };
         let device = quoted(self.layer.node.as_deref().unwrap_or("/dev/md0"));
         Some(Mend {
-            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first".to_owned(),
+            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first"
+                .to_owned(),
             commands: vec![format!(
                 "mdadm --grow {device} --chunk=64 --backup-file=/root/md.backup"
             )],
@@ -246,7 +266,8 @@ impl At<'_> {
             _ => return Some(words(COPY_AWAY)),
         };
         Some(Mend {
-            note: "the block size of a file system never changes: copy the data away first".to_owned(),
+            note: "the block size of a file system never changes: copy the data away first"
+                .to_owned(),
             commands: vec![command],
         })
     }
@@ -276,7 +297,8 @@ impl At<'_> {
         let device = quoted(&self.lies_on()?);
         let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
         Some(Mend {
-            note: "at once, unmounted or mounted; files that are there stay where they are".to_owned(),
+            note: "at once, unmounted or mounted; files that are there stay where they are"
+                .to_owned(),
             commands: vec![format!(
                 "tune2fs -E stride={},stripe_width={} {device}",
                 chunk / block_bytes,
@@ -303,7 +325,12 @@ impl At<'_> {
         let stripes = match self.stripes() {
             Some((chunk, stripe)) if chunk > 0 => {
                 let log = if chunk <= 256 << 10 { chunk } else { 32 << 10 };
-                format!(" -d su={}k,sw={} -l su={}k", chunk >> 10, stripe / chunk, log >> 10)
+                format!(
+                    " -d su={}k,sw={} -l su={}k",
+                    chunk >> 10,
+                    stripe / chunk,
+                    log >> 10
+                )
             }
             _ => String::new(),
         };
@@ -318,12 +345,12 @@ impl At<'_> {
             return Some(words(COPY_AWAY));
         };
         let device = quoted(&Self::device(self.drive_below(self.id)));
-        let (note, command) = match table.kind {
-            TableKind::Gpt => (
+        let (note, command) = match table.scheme {
+            Scheme::Gpt => (
                 "look at both copies and write back the one that is whole (sgdisk: r, then b or c, then w)",
                 format!("gdisk {device}"),
             ),
-            _ => (
+            Scheme::Mbr => (
                 "keep a dump, correct it, and write it back",
                 format!("sfdisk --dump {device} >table.txt"),
             ),

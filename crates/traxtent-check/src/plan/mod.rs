@@ -4,6 +4,7 @@
 
 pub mod badblocks;
 pub mod ground;
+pub mod mend;
 pub mod recipe;
 pub mod tools;
 pub mod want;
