@@ -10,6 +10,7 @@ mod gallery;
 mod hostile;
 mod image;
 mod machine;
+mod recipes;
 mod rules;
 mod tables;
 mod volumes;

@@ -57,8 +57,8 @@ const CASES: &[Case] = &[
         &[],
     ),
     case(
-        "RAID 0 of version 0.90",
-        "md -e 0.90 -l 0 -n 2 -c 64 $W $X; /bin/mke2fs -q -t ext4 -b 4096 -E stride=16,stripe_width=32 /dev/md0",
+        "RAID 5 of version 0.90",
+        "md -e 0.90 -l 5 -n 3 -c 64 $W $X $Y; /bin/mke2fs -q -t ext4 -b 4096 -E stride=16,stripe_width=32 /dev/md0",
         &[],
     ),
     case(
