@@ -52,25 +52,25 @@ const TRIALS: &[Trial] = &[
     trial(
         None,
         "fs=ext4,raid=5x64k,disks=4",
-        &["md member", "md array", "ext4"],
+        &["md member", "array", "ext4"],
     ),
     trial(
         None,
         "fs=xfs,raid=6x64k,lvm",
-        &["md array", "physical volume", "XFS"],
+        &["array", "physical volume", "XFS"],
     ),
     trial(
         None,
         "fs=ext4,raid=5x64k,disks=4,lvm,luks",
-        &["md array", "physical volume", "LUKS2"],
+        &["array", "physical volume", "LUKS2"],
     ),
     trial(
         None,
         "fs=ext4,raid=10x128k,with=sgdisk",
-        &["md array", "ext4"],
+        &["array", "ext4"],
     ),
-    trial(None, "fs=xfs,raid=0x512k", &["md array", "XFS"]),
-    trial(None, "fs=ext4,raid=1", &["md array", "ext4"]),
+    trial(None, "fs=xfs,raid=0x512k", &["array", "XFS"]),
+    trial(None, "fs=ext4,raid=1", &["array", "ext4"]),
     trial(Some("atlas10k2"), "fs=ext4", &["GPT", "ext4"]),
     trial(
         Some("hp-c3323a"),
@@ -80,7 +80,7 @@ const TRIALS: &[Trial] = &[
     trial(
         Some("atlas10k"),
         "fs=ext4,raid=1,lvm",
-        &["md array", "physical volume", "ext4"],
+        &["array", "physical volume", "ext4"],
     ),
     trial(Some("wd10ears-jumper"), "fs=ext4", &["GPT", "ext4"]),
 ];
@@ -161,6 +161,7 @@ const MAPPER: &[&str] = &[
     "raid10",
     "crypto_simd",
     "cryptd",
+    "ecb",
     "xts",
     "essiv",
     "dm-crypt",
