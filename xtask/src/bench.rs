@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures with the machine, the seed and the commit beside them.
 
 mod build;
+mod check;
 mod layout;
 mod probe;
 mod serve;
@@ -36,6 +37,8 @@ enum Subject {
     Probe(probe::Options),
     /// A served drive: how fast without mechanics, beside nbdkit's own memory, and how true with them
     Serve(serve::Options),
+    /// How long a stack of eight layers takes to check
+    Check,
     /// The time of a clean release build on two cores
     Build,
 }
@@ -47,6 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Subject::Layout => layout::run(options.seed)?,
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
         Subject::Serve(chosen) => return serve::run(options.seed, chosen),
+        Subject::Check => check::run()?,
         Subject::Build => build::run()?,
     }
     Ok(ExitCode::SUCCESS)

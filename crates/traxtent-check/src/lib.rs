@@ -11,6 +11,7 @@
 pub mod collect;
 pub mod drive;
 pub mod examine;
+pub mod files;
 pub mod finding;
 pub mod layers;
 pub mod plan;

@@ -192,6 +192,22 @@ impl Stack {
             .map(|(index, layer)| (LayerId(index), layer))
     }
 
+    /// The drive that a layer lies on in one piece, and its first byte there.
+    pub fn in_one_piece(&self, id: LayerId) -> Option<(LayerId, u64)> {
+        let (mut at, mut start) = (id, 0u64);
+        loop {
+            let layer = self.layer(at);
+            match (layer.on.as_slice(), layer.spread) {
+                ([], _) => return Some((at, start)),
+                ([place], Spread::Joined | Spread::Mirrored) => {
+                    start = start.checked_add(place.start)?;
+                    at = place.layer;
+                }
+                _ => return None,
+            }
+        }
+    }
+
     /// What to call a layer in a sentence: `ext4 in partition 2`.
     pub fn title(&self, id: LayerId) -> String {
         let layer = self.layer(id);

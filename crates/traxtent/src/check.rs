@@ -3,14 +3,17 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_check::collect::Archive;
 use traxtent_check::drive::Stated;
+use traxtent_check::files::{Mounted, extents_in_image, extents_of_mounted};
 use traxtent_check::report::{self, Report, Tally};
-use traxtent_check::rules::Tracks;
+use traxtent_check::rules::{Extent, Tracks};
+use traxtent_check::source::{FileSource, Pieces};
 use traxtent_check::target::{Host, TargetError, look};
-use traxtent_check::{Finding, Rule, Severity, Stack};
+use traxtent_check::{Finding, Kind, LayerId, Rule, Severity, Stack};
 use traxtent_core::trackmap::TrackMap;
 
 use crate::failure::{Failure, Result};
@@ -51,6 +54,9 @@ pub(crate) struct Args {
     /// Bytes of data in a full stripe, if the drive is an array behind a controller
     #[arg(long, value_name = "BYTES", value_parser = size)]
     stripe: Option<u64>,
+    /// How many extents of a file cross tracks: a file in the image, or a mounted one; may be repeated
+    #[arg(long, value_name = "PATH", requires = "drive")]
+    file: Vec<String>,
     /// Write what was found to a file, to be checked elsewhere: no data, no keys
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "quiet", "fail_on", "ignore"])]
     collect: Option<PathBuf>,
@@ -148,15 +154,18 @@ fn archive(path: &Path) -> Result<Option<Archive>> {
 /// Checks this machine, or images.
 fn machine(args: &Args) -> Result<()> {
     let drive = Drive::of(args)?;
-    let stack =
-        look(&args.targets, &drive.stated, &Host::default()).map_err(|error| match error {
-            TargetError::File { path, error } => Failure::file(&path, &error),
-            error => Failure::Io(error.to_string()),
-        })?;
+    let host = Host::default();
+    let files = Files::of(args, &host)?;
+    let devices = files.devices();
+    let targets = devices.as_ref().unwrap_or(&args.targets);
+    let stack = look(targets, &drive.stated, &host).map_err(|error| match error {
+        TargetError::File { path, error } => Failure::file(&path, &error),
+        error => Failure::Io(error.to_string()),
+    })?;
     if let Some(path) = &args.collect {
         return output::write(path, &Archive::new(hostname(), stack).write());
     }
-    let findings = drive.judge(&stack, &args.ignore);
+    let findings = drive.judge(&stack, files.extents(&stack)?, &args.ignore);
     if args.json {
         output::json(&Report::new(None, &stack, &findings))?;
     } else if !args.quiet {
@@ -173,7 +182,7 @@ fn hosts(args: &Args, archives: Vec<Archive>) -> Result<()> {
     let judged: Vec<(Archive, Vec<Finding>)> = archives
         .into_iter()
         .map(|archive| {
-            let findings = drive.judge(&archive.stack, &args.ignore);
+            let findings = drive.judge(&archive.stack, Vec::new(), &args.ignore);
             (archive, findings)
         })
         .collect();
@@ -332,12 +341,113 @@ impl Drive {
         })
     }
 
-    fn judge(&self, stack: &Stack, ignored: &[Rule]) -> Vec<Finding> {
+    fn judge(&self, stack: &Stack, extents: Vec<Extent>, ignored: &[Rule]) -> Vec<Finding> {
         let tracks = self.tracks.as_ref().map(|(map, sector_bytes)| Tracks {
             map,
             sector_bytes: *sector_bytes,
-            extents: Vec::new(),
+            extents,
         });
         traxtent_check::judge(stack, tracks.as_ref(), ignored)
+    }
+}
+
+/// The files whose extents are asked for.
+enum Files {
+    /// None.
+    None,
+    /// Mounted, each with its name.
+    Mounted(Vec<(String, Mounted)>),
+    /// In the image that is the only target.
+    In(PathBuf, Vec<String>),
+}
+
+impl Files {
+    fn of(args: &Args, host: &Host) -> Result<Files> {
+        match args.targets.as_slice() {
+            _ if args.file.is_empty() => Ok(Files::None),
+            [] => {
+                let locate = |name: &String| {
+                    let path = Path::new(name);
+                    let file = extents_of_mounted(path, host)
+                        .map_err(|error| Failure::file(path, &error))?;
+                    Ok((name.clone(), file))
+                };
+                Ok(Files::Mounted(
+                    args.file.iter().map(locate).collect::<Result<_>>()?,
+                ))
+            }
+            [image] => Ok(Files::In(image.clone(), args.file.clone())),
+            _ => Err(Failure::input(
+                "--file is for one image, or without a TARGET for a mounted file",
+            )),
+        }
+    }
+
+    /// The devices of mounted files, which are looked at then.
+    fn devices(&self) -> Option<Vec<PathBuf>> {
+        match self {
+            Files::Mounted(files) => {
+                Some(files.iter().map(|(_, file)| file.device.clone()).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// The extents, in bytes of the layer of their file system.
+    fn extents(&self, stack: &Stack) -> Result<Vec<Extent>> {
+        let on = |layer: LayerId, file: &String, ranges: Vec<std::ops::Range<u64>>| {
+            let file = file.clone();
+            ranges.into_iter().map(move |bytes| Extent {
+                layer,
+                file: file.clone(),
+                bytes,
+            })
+        };
+        let mut extents = Vec::new();
+        match self {
+            Files::None => {}
+            Files::Mounted(files) => {
+                for (name, file) in files {
+                    let device = file.device.to_str();
+                    let mut layers = stack
+                        .iter()
+                        .filter(|(_, layer)| layer.node.as_deref() == device);
+                    let (below, _) = layers
+                        .next()
+                        .ok_or_else(|| Failure::Io(format!("{name}: its device is not found")))?;
+                    let (layer, _) = stack
+                        .above(below)
+                        .next()
+                        .unwrap_or((below, stack.layer(below)));
+                    extents.extend(on(layer, name, file.extents.clone()));
+                }
+            }
+            Files::In(image, names) => {
+                let mut layers = stack.iter().filter_map(|(id, layer)| match &layer.kind {
+                    Kind::Ext(ext) => Some((id, layer, ext)),
+                    _ => None,
+                });
+                let none = || {
+                    Failure::input(format!(
+                        "{}: --file needs one ext file system in it",
+                        image.display()
+                    ))
+                };
+                let (id, layer, ext) = layers.next().ok_or_else(none)?;
+                if layers.next().is_some() {
+                    return Err(none());
+                }
+                let (_, start) = stack.in_one_piece(id).ok_or_else(none)?;
+                let source =
+                    FileSource::open(image).map_err(|error| Failure::file(image, &error))?;
+                let part = Pieces::part(Rc::new(source), start, layer.bytes);
+                for name in names {
+                    let ranges = extents_in_image(&part, ext, name)
+                        .map_err(|error| Failure::at(image.display(), error))?;
+                    extents.extend(on(id, name, ranges));
+                }
+            }
+        }
+        Ok(extents)
     }
 }

@@ -25,7 +25,7 @@ use crate::target::{Machine, TARGET_HELP, Target};
 ///
 /// Every layer is aligned with those below it. Where tracks are known, the partition begins at a track boundary if that
 /// costs little, and ext2, 3 and 4 leave out the blocks that span two tracks. Nothing is run, and nothing is written to
-/// the target. What is printed is a shell script; docs/check.md explains it.
+/// the target. What is printed is a shell script; docs/plan-stack.md explains it.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = after_help())]
 pub(crate) struct StackArgs {

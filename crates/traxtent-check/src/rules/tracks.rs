@@ -11,7 +11,7 @@ use traxtent_core::units::Lbn;
 use super::Findings;
 use crate::finding::{Finding, Rule};
 use crate::layers::Medium;
-use crate::stack::{Kind, LayerId, Spread, Stack};
+use crate::stack::{Kind, LayerId, Stack};
 
 /// The tracks of the drive that everything lives on, and what is asked of them.
 pub struct Tracks<'a> {
@@ -57,23 +57,12 @@ impl Tracks<'_> {
         self.files(stack, findings);
     }
 
-    /// The first byte of a layer on the drive, if it lies on one drive in one piece.
+    /// The first byte of a layer on the drive, if it lies on one drive with tracks, in one piece.
     fn start(&self, stack: &Stack, id: LayerId) -> Option<u64> {
-        let mut at = id;
-        let mut start = 0u64;
-        loop {
-            let layer = stack.layer(at);
-            if let Kind::Disk(disk) = &layer.kind {
-                return (disk.medium != Medium::SolidState).then_some(start);
-            }
-            let [place] = layer.on.as_slice() else {
-                return None;
-            };
-            if !matches!(layer.spread, Spread::Joined | Spread::Mirrored) {
-                return None;
-            }
-            start = start.checked_add(place.start)?;
-            at = place.layer;
+        let (drive, start) = stack.in_one_piece(id)?;
+        match &stack.layer(drive).kind {
+            Kind::Disk(disk) if disk.medium == Medium::SolidState => None,
+            _ => Some(start),
         }
     }
 

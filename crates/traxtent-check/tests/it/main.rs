@@ -6,6 +6,7 @@ mod badblocks;
 mod drives;
 mod encryption;
 mod file_systems;
+mod files;
 mod gallery;
 mod hostile;
 mod image;

@@ -64,11 +64,7 @@ const TRIALS: &[Trial] = &[
         "fs=ext4,raid=5x64k,disks=4,lvm,luks",
         &["array", "physical volume", "LUKS2"],
     ),
-    trial(
-        None,
-        "fs=ext4,raid=10x128k,with=sgdisk",
-        &["array", "ext4"],
-    ),
+    trial(None, "fs=ext4,raid=10x128k,with=sgdisk", &["array", "ext4"]),
     trial(None, "fs=xfs,raid=0x512k", &["array", "XFS"]),
     trial(None, "fs=ext4,raid=1", &["array", "ext4"]),
     trial(Some("atlas10k2"), "fs=ext4", &["GPT", "ext4"]),

@@ -52,6 +52,7 @@ pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
 #[test]
 fn explains_itself() {
     for verb in [
+        "check",
         "demo",
         "drives",
         "fault",

@@ -1,12 +1,14 @@
 //! Tests of the command as a user calls it.
 
 mod bad_input;
+mod check;
 mod command;
 mod demo;
 mod drives;
 mod lab;
 mod map;
 mod plan;
+mod plan_stack;
 mod plot;
 mod probe;
 mod serve;

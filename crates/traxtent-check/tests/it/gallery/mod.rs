@@ -73,6 +73,7 @@ pub(crate) fn findings(images: &[std::path::PathBuf], drive: Drive) -> Vec<(Stri
         .into_iter()
         .filter(|finding| finding.severity >= Severity::Warning)
         .map(|finding| {
+            assert!(finding.mend.is_some(), "nothing mends {finding:?}");
             let layer = stack.layer(finding.layer);
             let name = match layer.kind {
                 Kind::Disk(_) => "drive".to_owned(),
@@ -97,7 +98,7 @@ fn made(folder: &Path) -> Vec<(&'static Case, Made)> {
     all
 }
 
-/// Is each wrong image found at the right layer, and no right one flagged?
+/// Is each wrong image found at the right layer, with what mends it, and no right one flagged?
 #[test]
 fn right_and_wrong() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,9 @@ const HEAD: &str = "# Who finds what\n
 Images that real tools have made, right and wrong, and what is said of each: by `traxtent check` for the drive that the
 image is to live on, by `parted align-check` (`min` and `opt`) for each partition, and by `sgdisk --verify`. The others
 cannot be told of a drive, and look at partition tables only. `traxtent check` shows warnings and faults here, a rule
-and the layer it is found at.
+and the layer it is found at; a test asserts that it says just this. Of the others every complaint counts, whatever it
+is about: parted's `opt` asks for multiples of 1 MiB on any image, and sgdisk also minds ends that are no multiple of the
+alignment it infers.
 
 Written by `cargo test -p traxtent-check --test it gallery::page -- --ignored`.\n\n";
 

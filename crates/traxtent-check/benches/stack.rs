@@ -1,0 +1,84 @@
+//! How long a stack of eight layers takes to look at, from its image to the printed picture.
+//!
+//! Drive, table, partition, member of an array, array, physical volume, logical volume, file system; the goal is 100 ms.
+//! Inputs of the fuzzer and mke2fs make them. `cargo xtask bench check` runs it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use traxtent_check::drive::Stated;
+use traxtent_check::target::{Host, look};
+use traxtent_check::{judge, report};
+
+const MIB: u64 = 1 << 20;
+const ROUNDS: usize = 200;
+/// Where the partition begins, the array's data in it, and the first extent in those.
+const PARTITION: u64 = MIB;
+const DATA: u64 = MIB;
+const EXTENT: u64 = MIB;
+
+fn main() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("disk.img");
+    make(&path, folder.path());
+    let mut times: Vec<f64> = (0..ROUNDS).map(|_| once(&path)).collect();
+    times.sort_by(f64::total_cmp);
+    println!(
+        "eight layers: median {:.2} ms, worst of {ROUNDS} {:.2} ms",
+        times[ROUNDS / 2],
+        times[ROUNDS - 1]
+    );
+}
+
+/// Milliseconds of one look.
+fn once(path: &Path) -> f64 {
+    let begun = Instant::now();
+    let stack =
+        look(&[path.to_owned()], &Stated::default(), &Host::default()).expect("it is there");
+    let findings = judge(&stack, None, &[]);
+    let text = report::text(&stack, &findings);
+    let taken = begun.elapsed();
+    // The group of the inputs has a pool besides.
+    assert_eq!(stack.layers.len(), 9, "{text}");
+    taken.as_secs_f64() * 1e3
+}
+
+fn make(path: &Path, folder: &Path) {
+    let disk = File::create(path).expect("there is room");
+    disk.set_len(64 * MIB).expect("files may be sparse");
+    let write = |at: u64, bytes: &[u8]| disk.write_all_at(bytes, at).expect("there is room");
+    let mut table = [0; 512];
+    table[446 + 4] = 0xfd;
+    table[446 + 8..446 + 12].copy_from_slice(&2048u32.to_le_bytes());
+    table[446 + 12..446 + 16].copy_from_slice(&65_536u32.to_le_bytes());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    write(0, &table);
+    let mut member = vec![0; 512];
+    let mut put = |at: usize, value: u64| member[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    put(0, 0x0000_0001_a92b_4efc);
+    put(72, 1);
+    put(80, 61_440);
+    put(92, 1);
+    put(128, DATA / 512);
+    put(136, 61_440);
+    put(144, 8);
+    put(220, 1);
+    write(PARTITION + 4096, &member);
+    let group = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/check-lvm/group");
+    write(
+        PARTITION + DATA,
+        &fs::read(group).expect("the fuzzer has it"),
+    );
+    let file_system = folder.join("fs.img");
+    let made = Command::new("mke2fs")
+        .args(["-q", "-F", "-b", "1024"])
+        .arg(&file_system)
+        .arg("256k")
+        .status();
+    assert!(made.expect("mke2fs is installed").success());
+    let bytes = fs::read(file_system).expect("it has been made");
+    write(PARTITION + DATA + EXTENT, &bytes);
+}

@@ -1,0 +1,198 @@
+//! `traxtent check`.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use testkit::tool;
+
+use crate::command::{json, prints, traxtent, traxtent_in};
+
+/// An image with partitions at these sectors, 4 MiB each, by sfdisk.
+fn image(folder: &TempDir, starts: &[u64]) -> Option<PathBuf> {
+    use std::io::Write;
+    let sfdisk = testkit::tool("sfdisk")?;
+    let path = folder.path().join("disk.img");
+    File::create(&path).unwrap().set_len(64 << 20).unwrap();
+    let mut script = "label: gpt\nfirst-lba: 34\n".to_owned();
+    for start in starts {
+        script += &format!("start={start},size=8192\n");
+    }
+    let mut child = Command::new(sfdisk)
+        .arg("-q")
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(script.as_bytes())
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    Some(path)
+}
+
+/// Do severity, `--fail-on`, `--ignore` and `--quiet` make the exit status that they promise?
+#[test]
+fn exit_status() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &[34, 16_384]).unwrap();
+    let path = path.to_str().unwrap();
+    let status = |options: &[&str]| traxtent(&[&["check", path], options].concat()).status;
+    assert_eq!(status(&[]), 1);
+    assert_eq!(status(&["--physical-sector", "512"]), 0);
+    assert_eq!(status(&["--ignore", "partition-start"]), 0);
+    assert_eq!(
+        status(&["--ignore", "partition-start", "--fail-on", "info"]),
+        1
+    );
+    assert_eq!(status(&["--physical-sector", "513"]), 2);
+    assert_eq!(status(&["--ignore", "partition"]), 2);
+    assert_eq!(
+        status(&["--physical-sector", "512", "--logical-sector", "4k"]),
+        2
+    );
+    let quiet = traxtent(&["check", path, "--quiet"]);
+    assert_eq!(
+        (quiet.status, quiet.out.as_str(), quiet.err.as_str()),
+        (1, "", "")
+    );
+    let absent = traxtent(&["check", "no-such.img"]);
+    assert_eq!(absent.status, 3);
+    assert!(absent.err.contains("no-such.img"), "{}", absent.err);
+    assert_eq!(
+        traxtent(&["check", folder.path().to_str().unwrap()]).status,
+        3
+    );
+}
+
+/// Does a truncated table give a line that names it and status 3 or 1, and is a large sparse image quick to look at?
+#[test]
+fn damaged_and_large() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &[2048]).unwrap();
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
+    let answer = traxtent(&["check", path.to_str().unwrap()]);
+    assert_eq!(answer.status, 3);
+    assert!(answer.err.contains("partition 1"), "{}", answer.err);
+    assert!(answer.out.contains("larger drive"), "{}", answer.out);
+    let large = folder.path().join("large.img");
+    File::create(&large).unwrap().set_len(4 << 40).unwrap();
+    assert_eq!(traxtent(&["check", large.to_str().unwrap()]).status, 0);
+}
+
+/// Does the drive that is named decide, with its tracks: a map's crossings inform and do not fail?
+#[test]
+fn for_a_drive() {
+    let (_, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &[2048]).unwrap();
+    let name = path.to_str().unwrap();
+    assert_eq!(traxtent(&["check", name, "--drive", "wd10ears"]).status, 0);
+    let jumper = traxtent(&["check", name, "--drive", "wd10ears-jumper"]);
+    assert_eq!(jumper.status, 1);
+    assert!(jumper.out.contains("alignment-offset"), "{}", jumper.out);
+
+    let file_system = folder.path().join("fs.img");
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), vec![1; 8 << 20]).unwrap();
+    let made = Command::new(mke2fs)
+        .args(["-q", "-F", "-b", "4096", "-d"])
+        .args([&tree, &file_system])
+        .arg("64M")
+        .status();
+    assert!(made.unwrap().success());
+    let told = prints(&[
+        "check",
+        file_system.to_str().unwrap(),
+        "--drive",
+        "atlas10k2",
+        "--file",
+        "/file",
+    ]);
+    assert!(told.contains("blocks of the ext"), "{told}");
+    assert!(
+        told.contains("extents of /file span a track boundary"),
+        "{told}"
+    );
+    // The share of blocks that cross is a block less a sector, a track, as in section 2.1 of the traxtent paper.
+    let map = json(&["drives", "show", "atlas10k2", "--json"]);
+    assert!(map.is_object());
+}
+
+/// Does the JSON have what docs/check.md promises?
+#[test]
+fn schema() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &[34]).unwrap();
+    let answer = traxtent(&["check", path.to_str().unwrap(), "--json"]);
+    assert_eq!(answer.status, 1);
+    let report: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(report["schema"], 1);
+    let kinds: Vec<_> = report["layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|layer| layer["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["disk", "table", "partition", "unknown"]);
+    assert_eq!(report["layers"][2]["on"][0]["start"], 34 * 512);
+    let finding = &report["findings"][0];
+    assert_eq!(
+        (&finding["rule"], &finding["severity"]),
+        (&"partition-start".into(), &"fault".into())
+    );
+    assert_eq!(finding["layer"], 2);
+    assert_eq!(
+        (&finding["off"]["every"], &finding["off"]["by"]),
+        (&4096.into(), &1024.into())
+    );
+    assert_eq!(report["tally"]["faults"], 1);
+}
+
+/// Does a collected stack check elsewhere with the same findings, several as a row each, and a bad file as bad input?
+#[test]
+fn collected() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    image(&folder, &[34]).unwrap();
+    let run = |words: &[&str]| traxtent_in(folder.path(), words);
+    assert_eq!(
+        run(&["check", "disk.img", "--collect", "one.json"]).status,
+        0
+    );
+    fs::remove_file(folder.path().join("disk.img")).unwrap();
+    let one = run(&["check", "one.json"]);
+    assert_eq!(one.status, 1);
+    assert!(one.out.contains("partition-start"), "{}", one.out);
+    fs::copy(
+        folder.path().join("one.json"),
+        folder.path().join("two.json"),
+    )
+    .unwrap();
+    let rows = run(&["check", "one.json", "two.json"]);
+    assert_eq!((rows.status, rows.out.lines().count()), (1, 3));
+    let reports: serde_json::Value =
+        serde_json::from_str(&run(&["check", "one.json", "two.json", "--json"]).out).unwrap();
+    assert_eq!(reports.as_array().map(Vec::len), Some(2));
+    fs::write(
+        folder.path().join("bad.json"),
+        "{\"format\": \"traxtent stack\", \"version\": 7}",
+    )
+    .unwrap();
+    let bad = run(&["check", "bad.json"]);
+    assert_eq!(bad.status, 2);
+    assert!(bad.err.contains("bad.json"), "{}", bad.err);
+}
