@@ -55,6 +55,7 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package("fdisk", "fdisk", "images to check"),
     package("parted", "parted", "images to check"),
     package("gdisk", "sgdisk", "images to check"),
+    package("gdisk", "gdisk", "images to check"),
     package("cryptsetup-bin", "cryptsetup", "images to check"),
     package("lvm2", "lvm", "images to check"),
     package("mdadm", "mdadm", "images to check"),

@@ -15,6 +15,7 @@ pub mod files;
 pub mod finding;
 pub mod layers;
 pub mod measure;
+pub mod plan;
 pub mod price;
 pub mod quirks;
 pub mod report;
@@ -38,15 +39,10 @@ pub fn judge(stack: &Stack, tracks: Option<&Tracks<'_>>, ignored: &[Rule]) -> Ve
     let mut findings = rules::check(stack, tracks);
     findings.retain(|finding| !ignored.contains(&finding.rule));
     for finding in &mut findings {
-        finding.mend = mend(finding, stack);
+        finding.mend = plan::mend::mend(finding, stack);
         finding.price = price(finding, stack);
     }
     findings
-}
-
-/// The commands that mend a finding.
-fn mend(_finding: &Finding, _stack: &Stack) -> Option<Mend> {
-    None
 }
 
 /// What a finding costs.

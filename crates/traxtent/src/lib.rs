@@ -17,6 +17,7 @@ mod map;
 mod output;
 mod parse;
 mod plan;
+mod plan_stack;
 mod plot;
 mod probe;
 mod progress;

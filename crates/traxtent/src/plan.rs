@@ -15,6 +15,7 @@ use crate::drives::bytes;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::parse;
+use crate::plan_stack::{self, StackArgs};
 use crate::progress::Progress;
 use crate::table::{Side, Table};
 use crate::target::{Machine, NamedDrive, TARGET_HELP};
@@ -28,6 +29,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
+    Stack(StackArgs),
     Video(VideoArgs),
 }
 
@@ -94,6 +96,7 @@ fn orders() -> impl clap::builder::TypedValueParser<Value = Order> {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
+        Verb::Stack(args) => plan_stack::run(args),
         Verb::Video(args) => plan_video(args),
     }
 }

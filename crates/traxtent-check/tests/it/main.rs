@@ -2,12 +2,16 @@
 
 mod archive;
 mod arrays;
+mod badblocks;
+mod drives;
 mod encryption;
 mod file_systems;
 mod files;
+mod gallery;
 mod hostile;
 mod image;
 mod machine;
+mod recipes;
 mod rules;
 mod tables;
 mod volumes;

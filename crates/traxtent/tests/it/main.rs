@@ -9,6 +9,7 @@ mod drives;
 mod lab;
 mod map;
 mod plan;
+mod plan_stack;
 mod plot;
 mod probe;
 mod serve;

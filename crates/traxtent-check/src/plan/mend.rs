@@ -1,0 +1,384 @@
+//! The commands that mend a finding, or what has to happen to the data before they can.
+//!
+//! Few misalignments can be mended in place: where a layer begins is where its data are. Then the honest answer is to
+//! copy the data away, make the layer anew and copy them back; the commands make it anew.
+
+use crate::finding::{Finding, Mend, Rule};
+use crate::layers::{Ext, Partition, RaidLevel, Scheme};
+use crate::stack::{Kind, Layer, LayerId, Stack};
+
+/// What has to happen first where a layer is made anew.
+const COPY_AWAY: &str =
+    "cannot be moved in place: copy the data away, make it anew, copy them back";
+
+/// What mends a finding; nothing where there is nothing to mend.
+pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
+    let layer = stack.layer(finding.layer);
+    let at = At {
+        stack,
+        id: finding.layer,
+        layer,
+        finding,
+    };
+    match finding.rule {
+        Rule::PartitionStart
+        | Rule::PartitionChunk
+        | Rule::PartitionStripe
+        | Rule::PartitionErase
+        | Rule::FsStart => at.move_partition(),
+        Rule::PartitionEnd | Rule::LuksEnd => at.shorten_partition(),
+        Rule::DataStart | Rule::DataChunk | Rule::DataStripe | Rule::DataErase => at.move_data(),
+        Rule::ChunkSize => at.rechunk(),
+        Rule::LuksSector => at.luks_sector(),
+        Rule::FsBlock => at.larger_blocks(),
+        Rule::ExtStride => at.ext_stride(),
+        Rule::XfsUnit => at.xfs_unit(),
+        Rule::XfsLogUnit | Rule::XfsSector => at.xfs_anew(),
+        Rule::TableDamaged | Rule::PartitionOverlap => at.table(),
+        Rule::TableSectorSize => Some(words(
+            "connect the drive as it was when the table was written, or write a table anew: copy the data away first",
+        )),
+        Rule::ZfsAshift => Some(words(
+            "the ashift of a vdev never changes: make a pool anew with `zpool create -o ashift=12`, and send the data to it",
+        )),
+        Rule::SwapPage => Some(words(
+            "pages are the machine's; keep swap on a drive with smaller physical sectors",
+        )),
+        Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(words(
+            "nothing on the drive is wrong: tell tools the alignment yourself (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
+        )),
+        Rule::HintPhysical | Rule::HintBridge => Some(words(
+            "say --physical-sector 4096 to whatever asks, and align to that",
+        )),
+        Rule::AlignmentOffset => Some(words(
+            "take the jumper off before the drive has data, or begin partitions where the drive's physical sectors do",
+        )),
+        Rule::MixedSectors => Some(words(
+            "replace the members with the smaller sectors, and make what lies on them for the larger ones",
+        )),
+        Rule::BeyondEnd => Some(words(
+            "restore what it lies on to its old size before anything is written; or check the file system and shrink it (e2fsck -f, resize2fs)",
+        )),
+        Rule::DriveSize => Some(words(
+            "shrink from above, file system first, until the last partition ends before the drive does",
+        )),
+        Rule::Damaged => Some(words(
+            "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
+        )),
+        Rule::TrackCrossing => Some(Mend {
+            note:
+                "only a new file system leaves out what spans two tracks: copy the data away first"
+                    .to_owned(),
+            commands: vec!["traxtent plan stack DRIVE --for fs=ext4 --output DIR".to_owned()],
+        }),
+        _ => None,
+    }
+}
+
+fn words(note: &str) -> Mend {
+    Mend {
+        note: note.to_owned(),
+        commands: Vec::new(),
+    }
+}
+
+/// A finding and where it is.
+struct At<'a> {
+    stack: &'a Stack,
+    id: LayerId,
+    layer: &'a Layer,
+    finding: &'a Finding,
+}
+
+impl At<'_> {
+    /// The partition that the finding is at or above, and the drive that it is on.
+    fn partition(&self) -> Option<(&Partition, &Layer, &Layer)> {
+        let mut id = self.id;
+        loop {
+            let layer = self.stack.layer(id);
+            if let Kind::Partition(partition) = &layer.kind {
+                return Some((partition, layer, self.drive_below(id)));
+            }
+            id = layer.on.first()?.layer;
+        }
+    }
+
+    /// What a partition table is on.
+    fn drive_below(&self, id: LayerId) -> &Layer {
+        let layer = self.stack.layer(id);
+        match (&layer.kind, layer.on.first()) {
+            (Kind::Partition(_) | Kind::Table(_), Some(place)) => self.drive_below(place.layer),
+            _ => layer,
+        }
+    }
+
+    /// Bytes of the unit that tables count in.
+    fn sector_bytes(&self) -> u64 {
+        let disk = self
+            .stack
+            .layers
+            .iter()
+            .find_map(|layer| match &layer.kind {
+                Kind::Disk(disk) => Some(disk.logical_bytes),
+                _ => None,
+            });
+        disk.unwrap_or(512)
+    }
+
+    /// The way to type what a layer is: its node, or its name.
+    fn device(layer: &Layer) -> String {
+        layer.node.clone().unwrap_or_else(|| layer.name.clone())
+    }
+
+    fn move_partition(&self) -> Option<Mend> {
+        let (partition, layer, drive) = self.partition()?;
+        let off = self.finding.off?;
+        let sector = self.sector_bytes();
+        let start = layer.on.first()?.start;
+        // Forward to the next line of the grid: into the partition's own room.
+        let forward = off.every - off.by;
+        let moved = (start + forward) / sector;
+        let sectors = layer.bytes.saturating_sub(forward) / sector;
+        let device = quoted(&Self::device(drive));
+        let number = partition.number;
+        Some(Mend {
+            note: format!(
+                "copy the data of {} away first, or let sfdisk move them as it changes the table (with a backup; a file system must be {forward} bytes shorter before)",
+                layer.name
+            ),
+            commands: vec![format!(
+                "echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
+            )],
+        })
+    }
+
+    fn shorten_partition(&self) -> Option<Mend> {
+        let (partition, layer, drive) = self.partition()?;
+        let sector = self.sector_bytes();
+        let unit = self.finding.off.map_or(4096, |off| off.every).max(sector);
+        let sectors = layer.bytes / unit * unit / sector;
+        let device = quoted(&Self::device(drive));
+        Some(Mend {
+            note: format!(
+                "what lies in {} must end before sector {sectors} of it; nothing is moved",
+                layer.name
+            ),
+            commands: vec![format!(
+                "echo ',{sectors}' | sfdisk -N {} {device}",
+                partition.number
+            )],
+        })
+    }
+
+    fn move_data(&self) -> Option<Mend> {
+        let device = quoted(&self.lies_on()?);
+        let every = self.finding.off.map_or(1 << 20, |off| off.every);
+        let data = (1_u64 << 20).next_multiple_of(every);
+        let (what, commands) = match &self.layer.kind {
+            Kind::MdMember(member) => {
+                let chunk = match member.chunk_bytes {
+                    0 => String::new(),
+                    bytes => format!(" --chunk={}K", bytes >> 10),
+                };
+                let offset = (64_u64 << 20).next_multiple_of(every) >> 10;
+                (
+                    "the data of an array's members",
+                    vec![format!(
+                        "mdadm --create /dev/md0 --level={} --raid-devices={}{chunk} --data-offset={offset}K {device} …",
+                        level(member.level),
+                        member.members
+                    )],
+                )
+            }
+            Kind::PhysicalVolume(_) => (
+                "the data of a physical volume (pvmove them to another one if the group has room)",
+                vec![format!("pvcreate --dataalignment {}k {device}", data >> 10)],
+            ),
+            Kind::Luks(luks) => {
+                let offset = (16_u64 << 20).next_multiple_of(every) / 512;
+                let kind = if luks.version == 1 {
+                    format!("--type luks1 --align-payload {offset}")
+                } else {
+                    format!(
+                        "--type luks2 --sector-size {} --offset {offset}",
+                        luks.sector_bytes
+                    )
+                };
+                (
+                    "encrypted data",
+                    vec![format!("cryptsetup luksFormat {kind} {device}")],
+                )
+            }
+            _ => ("these data", Vec::new()),
+        };
+        Some(Mend {
+            note: format!("{what} {COPY_AWAY}"),
+            commands,
+        })
+    }
+
+    /// The way to type what a layer lies on.
+    fn lies_on(&self) -> Option<String> {
+        let below = self.stack.layer(self.layer.on.first()?.layer);
+        Some(Self::device(below))
+    }
+
+    fn rechunk(&self) -> Option<Mend> {
+        let Kind::Array(_) = &self.layer.kind else {
+            return Some(words(COPY_AWAY));
+        };
+        let device = quoted(self.layer.node.as_deref().unwrap_or("/dev/md0"));
+        Some(Mend {
+            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first"
+                .to_owned(),
+            commands: vec![format!(
+                "mdadm --grow {device} --chunk=64 --backup-file=/root/md.backup"
+            )],
+        })
+    }
+
+    fn luks_sector(&self) -> Option<Mend> {
+        let Kind::Luks(luks) = &self.layer.kind else {
+            return None;
+        };
+        let device = quoted(&self.lies_on()?);
+        if luks.version == 1 {
+            return Some(Mend {
+                note: "LUKS1 has sectors of 512 bytes: make it LUKS2, closed and with a backup of its header, and encrypt it anew".to_owned(),
+                commands: vec![
+                    format!("cryptsetup convert --type luks2 {device}"),
+                    format!("cryptsetup reencrypt --sector-size 4096 {device}"),
+                ],
+            });
+        }
+        Some(Mend {
+            note: "everything is encrypted anew, which may be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
+            commands: vec![format!("cryptsetup reencrypt --sector-size 4096 {device}")],
+        })
+    }
+
+    fn larger_blocks(&self) -> Option<Mend> {
+        let device = quoted(&self.lies_on()?);
+        let command = match &self.layer.kind {
+            Kind::Ext(ext) => format!("mke2fs -t {} -b 4096 {device}", ext.version),
+            Kind::Xfs(_) => format!("mkfs.xfs -f -b size=4096 {device}"),
+            Kind::Btrfs(_) => format!("mkfs.btrfs -f --sectorsize 4096 {device}"),
+            _ => return Some(words(COPY_AWAY)),
+        };
+        Some(Mend {
+            note: "the block size of a file system never changes: copy the data away first"
+                .to_owned(),
+            commands: vec![command],
+        })
+    }
+
+    /// Bytes of a chunk and of a full stripe of what is below.
+    fn stripes(&self) -> Option<(u64, u64)> {
+        let mut id = self.layer.on.first()?.layer;
+        loop {
+            let layer = self.stack.layer(id);
+            match &layer.kind {
+                Kind::Array(array) if array.stripe_bytes > 0 => {
+                    return Some((array.chunk_bytes, array.stripe_bytes));
+                }
+                Kind::LogicalVolume(volume) if volume.stripe_bytes > 0 => {
+                    return Some((volume.chunk_bytes, volume.stripe_bytes));
+                }
+                Kind::Disk(disk) => return disk.chunk_bytes.zip(disk.stripe_bytes),
+                _ => id = layer.on.first()?.layer,
+            }
+        }
+    }
+
+    fn ext_stride(&self) -> Option<Mend> {
+        let Kind::Ext(Ext { block_bytes, .. }) = self.layer.kind else {
+            return None;
+        };
+        let device = quoted(&self.lies_on()?);
+        let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
+        Some(Mend {
+            note: "at once, unmounted or mounted; files that are there stay where they are"
+                .to_owned(),
+            commands: vec![format!(
+                "tune2fs -E stride={},stripe_width={} {device}",
+                chunk / block_bytes,
+                stripe / block_bytes
+            )],
+        })
+    }
+
+    fn xfs_unit(&self) -> Option<Mend> {
+        let device = quoted(&self.lies_on()?);
+        let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
+        Some(Mend {
+            note: "in units of 512 bytes; XFS remembers it from then on, if the new unit suits its groups, else it has to be made anew".to_owned(),
+            commands: vec![format!(
+                "mount -o sunit={},swidth={} {device} /mnt",
+                chunk / 512,
+                stripe / 512
+            )],
+        })
+    }
+
+    fn xfs_anew(&self) -> Option<Mend> {
+        let device = quoted(&self.lies_on()?);
+        let stripes = match self.stripes() {
+            Some((chunk, stripe)) if chunk > 0 => {
+                let log = if chunk <= 256 << 10 { chunk } else { 32 << 10 };
+                format!(
+                    " -d su={}k,sw={} -l su={}k",
+                    chunk >> 10,
+                    stripe / chunk,
+                    log >> 10
+                )
+            }
+            _ => String::new(),
+        };
+        Some(Mend {
+            note: "neither the sector nor the log of XFS changes: copy the data away (xfsdump), make it anew, copy them back".to_owned(),
+            commands: vec![format!("mkfs.xfs -f -s size=4096{stripes} {device}")],
+        })
+    }
+
+    fn table(&self) -> Option<Mend> {
+        let Kind::Table(table) = &self.layer.kind else {
+            return Some(words(COPY_AWAY));
+        };
+        let device = quoted(&Self::device(self.drive_below(self.id)));
+        let (note, command) = match table.scheme {
+            Scheme::Gpt => (
+                "look at both copies and write back the one that is whole (sgdisk: r, then b or c, then w)",
+                format!("gdisk {device}"),
+            ),
+            Scheme::Mbr => (
+                "keep a dump, correct it, and write it back",
+                format!("sfdisk --dump {device} >table.txt"),
+            ),
+        };
+        Some(Mend {
+            note: note.to_owned(),
+            commands: vec![command],
+        })
+    }
+}
+
+fn level(level: RaidLevel) -> &'static str {
+    match level {
+        RaidLevel::Raid0 => "0",
+        RaidLevel::Raid1 => "1",
+        RaidLevel::Raid4 => "4",
+        RaidLevel::Raid5 => "5",
+        RaidLevel::Raid6 => "6",
+        RaidLevel::Raid10 => "10",
+        _ => "linear",
+    }
+}
+
+/// A word for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,390 @@
+//! What is wanted of a stack: the words behind `--for`.
+//!
+//! ```text
+//! fs=ext4,raid=5x64k,disks=4
+//! ```
+//!
+//! Words stand in any order; the stack is always, from below: table, array, volume group, encryption, file system.
+
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! names {
+    ($(#[$doc:meta])* $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $type { $($(#[$of])* $variant,)+ }
+
+        impl $type {
+            /// All of them.
+            pub const ALL: &[$type] = &[$($type::$variant,)+];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name,)+ }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+names! {
+    /// A partition table.
+    Table {
+        /// GPT.
+        Gpt = "gpt",
+        /// MBR.
+        Mbr = "mbr",
+        /// None: the whole drive is used.
+        None = "none",
+    }
+}
+
+names! {
+    /// What writes the partition table.
+    Partitioner {
+        /// Of util-linux.
+        Sfdisk = "sfdisk",
+        /// GNU parted.
+        Parted = "parted",
+        /// Of GPT fdisk.
+        Sgdisk = "sgdisk",
+    }
+}
+
+names! {
+    /// What lies on top.
+    FileSystem {
+        /// ext2.
+        Ext2 = "ext2",
+        /// ext3.
+        Ext3 = "ext3",
+        /// ext4.
+        Ext4 = "ext4",
+        /// XFS.
+        Xfs = "xfs",
+        /// Btrfs.
+        Btrfs = "btrfs",
+        /// Swap space.
+        Swap = "swap",
+    }
+}
+
+impl FileSystem {
+    /// Whether it is made by mke2fs.
+    pub fn is_ext(self) -> bool {
+        matches!(self, FileSystem::Ext2 | FileSystem::Ext3 | FileSystem::Ext4)
+    }
+}
+
+/// A RAID level, its least number of members, and how many of `n` members hold data that others do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raid {
+    /// 0, 1, 4, 5, 6 or 10.
+    pub level: u8,
+    /// Bytes of a chunk; none at level 1.
+    pub chunk_bytes: Option<u64>,
+}
+
+impl Raid {
+    /// The levels there are.
+    pub const LEVELS: [u8; 6] = [0, 1, 4, 5, 6, 10];
+
+    /// The fewest members.
+    pub fn disks_least(self) -> u32 {
+        match self.level {
+            4 | 5 => 3,
+            6 | 10 => 4,
+            _ => 2,
+        }
+    }
+
+    /// Chunks of data in a full stripe over so many members.
+    pub fn data_chunks(self, disks: u32) -> u32 {
+        match self.level {
+            0 => disks,
+            4 | 5 => disks - 1,
+            6 => disks - 2,
+            10 => disks / 2,
+            _ => 1,
+        }
+    }
+}
+
+/// What is wanted of a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// `table=`: the partition table.
+    pub table: Table,
+    /// `with=`: what writes it.
+    pub with: Partitioner,
+    /// `raid=`: an md array.
+    pub raid: Option<Raid>,
+    /// `disks=`: how many drives.
+    pub disks: u32,
+    /// `lvm`: a volume group of one volume.
+    pub lvm: bool,
+    /// `luks`: encryption in sectors of so many bytes.
+    pub luks_sector: Option<u32>,
+    /// `fs=`: the file system.
+    pub fs: FileSystem,
+    /// `block=`: bytes of its blocks.
+    pub block_bytes: u32,
+    /// `inode-ratio=`: bytes for each inode of ext2, 3 and 4.
+    pub inode_ratio: u64,
+    /// `tracks=`: whether track boundaries count, where they are known.
+    pub tracks: bool,
+}
+
+/// The words, each with what it takes.
+pub const GRAMMAR: &str = "\
+fs=ext2|ext3|ext4|xfs|btrfs|swap  the file system [ext4]
+block=BYTES                       its blocks: 1024, 2048 or 4096 [4096]
+inode-ratio=BYTES                 of ext2, 3 and 4: bytes for each inode [16384]
+luks[=BYTES]                      encryption, in sectors of 512, 1024, 2048 or 4096 [the physical sector]
+lvm                               a volume group with one volume
+raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4k to 64m [512k]
+disks=N                           how many drives [the fewest of the level; 1 without raid]
+table=gpt|mbr|none                the partition table [gpt]
+with=sfdisk|parted|sgdisk         what writes it [sfdisk]
+tracks=yes|no                     begin at a track boundary, leave out blocks that span two [yes, where known]";
+
+/// Why words make no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{word}: {problem}")]
+pub struct WantError {
+    word: String,
+    problem: String,
+}
+
+impl FromStr for Want {
+    type Err = WantError;
+
+    fn from_str(text: &str) -> Result<Want, WantError> {
+        let mut want = Want::default();
+        let mut disks = None;
+        let mut seen: Vec<&str> = Vec::new();
+        for word in text.split(',') {
+            let fail = |problem: String| WantError {
+                word: format!("{word:?}"),
+                problem,
+            };
+            let (key, value) = match word.split_once('=') {
+                Some((key, value)) => (key, Some(value)),
+                None => (word, None),
+            };
+            if seen.contains(&key) {
+                return Err(fail("is said twice".to_owned()));
+            }
+            seen.push(key);
+            want.set(key, value, &mut disks).map_err(fail)?;
+        }
+        want.disks = disks.unwrap_or(want.raid.map_or(1, Raid::disks_least));
+        want.check().map_err(|problem| WantError {
+            word: format!("{text:?}"),
+            problem,
+        })?;
+        Ok(want)
+    }
+}
+
+impl Default for Want {
+    fn default() -> Want {
+        Want {
+            table: Table::Gpt,
+            with: Partitioner::Sfdisk,
+            raid: None,
+            disks: 1,
+            lvm: false,
+            luks_sector: None,
+            fs: FileSystem::Ext4,
+            block_bytes: 4096,
+            inode_ratio: 16_384,
+            tracks: true,
+        }
+    }
+}
+
+impl Want {
+    fn set(
+        &mut self,
+        key: &str,
+        value: Option<&str>,
+        disks: &mut Option<u32>,
+    ) -> Result<(), String> {
+        let known = value.unwrap_or_default();
+        match key {
+            "table" => self.table = one_of(known, Table::ALL, Table::name)?,
+            "with" => self.with = one_of(known, Partitioner::ALL, Partitioner::name)?,
+            "fs" => self.fs = one_of(known, FileSystem::ALL, FileSystem::name)?,
+            "block" => self.block_bytes = number(known, &[1024, 2048, 4096])?,
+            "luks" => {
+                self.luks_sector = Some(match value {
+                    // Chosen when the drive is known.
+                    None => 0,
+                    Some(text) => number(text, &[512, 1024, 2048, 4096])?,
+                })
+            }
+            "lvm" => match value {
+                None => self.lvm = true,
+                Some(_) => return Err("lvm takes no value".to_owned()),
+            },
+            "raid" => self.raid = Some(raid(known)?),
+            "tracks" => {
+                self.tracks = match known {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return Err("expected yes or no".to_owned()),
+                }
+            }
+            "disks" => {
+                let count = known.parse().ok().filter(|count| (1..=64).contains(count));
+                *disks = Some(count.ok_or("expected a number from 1 to 64")?);
+            }
+            "inode-ratio" => {
+                let ratio = bytes(known).filter(|ratio| (1024..=1 << 26).contains(ratio));
+                self.inode_ratio = ratio.ok_or("expected bytes from 1k to 64m")?;
+            }
+            _ => {
+                return Err("there is no such word; there are block, disks, fs, inode-ratio, luks, lvm, raid, table, tracks and with".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// What words mean together.
+    fn check(&self) -> Result<(), String> {
+        match self.raid {
+            None if self.disks > 1 => return Err("several disks need raid=".to_owned()),
+            Some(raid) if self.disks < raid.disks_least() => {
+                return Err(format!(
+                    "RAID {} needs {} disks or more",
+                    raid.level,
+                    raid.disks_least()
+                ));
+            }
+            Some(raid) if raid.level == 10 && self.disks % 2 == 1 => {
+                return Err(
+                    "RAID 10 over an odd number of disks has no stripe to align to".to_owned(),
+                );
+            }
+            _ => {}
+        }
+        if self.table == Table::Mbr && self.with == Partitioner::Sgdisk {
+            return Err("sgdisk writes GPT only: with=sfdisk or with=parted".to_owned());
+        }
+        if !self.fs.is_ext() && self.block_bytes != 4096 {
+            return Err(format!("{} gets blocks of 4096 bytes here", self.fs));
+        }
+        Ok(())
+    }
+}
+
+fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
+    let found = all.iter().copied().find(|&value| name(value) == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|&value| name(value)).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+fn number(text: &str, allowed: &[u32]) -> Result<u32, String> {
+    let found = bytes(text).and_then(|number| u32::try_from(number).ok());
+    found
+        .filter(|number| allowed.contains(number))
+        .ok_or_else(|| {
+            let names: Vec<String> = allowed.iter().map(u32::to_string).collect();
+            format!("expected one of {}", names.join(", "))
+        })
+}
+
+/// A number of bytes, with `k`, `m` or `g` behind it.
+fn bytes(text: &str) -> Option<u64> {
+    let shift = match text.chars().last()?.to_ascii_lowercase() {
+        'k' => 10,
+        'm' => 20,
+        'g' => 30,
+        _ => return text.parse().ok(),
+    };
+    let number: u64 = text[..text.len() - 1].parse().ok()?;
+    number.checked_mul(1 << shift)
+}
+
+fn raid(text: &str) -> Result<Raid, String> {
+    let (level, chunk) = match text.split_once('x') {
+        Some((level, chunk)) => (level, Some(chunk)),
+        None => (text, None),
+    };
+    let level = level
+        .parse()
+        .ok()
+        .filter(|level| Raid::LEVELS.contains(level));
+    let level = level.ok_or("expected a level of 0, 1, 4, 5, 6 or 10, as in raid=5x64k")?;
+    let chunk_bytes = match chunk {
+        _ if level == 1 && chunk.is_some() => return Err("RAID 1 has no chunks".to_owned()),
+        _ if level == 1 => None,
+        None => Some(512 << 10),
+        Some(chunk) => {
+            let allowed = bytes(chunk)
+                .filter(|bytes| bytes.is_power_of_two() && (4096..=64 << 20).contains(bytes));
+            Some(allowed.ok_or("expected a chunk from 4k to 64m, a power of two")?)
+        }
+    };
+    Ok(Raid { level, chunk_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are words read in any order, with what is left out filled in?
+    #[test]
+    fn words() {
+        let want: Want = "raid=5x64k,fs=xfs,disks=4,luks=4k,lvm".parse().unwrap();
+        assert_eq!((want.fs, want.disks, want.lvm), (FileSystem::Xfs, 4, true));
+        let raid = want.raid.unwrap();
+        assert_eq!(
+            (raid.chunk_bytes, raid.data_chunks(want.disks)),
+            (Some(65_536), 3)
+        );
+        assert_eq!("raid=6".parse::<Want>().unwrap().disks, 4);
+        assert_eq!("fs=ext4".parse(), Ok(Want::default()));
+    }
+
+    /// Does every refusal say what is possible?
+    #[test]
+    fn refusals() {
+        for (text, says) in [
+            (
+                "fs=zfs",
+                "\"fs=zfs\": expected one of ext2, ext3, ext4, xfs, btrfs, swap",
+            ),
+            ("fs", "\"fs\": expected one of ext2"),
+            ("", "\"\": there is no such word; there are block, disks"),
+            ("raid=3", "\"raid=3\": expected a level of 0, 1, 4"),
+            (
+                "raid=5x65k",
+                "\"raid=5x65k\": expected a chunk from 4k to 64m",
+            ),
+            ("raid=1x64k", "\"raid=1x64k\": RAID 1 has no chunks"),
+            ("raid=6,disks=3", "RAID 6 needs 4 disks"),
+            ("disks=2", "several disks need raid="),
+            ("fs=ext4,fs=xfs", "\"fs=xfs\": is said twice"),
+            ("block=512", "expected one of 1024, 2048, 4096"),
+            ("table=mbr,with=sgdisk", "sgdisk writes GPT only"),
+            (
+                "inode-ratio=99999999999999999999g",
+                "expected bytes from 1k",
+            ),
+            ("lvm=4m", "lvm takes no value"),
+        ] {
+            let error = text.parse::<Want>().unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The list of bad blocks, given to the mke2fs that is installed, and what e2fsck says then.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use traxtent_check::plan::badblocks::{Ask, BadBlocks, WithoutList};
+use traxtent_core::geometry::Geometry;
+use traxtent_core::layout::{self, Partition};
+use traxtent_core::profile;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+
+const MIB_LBNS: u64 = 2048;
+/// Drives of up to 4 TB.
+const LBNS_MAX: u64 = 4_000_000_000_000 / 512;
+
+struct Drive {
+    name: &'static str,
+    map: TrackMap,
+}
+
+fn drives() -> impl Iterator<Item = Drive> {
+    profile::builtin::names().filter_map(|name| {
+        let profile = profile::builtin(name).unwrap();
+        let map = TrackMap::of(&Geometry::build(&profile.geometry).unwrap());
+        (map.end().0 <= LBNS_MAX).then_some(Drive { name, map })
+    })
+}
+
+fn partition(map: &TrackMap, start: u64, block_bytes: u32) -> Partition {
+    let sectors = layout::sectors_of_block(block_bytes, 512).unwrap();
+    Partition::new(map.clone(), Lbn(start)..map.end(), sectors).unwrap()
+}
+
+fn run(program: &Path, arguments: &[String]) -> (bool, String) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let mut says = String::from_utf8_lossy(&output.stdout).into_owned();
+    says += &String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), says)
+}
+
+/// Makes the file system on a sparse image of full size and has it checked. A line about it.
+fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String {
+    let [mke2fs, e2fsck, dumpe2fs] =
+        ["mke2fs", "e2fsck", "dumpe2fs"].map(|name| testkit::tool(name).unwrap());
+    let partition = partition(&drive.map, start, block_bytes);
+    let ask = Ask {
+        block_bytes,
+        inode_ratio: 16_384,
+    };
+    let image = folder.join("image").to_str().unwrap().to_owned();
+    let list = folder.join("list").to_str().unwrap().to_owned();
+    let plan = BadBlocks::plan(&partition, ask);
+    let of = format!("{} from LBN {start}, blocks of {block_bytes}", drive.name);
+    let mut arguments: Vec<String> = ["-q", "-F", "-t", "ext4"].map(str::to_owned).into();
+    let (blocks, line) = match &plan {
+        Ok(plan) => {
+            fs::write(&list, plan.lines()).unwrap();
+            arguments.extend(plan.arguments(&list));
+            let line = format!(
+                "{of}: {} of {} excluded blocks listed ({} under tables, {} too many), groups of {}, {} bytes an inode",
+                plan.list.len(),
+                plan.excluded,
+                plan.under_tables,
+                plan.too_many,
+                plan.group_blocks,
+                plan.inode_ratio()
+            );
+            assert!(
+                partition.blocks().0 - plan.blocks <= plan.group_blocks,
+                "{line}"
+            );
+            let outside = plan.under_tables + plan.too_many;
+            assert_eq!(plan.list.len() as u64 + outside, plan.excluded, "{line}");
+            (plan.blocks, line)
+        }
+        Err(why) => {
+            arguments.extend(["-b".to_owned(), block_bytes.to_string()]);
+            (partition.blocks().0, format!("{of}: no list, {why}"))
+        }
+    };
+    arguments.extend([image.clone(), blocks.to_string()]);
+    let file = fs::File::create(&image).unwrap();
+    file.set_len(partition.blocks().0 * u64::from(block_bytes))
+        .unwrap();
+    let (good, says) = run(&mke2fs, &arguments);
+    assert!(good && says.is_empty(), "{line}: {arguments:?}: {says}");
+    let (good, says) = run(&e2fsck, &["-fn".to_owned(), image.clone()]);
+    assert!(good, "{line}: {says}");
+    if let Ok(plan) = &plan {
+        let (_, bad) = run(&dumpe2fs, &["-b".to_owned(), image.clone()]);
+        let bad = bad.lines().filter_map(|line| line.parse::<u64>().ok());
+        assert!(bad.eq(plan.list.iter().copied()), "{line}");
+    }
+    fs::remove_file(&image).unwrap();
+    line
+}
+
+/// Does the installed mke2fs take the recipe on every built-in drive of up to 4 TB, at full size, with each size of
+/// blocks, and is e2fsck content, without a word from either?
+#[test]
+fn every_drive() {
+    for tool in ["mke2fs", "e2fsck", "dumpe2fs"] {
+        testkit::tool!(tool);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let more = testkit::repeats(1) > 1;
+    for drive in drives() {
+        for block_bytes in [4096, 2048, 1024] {
+            let small = drive.map.end().0 < 1 << 25;
+            if block_bytes == 4096 || small || more {
+                println!("{}", try_out(&drive, MIB_LBNS, block_bytes, folder.path()));
+            }
+        }
+        // Partitions that begin anywhere.
+        for n in 1..testkit::repeats(1) {
+            let start = n * 1_000_003 % (drive.map.end().0 / 2);
+            println!("{}", try_out(&drive, start, 4096, folder.path()));
+        }
+    }
+}
+
+/// Are refusals told by their reason?
+#[test]
+fn refusals() {
+    let plan = |text: &str, block_bytes| {
+        let map = TrackMap::read_csv(text.as_bytes()).unwrap();
+        let whole = Partition::whole(map, block_bytes / 512).unwrap();
+        let ask = Ask {
+            block_bytes,
+            inode_ratio: 16_384,
+        };
+        BadBlocks::plan(&whole, ask).map(drop)
+    };
+    let even: String = (0..100).map(|n| format!("{},800\n", n * 800)).collect();
+    let even = format!("first_lbn,sectors\n{even}");
+    assert_eq!(plan(&even, 4096), Err(WithoutList::NoneExcluded));
+    assert_eq!(plan(&even, 512), Err(WithoutList::BlockSize(512)));
+    let short: String = (0..5000).map(|n| format!("{},9\n", n * 9)).collect();
+    let short = format!("first_lbn,sectors\n{short}");
+    assert!(matches!(
+        plan(&short, 4096),
+        Err(WithoutList::TooManyExcluded { .. })
+    ));
+    // The descriptors alone would fill a group of blocks of 1024 bytes.
+    let large = "first_lbn,sectors\n0,2000000001\n2000000001,2000000001\n";
+    assert!(matches!(plan(large, 1024), Err(WithoutList::NoRoom { .. })));
+}

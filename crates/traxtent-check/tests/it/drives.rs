@@ -1,0 +1,66 @@
+//! Drives for a guest: images as SCSI disks with sectors of 512 bytes in physical ones of 4096.
+
+use std::path::PathBuf;
+
+/// Modules of the guest's kernel for such drives, in the order of loading.
+pub(crate) const MODULES: &[&str] = &[
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "scsi_common",
+    "scsi_mod",
+    "sd_mod",
+    "virtio_scsi",
+];
+
+/// Modules for md.
+pub(crate) const MD: &[&str] = &[
+    "md-mod",
+    "raid0",
+    "raid1",
+    "raid6_pq",
+    "libcrc32c",
+    "xor",
+    "async_tx",
+    "async_memcpy",
+    "async_xor",
+    "async_pq",
+    "async_raid6_recov",
+    "raid456",
+];
+
+/// The drives as qemu is told of them: SCSI, sectors of 512 bytes in 4096.
+pub(crate) fn devices(images: &[PathBuf]) -> Vec<String> {
+    let mut words = vec!["-device".to_owned(), "virtio-scsi-pci,id=scsi".to_owned()];
+    for (n, image) in images.iter().enumerate() {
+        let (id, lun) = address(n);
+        words.extend([
+            "-drive".to_owned(),
+            format!("file={},format=raw,if=none,id=d{n}", image.display()),
+        ]);
+        words.extend(["-device".to_owned(), format!("scsi-hd,drive=d{n},bus=scsi.0,channel=0,scsi-id={id},lun={lun},physical_block_size=4096")]);
+    }
+    words
+}
+
+/// Words of a shell for the node of the nth of these drives: the kernel looks for them all at once, so that names are
+/// no guide.
+pub(crate) fn node(n: usize) -> String {
+    let (id, lun) = address(n);
+    format!("/dev/$(/bin/busybox ls /sys/class/scsi_device/*:0:{id}:{lun}/device/block)")
+}
+
+/// Commands that wait until all drives have been found.
+pub(crate) fn wait_for(drives: usize) -> String {
+    let count = "$(/bin/busybox ls -d /sys/class/scsi_device/*/device/block/* 2>/dev/null | /bin/busybox wc -l)";
+    format!(
+        "n=0; until [ {count} = {drives} ] || [ $n = 200 ]; do n=$((n + 1)); /bin/busybox usleep 50000; done\n"
+    )
+}
+
+/// The target and the unit of the nth drive.
+fn address(n: usize) -> (usize, usize) {
+    (n / 32, n % 32)
+}

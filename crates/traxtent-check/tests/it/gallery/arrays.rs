@@ -1,0 +1,164 @@
+//! The cases with md, which a kernel has to make: a Debian kernel in an emulated machine, booted once for all of them.
+//!
+//! Every case has drives of its own, with physical sectors of 4096 bytes; `$W` to `$Z` are their nodes.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use testkit::guest::Guest;
+
+use super::cases::TODAY;
+use super::workshop;
+use super::{Case, Made, Workshop};
+use crate::drives;
+
+const fn case(
+    name: &'static str,
+    made_by: &'static str,
+    wrong: &'static [(&'static str, &'static str)],
+) -> Case {
+    Case {
+        name,
+        made_by,
+        lives_on: TODAY,
+        wrong,
+    }
+}
+
+/// How many drives each case has.
+const DRIVES: usize = 4;
+const DRIVE_BYTES: u64 = 1 << 30;
+
+const CASES: &[Case] = &[
+    case(
+        "RAID 5 with ext4 as mke2fs makes it there",
+        "md -l 5 -n 4 -c 64 $W $X $Y $Z; /bin/mke2fs -q -t ext4 -b 4096 /dev/md0",
+        &[],
+    ),
+    case(
+        "RAID 5 with ext4 for other stripes",
+        "md -l 5 -n 4 -c 64 $W $X $Y $Z; /bin/mke2fs -q -t ext4 -b 4096 -E stride=9,stripe_width=128 /dev/md0",
+        &[("ext-stride", "ext4")],
+    ),
+    case(
+        "RAID 5 in partitions at sector 34",
+        "for d in $W $X $Y; do sgdisk -a 1 -n 1:34:0 $d; done; md -l 5 -n 3 -c 64 ${W}1 ${X}1 ${Y}1",
+        &[("partition-start", "partition 1")],
+    ),
+    case(
+        "RAID 5 in partitions at 1 MiB",
+        "for d in $W $X $Y; do sgdisk -n 1:0:0 $d; done; md -l 5 -n 3 -c 64 ${W}1 ${X}1 ${Y}1",
+        &[],
+    ),
+    case(
+        "RAID 1 of version 1.0",
+        "md -e 1.0 -l 1 -n 2 $W $X; /bin/mke2fs -q -t ext4 -b 4096 /dev/md0",
+        &[],
+    ),
+    case(
+        "RAID 5 of version 0.90",
+        "md -e 0.90 -l 5 -n 3 -c 64 $W $X $Y; /bin/mke2fs -q -t ext4 -b 4096 -E stride=16,stripe_width=32 /dev/md0",
+        &[],
+    ),
+    case(
+        "RAID 5 whose data are off",
+        "md -l 5 -n 3 -c 64 --data-offset=1025K $W $X $Y",
+        &[("data-start", "md member")],
+    ),
+    case(
+        "RAID 5 with a partition off its stripes",
+        "md -l 5 -n 4 -c 64 $W $X $Y $Z; sgdisk -a 1 -n 1:2048:0 /dev/md0",
+        &[("partition-stripe", "partition 1")],
+    ),
+    case(
+        "RAID 5 with a partition on its stripes",
+        "md -l 5 -n 4 -c 64 $W $X $Y $Z; sgdisk -a 1 -n 1:2304:0 /dev/md0",
+        &[],
+    ),
+    case(
+        "RAID 6 with XFS for its stripes",
+        "md -l 6 -n 4 -c 64 $W $X $Y $Z; mkfs.xfs -q -s size=4096 -d su=64k,sw=2 -l su=64k /dev/md0",
+        &[],
+    ),
+    case(
+        "RAID 0 with XFS for other stripes",
+        "md -l 0 -n 2 -c 64 $W $X; mkfs.xfs -q -s size=4096 -d su=128k,sw=4 -l su=128k /dev/md0",
+        &[("xfs-unit", "XFS")],
+    ),
+];
+
+/// Makes them all.
+pub(super) fn make(workshop: &Workshop) -> Vec<(&'static Case, Made)> {
+    let answer = boot(workshop);
+    CASES
+        .iter()
+        .map(|case| {
+            let made = match &answer {
+                Ok(()) => Made::Images(workshop::images(&workshop.folder_of(case.name))),
+                Err(why) => Made::Without(why.clone()),
+            };
+            (case, made)
+        })
+        .collect()
+}
+
+fn boot(workshop: &Workshop) -> Result<(), String> {
+    let programs = ["mdadm", "sgdisk", "mke2fs", "mkfs.xfs"];
+    let paths = programs.map(testkit::tool);
+    let mut with: Vec<(&Path, &str)> = Vec::new();
+    for (path, name) in paths.iter().zip(programs) {
+        let path = path
+            .as_ref()
+            .ok_or_else(|| format!("{name} is not installed"))?;
+        with.push((path, name));
+    }
+    let mut images = Vec::new();
+    let mut script =
+        "export PATH=/bin\nmd() { mdadm --create /dev/md0 --run --quiet \"$@\" </dev/null; }\n"
+            .to_owned();
+    script += &drives::wait_for(CASES.len() * DRIVES);
+    for case in CASES {
+        let first = images.len();
+        images.extend(drives_of(case, workshop));
+        let nodes = (first..first + DRIVES)
+            .map(drives::node)
+            .zip("WXYZ".chars());
+        script += &nodes
+            .map(|(node, letter)| format!("{letter}={node}\n"))
+            .collect::<String>();
+        script += &format!(
+            "( set -e; {} ) >/tmp/says 2>&1\n[ $? = 0 ] && echo 'made: {}' || /bin/busybox cat /tmp/says\n",
+            case.made_by, case.name
+        );
+        script += "mdadm --stop --scan >/dev/null 2>&1\n";
+    }
+    let modules = [drives::MODULES, drives::MD].concat();
+    let guest = Guest {
+        name: "arrays",
+        folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
+        modules: &modules,
+        programs: &with,
+        script: &script,
+        devices: &drives::devices(&images),
+        limit: Duration::from_secs(120),
+    };
+    let console = guest.run()?;
+    for case in CASES {
+        let made = console.contains(&format!("made: {}", case.name));
+        assert!(made, "{}: the guest's console:\n{console}", case.name);
+    }
+    Ok(())
+}
+
+/// The images of a case, empty.
+fn drives_of(case: &Case, workshop: &Workshop) -> Vec<PathBuf> {
+    let folder = workshop.folder_of(case.name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let image = |n| folder.join(format!("disk{n}.img"));
+    let images: Vec<PathBuf> = (0..DRIVES).map(image).collect();
+    for image in &images {
+        File::create(image).unwrap().set_len(DRIVE_BYTES).unwrap();
+    }
+    images
+}

@@ -1,0 +1,172 @@
+//! What `parted align-check` and `sgdisk --verify` say of the same images, and the page about it.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Case, Made, findings};
+
+/// What the page says before its table.
+const HEAD: &str = "# Who finds what\n
+Images that real tools have made, right and wrong, and what is said of each: by `traxtent check` for the drive that the
+image is to live on, by `parted align-check` (`min` and `opt`) for each partition, and by `sgdisk --verify`. The others
+cannot be told of a drive, and look at partition tables only. `traxtent check` shows warnings and faults here, a rule
+and the layer it is found at; a test asserts that it says just this. Of the others every complaint counts, whatever it
+is about: parted's `opt` asks for multiples of 1 MiB on any image, and sgdisk also minds ends that are no multiple of the
+alignment it infers.
+
+Written by `cargo test -p traxtent-check --test it gallery::page -- --ignored`.\n\n";
+
+/// The page.
+pub(super) fn page(cases: &[(&Case, Made)]) -> String {
+    let mut page = HEAD.to_owned();
+    let made = cases.iter().filter_map(|(case, made)| match made {
+        Made::Images(images) => Some((case, images)),
+        Made::Without(_) => None,
+    });
+    let mut rows = String::new();
+    let mut score = Score::default();
+    for (case, images) in made {
+        let ours = findings(images, case.lives_on);
+        let others = [
+            parted(&images[0], "minimal"),
+            parted(&images[0], "optimal"),
+            sgdisk(&images[0]),
+        ];
+        let wrong = !case.wrong.is_empty();
+        score.add(
+            wrong,
+            &[Some(ours.is_empty()), others[0], others[1], others[2]],
+        );
+        let ours: Vec<String> = ours
+            .iter()
+            .map(|(rule, layer)| format!("`{rule}` at {layer}"))
+            .collect();
+        let _ = writeln!(
+            rows,
+            "| {} | {} | {} | {} | {} |",
+            case.name,
+            case.lives_on.name(),
+            if wrong { "wrong" } else { "right" },
+            if ours.is_empty() {
+                "nothing".to_owned()
+            } else {
+                ours.join(", ")
+            },
+            others.map(word).join(" | "),
+        );
+    }
+    score.write(&mut page);
+    page += "| image | drive, bytes | is | traxtent check | parted min | parted opt | sgdisk |\n|---|---|---|---|---|---|---|\n";
+    page + &rows
+}
+
+fn word(answer: Option<bool>) -> &'static str {
+    match answer {
+        Some(true) => "nothing",
+        Some(false) => "finds",
+        None => "no table",
+    }
+}
+
+/// How many images each judges as they are.
+#[derive(Default)]
+struct Score {
+    wrong: u32,
+    right: u32,
+    found: [u32; 4],
+    flagged: [u32; 4],
+}
+
+impl Score {
+    fn add(&mut self, wrong: bool, content: &[Option<bool>; 4]) {
+        let (all, mine) = if wrong {
+            (&mut self.wrong, &mut self.found)
+        } else {
+            (&mut self.right, &mut self.flagged)
+        };
+        *all += 1;
+        for (count, _) in mine
+            .iter_mut()
+            .zip(content)
+            .filter(|(_, content)| **content == Some(false))
+        {
+            *count += 1;
+        }
+    }
+
+    fn write(&self, page: &mut String) {
+        let _ = writeln!(
+            page,
+            "| | traxtent check | parted min | parted opt | sgdisk |\n|---|---|---|---|---|"
+        );
+        for (name, counts, all) in [
+            (
+                "wrong images of which something is said",
+                self.found,
+                self.wrong,
+            ),
+            (
+                "right images of which something is said",
+                self.flagged,
+                self.right,
+            ),
+        ] {
+            let counts = counts.map(|count| format!("{count} of {all}"));
+            let _ = writeln!(page, "| {name} | {} |", counts.join(" | "));
+        }
+        page.push('\n');
+    }
+}
+
+fn output(program: &str, arguments: &[&str]) -> (bool, String) {
+    let program = testkit::tool(program).expect("asked for before");
+    let output = Command::new(program)
+        .env("LC_ALL", "C")
+        .args(arguments)
+        .output()
+        .unwrap();
+    let says = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&says).into_owned(),
+    )
+}
+
+/// Whether parted is content with every partition; nothing where it sees none.
+fn parted(image: &Path, kind: &str) -> Option<bool> {
+    let image = image.to_str().unwrap();
+    let (read, table) = output("parted", &["-s", "-m", image, "unit", "s", "print"]);
+    let first = |line: &str| {
+        line.split(':')
+            .next()
+            .and_then(|number| number.parse::<u32>().ok())
+    };
+    let content = |line: &str| line.split(':').nth(4).map(str::to_owned);
+    // A file system on the whole drive shows as one partition of a table called loop.
+    if !read || table.lines().any(|line| line.contains(":loop:")) {
+        return None;
+    }
+    let extended = |line: &str| content(line).is_some_and(|text| text == "extended");
+    let mut partitions = table
+        .lines()
+        .filter(|line| !extended(line))
+        .filter_map(first)
+        .peekable();
+    partitions.peek()?;
+    Some(partitions.all(|number| {
+        output(
+            "parted",
+            &["-s", image, "align-check", kind, &number.to_string()],
+        )
+        .0
+    }))
+}
+
+/// Whether sgdisk finds no problem; nothing where there is no GPT.
+fn sgdisk(image: &Path) -> Option<bool> {
+    let (_, says) = output("sgdisk", &["--verify", image.to_str().unwrap()]);
+    let gpt = !says.contains("Creating new GPT entries")
+        && !says.contains("converting MBR to GPT format");
+    gpt.then(|| says.contains("No problems found") && !says.contains("Caution"))
+}

@@ -1,0 +1,134 @@
+//! Where images are made: shell commands in a folder of their own, with a few words defined.
+//!
+//! An image is `disk.img`, or its members `disk0.img`, `disk1.img` and so on. Content of a partition is made as a file
+//! of its own and put in.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The words that commands may use.
+const WORDS: &str = r#"
+export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 MKE2FS_SKIP_PROGRESS=1
+# disk MIB: an empty drive.
+disk() { truncate -s "$1M" disk.img; }
+# script LINES…: what sfdisk is to do.
+script() { printf '%s\n' "$@" | sfdisk --quiet --no-reread --no-tell-kernel disk.img; }
+# content SECTORS: an empty part.
+content() { rm -f part.img; truncate -s $(($1 * 512)) part.img; }
+# put SECTOR: the part, from there on.
+put() { dd if=part.img of=disk.img bs=64K conv=notrunc,sparse oflag=seek_bytes seek=$(($1 * 512)) status=none; }
+ext() { mke2fs -q -F "$@" part.img; }
+xfs() { mkfs.xfs -q -f "$@" part.img; }
+btrfs() { mkfs.btrfs --quiet "$@" part.img; }
+swap() { mkswap "$@" part.img >/dev/null 2>&1; }
+luks() { printf secret | cryptsetup luksFormat --batch-mode --pbkdf-force-iterations 1000 "$@" part.img -; }
+luks2() { luks --type luks2 --pbkdf pbkdf2 "$@"; }
+# pv OPTIONS…: the part as a physical volume with a group and a volume; no device mapper is needed for that.
+pv() {
+  export LVM_SYSTEM_DIR="$PWD/lvm"; mkdir -p lvm
+  loop=$(losetup --find --show part.img)
+  trap 'losetup --detach "$loop"' EXIT
+  printf 'devices { use_devicesfile=0 filter=["a|^%s$|","r|.*|"] }\nactivation { udev_sync=0 udev_rules=0 }\n' "$loop" >lvm/lvm.conf
+  pvcreate --quiet --driverloaded n --yes "$@" "$loop"
+  vgcreate --quiet --driverloaded n "vg$$" "$loop"
+  lvcreate --quiet --driverloaded n --activate n --zero n --wipesignatures n --extents 4 --name data "vg$$"
+  losetup --detach "$loop"
+  trap - EXIT
+}
+"#;
+
+/// What came of making a case.
+pub(crate) enum Made {
+    /// The images.
+    Images(Vec<PathBuf>),
+    /// It cannot be made here, for this reason.
+    Without(String),
+}
+
+/// A folder in which cases are made.
+pub(crate) struct Workshop {
+    folder: PathBuf,
+}
+
+impl Workshop {
+    pub(crate) fn new(folder: &Path) -> Workshop {
+        Workshop {
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// The folder of a case.
+    pub(crate) fn folder_of(&self, name: &str) -> PathBuf {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        self.folder
+            .join(name.chars().map(plain).collect::<String>())
+    }
+
+    /// Makes the images of a case.
+    ///
+    /// # Panics
+    /// If a tool that is installed does not do what it is told.
+    pub(crate) fn make(&self, name: &str, commands: &str) -> Made {
+        if let Err(why) = needs(commands) {
+            return Made::Without(why);
+        }
+        let folder = self.folder_of(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let output = Command::new("sh")
+            .args(["-e", "-c", &format!("{WORDS}\n{commands}")])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {commands}: {says}");
+        Made::Images(images(&folder))
+    }
+}
+
+/// The images in a folder.
+pub(crate) fn images(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    let mut images: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("disk") && name.ends_with(".img")
+        })
+        .collect();
+    images.sort();
+    images
+}
+
+/// What is missing to run some commands here.
+fn needs(commands: &str) -> Result<(), String> {
+    let words = [
+        ("script", "sfdisk"),
+        ("sfdisk", "sfdisk"),
+        ("fdisk", "fdisk"),
+        ("gdisk", "gdisk"),
+        ("parted", "parted"),
+        ("sgdisk", "sgdisk"),
+        ("ext", "mke2fs"),
+        ("xfs", "mkfs.xfs"),
+        ("btrfs", "mkfs.btrfs"),
+        ("swap", "mkswap"),
+        ("luks", "cryptsetup"),
+        ("luks2", "cryptsetup"),
+        ("pv", "pvcreate"),
+    ];
+    for word in commands.split_whitespace() {
+        for (_, tool) in words.iter().filter(|(name, _)| *name == word) {
+            testkit::tool(tool).ok_or_else(|| format!("{tool} is not installed"))?;
+        }
+        if word == "pv" && !is_root() {
+            return Err("loop devices are root's".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is root, who alone may attach loop devices.
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout == b"0\n")
+}

@@ -1,0 +1,298 @@
+//! Planned recipes, typed in a guest with the real tools, and what `check` says of what they made.
+//!
+//! In an emulated machine, because md, device mapper and partitions of loop devices want a kernel of their own. A
+//! passphrase is put in by a function in place of `cryptsetup`, with few iterations; nothing else is changed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use testkit::guest::Guest;
+use traxtent_check::drive::Stated;
+use traxtent_check::plan::{self, Ground, Recipe, Want};
+use traxtent_check::target::{Host, look};
+use traxtent_check::{Kind, Severity, judge};
+use traxtent_core::geometry::Geometry;
+use traxtent_core::profile;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+
+use crate::drives;
+
+/// A drive and what is wanted on it.
+struct Trial {
+    /// A built-in drive, or none for one of 1 GiB without known tracks.
+    drive: Option<&'static str>,
+    want: &'static str,
+    /// The kinds of layers that must be there at the end.
+    layers: &'static [&'static str],
+}
+
+const fn trial(
+    drive: Option<&'static str>,
+    want: &'static str,
+    layers: &'static [&'static str],
+) -> Trial {
+    Trial {
+        drive,
+        want,
+        layers,
+    }
+}
+
+const TRIALS: &[Trial] = &[
+    trial(None, "fs=ext4", &["GPT", "ext4"]),
+    trial(None, "fs=ext2,with=parted,table=mbr", &["MBR", "ext2"]),
+    trial(None, "fs=xfs,with=sgdisk", &["GPT", "XFS"]),
+    trial(None, "fs=btrfs,with=parted", &["GPT", "Btrfs"]),
+    trial(None, "fs=swap,table=mbr", &["MBR", "swap"]),
+    trial(None, "fs=ext4,table=none", &["ext4"]),
+    trial(None, "fs=ext3,luks", &["GPT", "LUKS2"]),
+    trial(None, "fs=xfs,lvm", &["GPT", "physical volume", "XFS"]),
+    trial(
+        None,
+        "fs=ext4,raid=5x64k,disks=4",
+        &["md member", "array", "ext4"],
+    ),
+    trial(
+        None,
+        "fs=xfs,raid=6x64k,lvm",
+        &["array", "physical volume", "XFS"],
+    ),
+    trial(
+        None,
+        "fs=ext4,raid=5x64k,disks=4,lvm,luks",
+        &["array", "physical volume", "LUKS2"],
+    ),
+    trial(None, "fs=ext4,raid=10x128k,with=sgdisk", &["array", "ext4"]),
+    trial(None, "fs=xfs,raid=0x512k", &["array", "XFS"]),
+    trial(None, "fs=ext4,raid=1", &["array", "ext4"]),
+    trial(Some("atlas10k2"), "fs=ext4", &["GPT", "ext4"]),
+    trial(
+        Some("hp-c3323a"),
+        "fs=ext2,block=1024,with=parted,table=mbr",
+        &["MBR", "ext2"],
+    ),
+    trial(
+        Some("atlas10k"),
+        "fs=ext4,raid=1,lvm",
+        &["array", "physical volume", "ext4"],
+    ),
+    trial(Some("wd10ears-jumper"), "fs=ext4", &["GPT", "ext4"]),
+];
+
+/// A drive without known tracks.
+const PLAIN_BYTES: u64 = 1 << 30;
+
+impl Trial {
+    fn ground(&self) -> Ground {
+        let Some(name) = self.drive else {
+            return Ground {
+                name: "plain".to_owned(),
+                logical_bytes: 512,
+                physical_bytes: 4096,
+                lowest_aligned: Lbn(0),
+                lbns: PLAIN_BYTES / 512,
+                tracks: None,
+            };
+        };
+        let profile = profile::builtin(name).unwrap();
+        let tracks = TrackMap::of(&Geometry::build(&profile.geometry).unwrap());
+        Ground {
+            name: name.to_owned(),
+            logical_bytes: profile.sector.logical_bytes,
+            physical_bytes: profile.sector.physical_bytes,
+            lowest_aligned: Lbn(u64::from(profile.sector.lowest_aligned_lbn)),
+            lbns: tracks.end().0,
+            tracks: Some(tracks.into()),
+        }
+    }
+
+    fn stated(&self) -> Stated {
+        match self.drive {
+            Some(name) => Stated::of(&profile::builtin(name).unwrap()),
+            None => Stated {
+                physical_bytes: Some(4096),
+                ..Stated::default()
+            },
+        }
+    }
+}
+
+/// Programs of recipes that also are busybox's, or have several names.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("sfdisk", "sfdisk"),
+    ("parted", "parted"),
+    ("sgdisk", "sgdisk"),
+    ("mdadm", "mdadm"),
+    ("lvm", "lvm"),
+    ("cryptsetup", "cryptsetup"),
+    ("mke2fs", "mke2fs"),
+    ("e2fsck", "e2fsck"),
+    ("mkfs.xfs", "mkfs.xfs"),
+    ("mkfs.btrfs", "mkfs.btrfs"),
+    ("mkswap", "mkswap"),
+    ("blockdev", "blockdev"),
+];
+
+/// What is typed before everything.
+const WORDS: &str = r#"
+export PATH=/bin LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
+$B mkdir -p /etc/lvm /run/lvm /run/cryptsetup /dev/mapper
+printf 'activation { udev_sync=0 udev_rules=0 verify_udev_operations=0 }\nglobal { use_lvmlockd=0 }\ndevices { obtain_device_list_from_udev=0 use_devicesfile=0 external_device_info_source="none" }\n' >/etc/lvm/lvm.conf
+for name in mke2fs e2fsck mkswap blockdev; do eval "$name() { /bin/$name \"\$@\"; }"; done
+for name in pvcreate vgcreate lvcreate; do eval "$name() { lvm $name --yes \"\$@\" </dev/null; }"; done
+printf secret >/key
+cryptsetup() {
+  case $1 in
+    luksFormat) shift; /bin/cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file /key "$@" ;;
+    *) /bin/cryptsetup --key-file /key "$@" ;;
+  esac
+}
+"#;
+
+/// Modules for device mapper and encryption.
+const MAPPER: &[&str] = &[
+    "dm-mod",
+    "raid10",
+    "crypto_simd",
+    "cryptd",
+    "ecb",
+    "xts",
+    "essiv",
+    "dm-crypt",
+];
+
+/// Does every recipe run to its end with the real tools, and is what it makes clean?
+#[test]
+fn recipes_run_and_check_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut images = Vec::new();
+    let mut script = WORDS.to_owned();
+    let mut lists: Vec<PathBuf> = Vec::new();
+    let mut recipes = Vec::new();
+    let wants: Vec<Want> = TRIALS
+        .iter()
+        .map(|trial| trial.want.parse().unwrap())
+        .collect();
+    let disks = wants.iter().map(|want| want.disks as usize).sum();
+    script += &drives::wait_for(disks);
+    for (number, (trial, want)) in TRIALS.iter().zip(&wants).enumerate() {
+        let ground = trial.ground();
+        let first = images.len();
+        for disk in 0..want.disks {
+            let image = folder.path().join(format!("disk-{number}-{disk}.img"));
+            let file = File::create(&image).unwrap();
+            file.set_len(ground.lbns * u64::from(ground.logical_bytes))
+                .unwrap();
+            images.push(image);
+        }
+        let devices: Vec<String> = (first..images.len()).map(|n| format!("DISK{n}")).collect();
+        let list = format!("/bin/list-{number}");
+        let recipe = plan::plan(&ground, want, &devices, &list).unwrap();
+        if let Some(bad) = &recipe.bad_blocks {
+            let path = folder.path().join(format!("list-{number}"));
+            fs::write(&path, bad.list.lines()).unwrap();
+            lists.push(path);
+        }
+        script += &typed(number, &recipe, first..images.len());
+        recipes.push((recipe, first..images.len()));
+    }
+    let console = match boot(&images, &lists, &script) {
+        Ok(console) => console,
+        Err(missing) => testkit::skip!("{missing}"),
+    };
+    for (number, trial) in TRIALS.iter().enumerate() {
+        assert!(
+            console.contains(&format!("made {number}.")),
+            "{}: the guest's console:\n{console}",
+            trial.want
+        );
+    }
+    for (trial, (recipe, images_of)) in TRIALS.iter().zip(&recipes) {
+        checks_clean(trial, recipe, &images[images_of.clone()]);
+    }
+}
+
+/// The recipe as a script, and a line at its end.
+fn typed(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> String {
+    let mut text = String::new();
+    for step in recipe
+        .steps
+        .iter()
+        .filter(|step| step.program != "traxtent")
+    {
+        text += &format!("{}\n", step.commands.join("\n"));
+    }
+    // The kernel looks for drives in no order, and the plan wants names.
+    let mut names = String::new();
+    for n in disks.clone().rev() {
+        names += &format!("D{n}={}\n", drives::node(n));
+        text = text.replace(&format!("DISK{n}p1"), &format!("${{D{n}}}1"));
+        text = text.replace(&format!("DISK{n}"), &format!("$D{n}"));
+    }
+    format!(
+        "{names}( set -e\n{text}) >/tmp/says 2>&1\n\
+         if [ $? = 0 ]; then echo 'made {number}.'; else echo 'failed {number}'; $B cat /tmp/says; fi\n\
+         [ -e /dev/mapper/data ] && /bin/cryptsetup close data; lvm vgchange -an >/dev/null 2>&1; \
+         lvm vgrename vg0 made{number} >/dev/null 2>&1; \
+         mdadm --stop --scan >/dev/null 2>&1\n"
+    )
+}
+
+fn boot(images: &[PathBuf], lists: &[PathBuf], script: &str) -> Result<String, String> {
+    let mut programs: Vec<(PathBuf, String)> = Vec::new();
+    for (name, place) in PROGRAMS {
+        let path = testkit::tool(name).ok_or_else(|| format!("{name} is not installed"))?;
+        programs.push((path, (*place).to_owned()));
+    }
+    for list in lists {
+        let name = list.file_name().unwrap().to_string_lossy().into_owned();
+        programs.push((list.clone(), name));
+    }
+    let programs: Vec<(&Path, &str)> = programs
+        .iter()
+        .map(|(path, name)| (path.as_path(), name.as_str()))
+        .collect();
+    let modules = [drives::MODULES, drives::MD, MAPPER].concat();
+    let guest = Guest {
+        name: "recipes",
+        folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
+        modules: &modules,
+        programs: &programs,
+        script,
+        devices: &drives::devices(images),
+        limit: Duration::from_secs(240),
+    };
+    guest.run()
+}
+
+/// Is there no warning, and are all layers seen?
+fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
+    let stack = look(images, &trial.stated(), &Host::default()).unwrap();
+    let names: Vec<String> = stack
+        .layers
+        .iter()
+        .map(|layer| layer.name.clone())
+        .collect();
+    for layer in trial.layers {
+        assert!(
+            names.iter().any(|name| name.contains(layer)),
+            "{}: no {layer} in {names:?}",
+            trial.want
+        );
+    }
+    let findings: Vec<String> = judge(&stack, None, &[])
+        .into_iter()
+        .filter(|finding| finding.severity >= Severity::Warning)
+        // The drive itself is what it is.
+        .filter(|finding| !matches!(stack.layer(finding.layer).kind, Kind::Disk(_)))
+        .map(|finding| format!("{}: {}", finding.rule.id(), finding.what))
+        .collect();
+    assert!(
+        findings.is_empty(),
+        "{} on {:?}: {findings:#?}\n{recipe:#?}",
+        trial.want,
+        trial.drive
+    );
+}

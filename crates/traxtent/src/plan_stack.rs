@@ -1,0 +1,317 @@
+//! `traxtent plan stack`: the commands that make an aligned stack from scratch.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use traxtent_check::plan::mend::quoted;
+use traxtent_check::plan::recipe::{Recipe, Step};
+use traxtent_check::plan::tools::{self, Tool};
+use traxtent_check::plan::want::GRAMMAR;
+use traxtent_check::plan::{self, Ground, Want};
+use traxtent_core::probe::{Identity, Target as _};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Lbn, Sectors};
+use traxtent_exec::device::BlockTarget;
+
+use crate::failure::{Failure, Result, note};
+use crate::map::read_map;
+use crate::output;
+use crate::target::{Machine, TARGET_HELP, Target};
+
+/// Print the commands that make a stack from scratch: partition, RAID, LVM, LUKS, file system
+///
+/// Every layer is aligned with those below it. Where tracks are known, the partition begins at a track boundary if that
+/// costs little, and ext2, 3 and 4 leave out the blocks that span two tracks. Nothing is run, and nothing is written to
+/// the target. What is printed is a shell script; docs/plan-stack.md explains it.
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment, after_help = after_help())]
+pub(crate) struct StackArgs {
+    #[arg(value_name = "TARGET", help = format!("{TARGET_HELP}, a track map, a block device, or an image file"))]
+    target: String,
+    /// What is wanted: words with commas between, see below
+    #[arg(long = "for", value_name = "WORDS", default_value = "fs=ext4")]
+    want: Want,
+    /// A device as it is to be typed, one for each disk [default: TARGET if it is one, else a name to replace]
+    #[arg(long, value_name = "PATH")]
+    device: Vec<String>,
+    /// The drive that a device or image is, for its tracks: a name, a profile or a track map
+    #[arg(long, value_name = "DRIVE")]
+    drive: Option<String>,
+    /// Bytes of a physical sector [default: as the target says; 4096 of an image]
+    #[arg(long, value_name = "BYTES", value_parser = ["512", "1024", "2048", "4096"])]
+    physical_sector: Option<String>,
+    /// Write the commands and the list of bad blocks into this folder too
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the commands are called in --output.
+const SCRIPT: &str = "stack.sh";
+/// What the list is called there.
+const LIST: &str = "badblocks.txt";
+/// An image is taken for a drive of today.
+const IMAGE_PHYSICAL_BYTES: u32 = 4096;
+
+fn after_help() -> String {
+    format!(
+        "The words of --for:\n  {}\n\nExamples:\n  traxtent plan stack atlas10k2 --for fs=ext4 --output recipe\n  \
+         traxtent plan stack dt01aca300 --for fs=xfs,raid=5x64k,disks=4 --device /dev/sdb --device /dev/sdc --device /dev/sdd --device /dev/sde\n  \
+         traxtent plan stack /dev/sdb --drive my.map --for fs=ext4,luks",
+        GRAMMAR.replace('\n', "\n  ")
+    )
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &StackArgs) -> Result<()> {
+    let place = Place::find(args)?;
+    let devices = place.devices(args);
+    let list = match &args.output {
+        Some(folder) => quoted(&folder.join(LIST).to_string_lossy()),
+        None => LIST.to_owned(),
+    };
+    let mut recipe = plan::plan(&place.ground, &args.want, &devices, &list)
+        .map_err(|error| Failure::at(&args.target, error))?;
+    place.set_up(&devices, &mut recipe);
+    look_at_tools(&mut recipe);
+    if let Some(folder) = &args.output {
+        output::folder(folder)?;
+        if let Some(list) = &recipe.bad_blocks {
+            output::write(&folder.join(LIST), list.list.lines().as_bytes())?;
+        }
+        output::write(&folder.join(SCRIPT), script(&recipe).as_bytes())?;
+    } else if recipe.bad_blocks.is_some() {
+        note(format!(
+            "--output DIR writes {LIST}, which mke2fs is to read"
+        ));
+    }
+    if args.json {
+        return output::json(&recipe);
+    }
+    let mut out = output::stdout();
+    out.write_all(script(&recipe).as_bytes())?;
+    output::finish(out)
+}
+
+/// The drive, and what it is as a device.
+struct Place {
+    ground: Ground,
+    node: Node,
+}
+
+enum Node {
+    /// A drive that is not here.
+    Elsewhere,
+    Block(String),
+    Image(String),
+}
+
+impl Place {
+    fn find(args: &StackArgs) -> Result<Place> {
+        let mut place = match Target::parse(&args.target)? {
+            Target::File(path) if is_device(&path) => device(&args.target, &path)?,
+            _ => Place {
+                ground: drive(&args.target)?,
+                node: Node::Elsewhere,
+            },
+        };
+        if let Some(name) = &args.drive {
+            if matches!(place.node, Node::Elsewhere) {
+                return Err(Failure::input(format!(
+                    "--drive: {} is a drive itself",
+                    args.target
+                )));
+            }
+            let other = drive(name)?;
+            if (other.lbns, other.logical_bytes) != (place.ground.lbns, place.ground.logical_bytes)
+            {
+                return Err(Failure::input(format!(
+                    "--drive {name}: it has {} sectors of {} bytes, {} has {} of {}",
+                    other.lbns,
+                    other.logical_bytes,
+                    args.target,
+                    place.ground.lbns,
+                    place.ground.logical_bytes
+                )));
+            }
+            place.ground = other;
+        }
+        if let Some(bytes) = &args.physical_sector {
+            let bytes = bytes.parse().expect("clap lets four numbers pass");
+            if bytes < place.ground.logical_bytes {
+                return Err(Failure::input(format!(
+                    "--physical-sector: {bytes} is less than the logical sector of {} bytes",
+                    place.ground.logical_bytes
+                )));
+            }
+            place.ground.physical_bytes = bytes;
+        }
+        Ok(place)
+    }
+
+    fn devices(&self, args: &StackArgs) -> Vec<String> {
+        if !args.device.is_empty() {
+            return args.device.iter().map(|device| quoted(device)).collect();
+        }
+        match &self.node {
+            Node::Block(path) => vec![quoted(path)],
+            Node::Image(_) => vec!["\"$DISK\"".to_owned()],
+            Node::Elsewhere if args.want.disks == 1 => vec!["/dev/DISK".to_owned()],
+            Node::Elsewhere => (0..args.want.disks)
+                .map(|n| format!("/dev/DISK{}", letters(n)))
+                .collect(),
+        }
+    }
+
+    /// What makes a device of an image, before everything else.
+    fn set_up(&self, devices: &[String], recipe: &mut Recipe) {
+        match &self.node {
+            Node::Image(path) if devices == ["\"$DISK\""] => {
+                let attach = Step {
+                    what: "The image as a block device".to_owned(),
+                    program: "losetup",
+                    commands: vec![format!(
+                        "DISK=$(losetup --find --show --partscan {})",
+                        quoted(path)
+                    )],
+                };
+                recipe.steps.insert(0, attach);
+            }
+            Node::Elsewhere if devices[0].starts_with("/dev/DISK") => recipe.notes.push(format!(
+                "{} stand for the drives; --device PATH, once for each, puts in yours.",
+                devices.join(", ")
+            )),
+            _ => {}
+        }
+    }
+}
+
+/// A, B, …, Z, AA: what tells placeholders apart.
+fn letters(n: u32) -> String {
+    let letter = |n: u32| char::from(b'A' + (n % 26) as u8);
+    match n / 26 {
+        0 => letter(n).to_string(),
+        more => format!("{}{}", letter(more - 1), letter(n)),
+    }
+}
+
+/// Whether a path is a device or an image: what is there and is neither profile nor map.
+fn is_device(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let map = || {
+        fs::metadata(path).is_ok_and(|meta| meta.is_file())
+            && matches!(read_map(path), Ok(Some(_)) | Err(_))
+    };
+    path.exists() && !path.is_dir() && !name.contains(".toml") && !map()
+}
+
+fn device(text: &str, path: &Path) -> Result<Place> {
+    let meta = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
+    if meta.is_file() {
+        let identity = Identity {
+            capacity: Sectors(meta.len() / 512),
+            logical_bytes: 512,
+            physical_bytes: IMAGE_PHYSICAL_BYTES,
+            ..Identity::default()
+        };
+        return Ok(Place {
+            ground: of_identity(text, &identity, None),
+            node: Node::Image(text.to_owned()),
+        });
+    }
+    let target = BlockTarget::open(path).map_err(|error| Failure::Io(error.to_string()))?;
+    Ok(Place {
+        ground: of_identity(text, target.identity(), None),
+        node: Node::Block(text.to_owned()),
+    })
+}
+
+/// A drive by its name, profile or map.
+fn drive(text: &str) -> Result<Ground> {
+    if let Target::File(path) = Target::parse(text)?
+        && let Some(file) = read_map(&path)?
+    {
+        return Ok(of_identity(text, &file.identity, Some(file.tracks)));
+    }
+    let drive = Machine::load(text)?.only_drive()?;
+    let sector = &drive.profile.sector;
+    let tracks = TrackMap::of(&drive.geometry);
+    Ok(Ground {
+        name: drive.name.clone(),
+        logical_bytes: sector.logical_bytes,
+        physical_bytes: sector.physical_bytes,
+        lowest_aligned: Lbn(u64::from(sector.lowest_aligned_lbn)),
+        lbns: tracks.end().0,
+        tracks: drive.profile.mechanics.is_some().then(|| Arc::new(tracks)),
+    })
+}
+
+fn of_identity(name: &str, identity: &Identity, tracks: Option<TrackMap>) -> Ground {
+    Ground {
+        name: name.to_owned(),
+        logical_bytes: identity.logical_bytes,
+        physical_bytes: identity.physical_bytes.max(identity.logical_bytes),
+        lowest_aligned: Lbn(0),
+        lbns: identity.capacity.0,
+        tracks: tracks.map(Arc::new),
+    }
+}
+
+/// Says what is missing here, or too old.
+fn look_at_tools(recipe: &mut Recipe) {
+    let mut programs: Vec<&'static str> = recipe.steps.iter().map(|step| step.program).collect();
+    programs.dedup();
+    let mut installed = Vec::new();
+    for tool in programs.into_iter().filter_map(tools::tool_named) {
+        match version(tool) {
+            None => recipe.notes.push(format!(
+                "{} is not installed here; Debian has it in {}.",
+                tool.program, tool.package
+            )),
+            Some(text) => match tools::version_in(&text) {
+                Some((version, word)) if version < tool.least => recipe.notes.push(format!(
+                    "{} is {word} here; {} needs {} or later.",
+                    tool.program, tool.needed, tool.least
+                )),
+                Some((_, word)) => installed.push(format!("{} {word}", tool.program)),
+                None => {}
+            },
+        }
+    }
+    if !installed.is_empty() {
+        recipe
+            .notes
+            .push(format!("For {}, as installed here.", installed.join(", ")));
+    }
+}
+
+/// What a program says of its version.
+fn version(tool: &Tool) -> Option<String> {
+    let on_path = Command::new(tool.program).args(tool.asks_version).output();
+    let output = on_path
+        .or_else(|_| {
+            Command::new(Path::new("/usr/sbin").join(tool.program))
+                .args(tool.asks_version)
+                .output()
+        })
+        .ok()?;
+    let says = [output.stdout, output.stderr].concat();
+    Some(String::from_utf8_lossy(&says).into_owned())
+}
+
+/// The recipe as a shell script.
+fn script(recipe: &Recipe) -> String {
+    let mut text = "#!/bin/sh -e\n".to_owned();
+    for note in &recipe.notes {
+        text += &format!("# {note}\n");
+    }
+    for step in &recipe.steps {
+        text += &format!("\n# {}\n{}\n", step.what, step.commands.join("\n"));
+    }
+    text
+}

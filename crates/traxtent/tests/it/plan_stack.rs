@@ -1,0 +1,117 @@
+//! `traxtent plan stack`.
+
+use std::fs;
+
+use crate::command::{prints, traxtent, traxtent_in};
+
+/// Is a drive's recipe a script, with the list of bad blocks where it was told to be?
+#[test]
+fn a_recipe_in_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "plan",
+        "stack",
+        "atlas10k2",
+        "--device",
+        "/dev/sdz",
+        "--output",
+        "out",
+    ];
+    let answer = traxtent_in(folder.path(), &arguments);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let script = fs::read_to_string(folder.path().join("out/stack.sh")).unwrap();
+    assert_eq!(script, answer.out);
+    let list = fs::read_to_string(folder.path().join("out/badblocks.txt")).unwrap();
+    assert!(list.lines().count() > 40_000);
+    for part in [
+        "sfdisk /dev/sdz <<'END'",
+        "-l out/badblocks.txt /dev/sdz1 ",
+        "e2fsck -fn /dev/sdz1",
+    ] {
+        assert!(script.contains(part), "{script}");
+    }
+}
+
+/// Does JSON say what the script does, and nothing of the list's numbers?
+#[test]
+fn json() {
+    let text = prints(&[
+        "plan",
+        "stack",
+        "dt01aca300",
+        "--for",
+        "fs=xfs,raid=5x64k",
+        "--json",
+    ]);
+    let recipe: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(recipe["schema"], 1);
+    assert_eq!(recipe["partition"]["on_track"], true);
+    let programs: Vec<&str> = recipe["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["program"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        programs,
+        ["sfdisk", "mdadm", "mkfs.xfs", "blockdev", "traxtent"]
+    );
+}
+
+/// Is an image only read, and attached in what is to be typed?
+#[test]
+fn an_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("a b.img");
+    fs::File::create(&image).unwrap().set_len(1 << 30).unwrap();
+    let answer = traxtent_in(folder.path(), &["plan", "stack", "./a b.img"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(
+        answer
+            .out
+            .contains("DISK=$(losetup --find --show --partscan './a b.img')"),
+        "{}",
+        answer.out
+    );
+    assert!(
+        answer
+            .out
+            .contains("mke2fs -t ext4 -b 4096 -i 16384 \"${DISK}p1\""),
+        "{}",
+        answer.out
+    );
+    assert!(fs::read(&image).unwrap().iter().all(|&byte| byte == 0));
+}
+
+/// Is each refusal one line that says what is possible?
+#[test]
+fn refusals() {
+    for (arguments, status, says) in [
+        (
+            &["atlas10k2", "--for", "fs=zfs"][..],
+            2,
+            "expected one of ext2, ext3, ext4, xfs, btrfs, swap",
+        ),
+        (
+            &["atlas10k2", "--for", "raid=5x64k", "--device", "/dev/sda"],
+            2,
+            "3 disks are wanted and 1 devices named",
+        ),
+        (
+            &["wd10ears", "--for", "fs=ext4,block=1024"],
+            2,
+            "say block=4096",
+        ),
+        (&["toshiba-x300", "--for", "table=mbr"], 2, "say table=gpt"),
+        (
+            &["atlas10k2", "--drive", "atlas10k"],
+            2,
+            "is a drive itself",
+        ),
+        (&["./nothing.img"], 3, "nothing.img"),
+    ] {
+        let answer = traxtent(&[&["plan", "stack"], arguments].concat());
+        assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
+        assert!(answer.err.contains(says), "{arguments:?}: {}", answer.err);
+    }
+}
