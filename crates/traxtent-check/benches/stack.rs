@@ -38,7 +38,7 @@ fn once(path: &Path) -> f64 {
     let begun = Instant::now();
     let stack =
         look(&[path.to_owned()], &Stated::default(), &Host::default()).expect("it is there");
-    let findings = judge(&stack, None, &[]);
+    let findings = judge(&stack, None, None, &[]);
     let text = report::text(&stack, &findings);
     let taken = begun.elapsed();
     // The group of the inputs has a pool besides.

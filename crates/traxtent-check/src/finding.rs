@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::price::Cost;
 use crate::stack::LayerId;
 
 /// How bad a finding is.
@@ -99,18 +100,7 @@ pub struct Price {
     /// Whether the profile is a typical one, because the drive at hand is not known.
     pub typical: bool,
     /// What each kind of work costs.
-    pub items: Vec<PriceItem>,
-}
-
-/// What a finding costs in one kind of work.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PriceItem {
-    /// The work: small random writes, small files, large writes, reads.
-    pub work: String,
-    /// Milliseconds a request as it should be.
-    pub aligned_ms: f64,
-    /// Milliseconds a request as it is.
-    pub actual_ms: f64,
+    pub items: Vec<Cost>,
 }
 
 macro_rules! rules {

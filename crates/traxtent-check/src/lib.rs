@@ -31,21 +31,23 @@ pub use source::{Source, SourceError};
 pub use stack::{Kind, Layer, LayerId, Place, Stack};
 
 use rules::Tracks;
+use traxtent_core::profile::Profile;
 
 /// What is wrong with a stack, worst first, what mends it and what it costs.
 ///
-/// `ignored` rules say nothing. `tracks` are those of the drive that everything lives on.
-pub fn judge(stack: &Stack, tracks: Option<&Tracks<'_>>, ignored: &[Rule]) -> Vec<Finding> {
+/// `ignored` rules say nothing. `tracks` are those of the drive that everything lives on, and `profile` is that drive.
+pub fn judge(
+    stack: &Stack,
+    tracks: Option<&Tracks<'_>>,
+    profile: Option<&Profile>,
+    ignored: &[Rule],
+) -> Vec<Finding> {
     let mut findings = rules::check(stack, tracks);
     findings.retain(|finding| !ignored.contains(&finding.rule));
+    let mut prices = price::Prices::on(profile);
     for finding in &mut findings {
         finding.mend = plan::mend::mend(finding, stack);
-        finding.price = price(finding, stack);
+        finding.price = prices.of(finding, stack);
     }
     findings
-}
-
-/// What a finding costs.
-fn price(_finding: &Finding, _stack: &Stack) -> Option<Price> {
-    None
 }

@@ -6,8 +6,10 @@
 //!
 //! Left out: what arrays add (a write of less than a stripe reads the rest first), and all of the host but a pause.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::{Profile, ProfileError, builtin};
@@ -15,8 +17,13 @@ use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
 use traxtent_core::workload::{Distribution, Rng};
 
+use crate::finding::{Finding, Price};
+use crate::layers::Medium;
+use crate::stack::{Kind, Stack};
+
 /// Kinds of work that have a price.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Load {
     /// 4 KiB written at random, one after another.
@@ -32,9 +39,10 @@ pub enum Load {
 }
 
 /// What a kind of work costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Price {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cost {
     /// Which.
+    #[serde(rename = "work")]
     pub load: Load,
     /// Milliseconds a request, or a file, where blocks lie at boundaries.
     pub aligned_ms: f64,
@@ -87,7 +95,7 @@ impl Load {
     }
 }
 
-impl Price {
+impl Cost {
     /// Milliseconds that misalignment adds.
     pub fn extra_ms(&self) -> f64 {
         self.actual_ms - self.aligned_ms
@@ -123,10 +131,10 @@ const SPREAD: u64 = 16 << 30;
 ///
 /// # Errors
 /// If the profile is out of its bounds.
-pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Price, ProfileError> {
+pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Cost, ProfileError> {
     let drive = Drive::new(profile)?;
     let each = |behind| ms_each(drive.clone(), load, behind);
-    Ok(Price {
+    Ok(Cost {
         load,
         aligned_ms: each(0),
         actual_ms: each(behind),
@@ -137,9 +145,63 @@ pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Price, Profil
 ///
 /// # Errors
 /// As of [`price`].
-pub fn prices(profile: &Profile, behind: u32) -> Result<Vec<Price>, ProfileError> {
+pub fn prices(profile: &Profile, behind: u32) -> Result<Vec<Cost>, ProfileError> {
     let of = |load| price(profile, load, behind);
     Load::OF_SECTORS.into_iter().map(of).collect()
+}
+
+/// Prices of findings on one drive, each simulated but once.
+#[derive(Debug)]
+pub struct Prices<'a> {
+    profile: Option<&'a Profile>,
+    known: BTreeMap<u32, Option<Price>>,
+}
+
+impl<'a> Prices<'a> {
+    /// On the drive at hand, if it is known, else on a [`typical`] one.
+    pub fn on(profile: Option<&'a Profile>) -> Prices<'a> {
+        Prices {
+            profile,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// What it costs that an address is off the physical sectors of a turning disk; none for what the model has no figure for.
+    pub fn of(&mut self, finding: &Finding, stack: &Stack) -> Option<Price> {
+        let off = finding.off?;
+        let Kind::Disk(disk) = &stack.layer(off.grid).kind else {
+            return None;
+        };
+        if off.every != disk.physical_bytes || disk.medium == Medium::SolidState {
+            return None;
+        }
+        let behind = u32::try_from(off.by / disk.logical_bytes).ok()?;
+        let sectors = (disk.logical_bytes, disk.physical_bytes);
+        let profile = self.profile;
+        let known = self.known.entry(behind);
+        known
+            .or_insert_with(|| priced(profile, sectors, behind))
+            .clone()
+    }
+}
+
+/// What so many sectors behind a physical one cost on a drive of these sectors.
+fn priced(profile: Option<&Profile>, sectors: (u64, u64), behind: u32) -> Option<Price> {
+    let has_those = |profile: &Profile| {
+        let sector = profile.sector;
+        (
+            u64::from(sector.logical_bytes),
+            u64::from(sector.physical_bytes),
+        ) == sectors
+    };
+    let usual = typical();
+    let on = profile.unwrap_or(&usual);
+    let items = has_those(on).then(|| prices(on, behind))?;
+    Some(Price {
+        profile: on.name.clone(),
+        typical: profile.is_none(),
+        items: items.ok()?,
+    })
 }
 
 /// The mean of what is counted.

@@ -129,10 +129,10 @@ fn words(text: &mut String, finding: &Finding) {
             let _ = writeln!(
                 text,
                 "           {}: {:.2} ms instead of {:.2} ms ({:+.0} %)",
-                item.work,
+                item.load.name(),
                 item.actual_ms,
                 item.aligned_ms,
-                100.0 * (item.actual_ms / item.aligned_ms - 1.0)
+                item.percent()
             );
         }
     }

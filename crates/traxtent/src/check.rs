@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_check::collect::Archive;
@@ -14,6 +15,7 @@ use traxtent_check::rules::{Extent, Tracks};
 use traxtent_check::source::{FileSource, Pieces};
 use traxtent_check::target::{Host, TargetError, look};
 use traxtent_check::{Finding, Kind, LayerId, Rule, Severity, Stack};
+use traxtent_core::profile::Profile;
 use traxtent_core::trackmap::TrackMap;
 
 use crate::failure::{Failure, Result};
@@ -284,6 +286,7 @@ fn hostname() -> String {
 struct Drive {
     stated: Stated,
     tracks: Option<(TrackMap, u64)>,
+    profile: Option<Arc<Profile>>,
 }
 
 impl Drive {
@@ -293,6 +296,7 @@ impl Drive {
             None => Drive {
                 stated: Stated::default(),
                 tracks: None,
+                profile: None,
             },
         };
         let stated = &mut drive.stated;
@@ -338,6 +342,10 @@ impl Drive {
         Ok(Drive {
             stated,
             tracks: Some((file.tracks.clone(), logical)),
+            profile: match &subject {
+                Subject::Drive(drive) => Some(Arc::clone(&drive.profile)),
+                Subject::Map(..) => None,
+            },
         })
     }
 
@@ -347,7 +355,7 @@ impl Drive {
             sector_bytes: *sector_bytes,
             extents,
         });
-        traxtent_check::judge(stack, tracks.as_ref(), ignored)
+        traxtent_check::judge(stack, tracks.as_ref(), self.profile.as_deref(), ignored)
     }
 }
 

@@ -260,6 +260,7 @@ fn boot(images: &[PathBuf], lists: &[PathBuf], script: &str) -> Result<String, S
         folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
         modules: &modules,
         programs: &programs,
+        files: &[],
         script,
         devices: &drives::devices(images),
         limit: Duration::from_secs(240),
@@ -282,7 +283,7 @@ fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
             trial.want
         );
     }
-    let findings: Vec<String> = judge(&stack, None, &[])
+    let findings: Vec<String> = judge(&stack, None, None, &[])
         .into_iter()
         .filter(|finding| finding.severity >= Severity::Warning)
         // The drive itself is what it is.

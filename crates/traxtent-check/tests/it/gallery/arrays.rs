@@ -139,6 +139,7 @@ fn boot(workshop: &Workshop) -> Result<(), String> {
         folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
         modules: &modules,
         programs: &with,
+        files: &[],
         script: &script,
         devices: &drives::devices(&images),
         limit: Duration::from_secs(120),

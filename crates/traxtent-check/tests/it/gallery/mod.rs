@@ -69,7 +69,7 @@ impl Drive {
 /// The findings of a warning or worse: rule and layer.
 pub(crate) fn findings(images: &[std::path::PathBuf], drive: Drive) -> Vec<(String, String)> {
     let stack = look(images, &drive.stated(), &Host::default()).unwrap();
-    let mut found: Vec<_> = judge(&stack, None, &[])
+    let mut found: Vec<_> = judge(&stack, None, None, &[])
         .into_iter()
         .filter(|finding| finding.severity >= Severity::Warning)
         .map(|finding| {
