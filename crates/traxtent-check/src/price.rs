@@ -17,7 +17,7 @@ use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
 use traxtent_core::workload::{Distribution, Rng};
 
-use crate::finding::{Finding, Price};
+use crate::finding::{Finding, Price, Rule};
 use crate::layers::Medium;
 use crate::stack::{Kind, Stack};
 
@@ -168,7 +168,8 @@ impl<'a> Prices<'a> {
 
     /// What it costs that an address is off the physical sectors of a turning disk; none for what the model has no figure for.
     pub fn of(&mut self, finding: &Finding, stack: &Stack) -> Option<Price> {
-        let off = finding.off?;
+        // What ends off the grid costs whoever writes the last sectors, and nobody else.
+        let off = finding.off.filter(|_| finding.rule != Rule::PartitionEnd)?;
         let Kind::Disk(disk) = &stack.layer(off.grid).kind else {
             return None;
         };

@@ -202,3 +202,39 @@ fn collected() {
     assert_eq!(bad.status, 2);
     assert!(bad.err.contains("bad.json"), "{}", bad.err);
 }
+
+/// Is a partition off the physical sectors priced, on the drive that is named or a typical one, so that small writes suffer and
+/// reads do not, and is one on them not, nor where it merely ends?
+#[test]
+fn prices() {
+    let _ = tool!("sfdisk");
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &[34, 16_384]).unwrap();
+    let path = path.to_str().unwrap();
+    for (options, drive, typical) in [
+        (&[][..], "toshiba-p300", true),
+        (&["--drive", "wd10ears"][..], "wd10ears", false),
+    ] {
+        let answer = traxtent(&[&["check", path, "--json"], options].concat());
+        let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let findings = found["findings"].as_array().unwrap();
+        let priced: Vec<_> = findings
+            .iter()
+            .filter(|found| found["price"].is_object())
+            .collect();
+        assert_eq!(priced.len(), 1, "{findings:?}");
+        assert_eq!(priced[0]["rule"], "partition-start");
+        let price = &priced[0]["price"];
+        assert_eq!(
+            (&price["profile"], &price["typical"]),
+            (&drive.into(), &typical.into())
+        );
+        let more = |work: &str| {
+            let items = price["items"].as_array().unwrap();
+            let item = items.iter().find(|item| item["work"] == work).unwrap();
+            item["actual_ms"].as_f64().unwrap() / item["aligned_ms"].as_f64().unwrap()
+        };
+        assert!(more("small-writes") > 2.0, "{price}");
+        assert!((more("reads") - 1.0).abs() < 0.02, "{price}");
+    }
+}
