@@ -352,6 +352,11 @@ impl<'a> Clock<'a> {
         lead + fraction(angle - now - lead)
     }
 
+    /// Time from sending a read to the end of the first sector so far away that it can reach, in revolutions.
+    pub(super) fn lead(&self, Reach(class): Reach) -> f64 {
+        self.lead[class]
+    }
+
     /// Learns from a read that was due after `due` revolutions and took `took`.
     pub(super) fn learn(&mut self, Reach(class): Reach, due: f64, took: f64) {
         let lead = &mut self.lead[class];

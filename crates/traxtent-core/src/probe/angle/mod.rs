@@ -4,7 +4,7 @@
 //! boundary they jump by the skew. The search predicts the coming tracks from the pattern of those
 //! before them ([`pattern`]), tests as many of the boundaries as [`Verify`] asks for, in the order in
 //! which they come under the heads ([`window`]), and searches by leaps only where a prediction fails
-//! ([`track`]). What a search finds and is unlike the tracks before is taken apart ([`arcs`]).
+//! ([`track`]) and single reads do not tell how ([`shift`]). What a search finds and is unlike the tracks before is taken apart ([`arcs`]).
 //!
 //! A test of a boundary reads the LBN before it, which must be where the track before goes on, and
 //! the LBN behind it, which must be where the next track begins. Where a boundary has no skew, angles
@@ -16,6 +16,7 @@
 
 mod arcs;
 mod pattern;
+mod shift;
 mod track;
 mod window;
 
@@ -25,8 +26,9 @@ use std::ops::ControlFlow;
 use super::algorithm::{Confirm, Extraction, Found, ProbeError, Region, Sink, Verify};
 use super::clock::{Clock, fraction, wrap};
 use crate::units::Lbn;
-use pattern::{Kind, Pattern};
+use pattern::{Kind, Pattern, SLIPS};
 use track::Line;
+use window::Tested;
 
 /// Where there is no other clue, this many tracks count as a cylinder: as many surfaces as few drives fall short of.
 const CYLINDER: usize = 4;
@@ -70,6 +72,8 @@ struct Search<'a, 'b> {
     /// The last tracks, for measuring that.
     recent: VecDeque<(Line, u32)>,
     held: VecDeque<Found>,
+    /// Whether the last surprise was more than a few sectors more or less: skews may be anything then.
+    turned: bool,
     /// How many predictions have failed, and how often of late an alternative was right.
     surprises: u64,
     luck: f64,
@@ -88,15 +92,16 @@ pub(super) fn search<'b>(
         verify,
         end: clock.capacity(),
         stop: region.end.0,
+        pattern: Pattern::new(!clock.is_noisy()),
         clock,
         first: region.first.0,
         angle: 0.0,
-        pattern: Pattern::default(),
         reach: 4,
         turnaround: None,
         switch: None,
         recent: VecDeque::new(),
         held: VecDeque::new(),
+        turned: true,
         surprises: 0,
         luck: 1.0,
         sink,
@@ -138,7 +143,11 @@ impl Search<'_, '_> {
     /// Finds the next tracks: all that were predicted, or those up to the first surprise and the one behind it.
     fn advance(&mut self) -> Result<(), ProbeError> {
         let predicted = self.wanted(self.pattern.predict(self.reach));
-        let (known, whole) = self.test(&predicted)?;
+        let Tested {
+            known,
+            whole,
+            instead,
+        } = self.test(&predicted)?;
         let count = known.len();
         for (kind, confirm) in known {
             self.keep(kind, confirm)?;
@@ -149,24 +158,49 @@ impl Search<'_, '_> {
         }
         // Where one surprise is, others are near.
         self.reach = (self.reach / 2).clamp(2, REACH_AFTER);
+        self.turned = true;
         let surprising = predicted.get(count).copied();
         if let Some(predicted) = surprising
             && self.first < self.end
             // Tests see the ends of a track only; a search sees all of it.
             && self.verify != Verify::Full
-            && self.is_alternative(predicted)?
+            && self.is_alternative(predicted, instead)?
         {
             return Ok(());
         }
         if self.first < self.end {
             let guess = self.pattern.predict(1).first().copied();
-            let (kind, angle) = self.find_or_retry(guess)?;
+            let (mut kind, angle) = self.find_or_retry(guess)?;
+            if let Some(guess) = guess {
+                kind.pitch = self.pitch_of(kind, guess)?;
+            }
             if !self.join_the_last(kind, angle) {
                 self.keep(kind, Confirm::Tested)?;
             }
             self.angle = angle;
         }
         Ok(())
+    }
+
+    /// The pitch of a track that has been found, where it is short of the one expected: slipped sectors lengthen it at
+    /// one place only.
+    fn pitch_of(&mut self, kind: Kind, guess: Kind) -> Result<f64, ProbeError> {
+        let short = guess.sectors.saturating_sub(kind.sectors);
+        if !(1..=SLIPS).contains(&short) || !self.shifts_tell(guess.pitch) {
+            return Ok(kind.pitch);
+        }
+        let line = Line {
+            lbn: self.first,
+            angle: self.angle,
+            pitch: guess.pitch,
+        };
+        let middle = self.first + u64::from(kind.sectors / 2);
+        let off = self
+            .clock
+            .angle(middle)?
+            .map(|angle| wrap(angle - line.at(middle)) / line.pitch);
+        let slipped = off.is_some_and(|off| (off - off.round()).abs() < 0.25);
+        Ok(if slipped { guess.pitch } else { kind.pitch })
     }
 
     /// The predicted tracks that are wanted, or the first.
@@ -183,21 +217,39 @@ impl Search<'_, '_> {
     }
 
     /// Whether the next track, which is not as predicted, is one of the alternatives; if so, takes it as found.
-    fn is_alternative(&mut self, predicted: Kind) -> Result<bool, ProbeError> {
+    fn is_alternative(
+        &mut self,
+        predicted: Kind,
+        instead: Option<Kind>,
+    ) -> Result<bool, ProbeError> {
+        if let Some(instead) = instead
+            && self.is_next(instead)?
+        {
+            self.turned = instead.sectors == predicted.sectors;
+            return Ok(true);
+        }
         // Each costs a few reads, so where they are seldom right they are seldom tried.
         self.surprises += 1;
         if self.luck < LUCK_MIN && !self.surprises.is_multiple_of(8) {
             return Ok(false);
         }
         for kind in self.pattern.alternatives(predicted) {
-            let (known, whole) = self.test(&[kind])?;
-            if let (true, [(kind, confirm)]) = (whole, &known[..]) {
+            if self.is_next(kind)? {
                 self.luck += 0.1 * (1.0 - self.luck);
-                self.keep(*kind, *confirm)?;
                 return Ok(true);
             }
         }
         self.luck -= 0.1 * self.luck;
+        Ok(false)
+    }
+
+    /// Whether the next track is this; if so, takes it as found.
+    fn is_next(&mut self, kind: Kind) -> Result<bool, ProbeError> {
+        let tested = self.test(&[kind])?;
+        if let (true, [(kind, confirm)]) = (tested.whole, &tested.known[..]) {
+            self.keep(*kind, *confirm)?;
+            return Ok(true);
+        }
         Ok(false)
     }
 

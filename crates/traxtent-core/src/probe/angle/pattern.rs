@@ -33,6 +33,9 @@ pub(super) const SLIPS: u32 = 16;
 /// Skews closer than this are one, in revolutions.
 pub(super) const SAME_SKEW: f64 = 0.02;
 
+/// On a steady clock, skews that differ by fewer sectors than this are one, where that is less.
+const SAME_SECTORS: f64 = 0.75;
+
 /// A track as the pattern knows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Kind {
@@ -49,12 +52,16 @@ impl Kind {
         wrap(self.skew - f64::from(self.sectors) * self.pitch)
     }
 
-    fn is_like(&self, other: &Kind) -> bool {
-        self.sectors == other.sectors && self.turns_like(other)
+    fn is_like(&self, other: &Kind, steady: bool) -> bool {
+        self.sectors == other.sectors && self.turns_like(other, steady)
     }
 
-    fn turns_like(&self, other: &Kind) -> bool {
-        wrap(self.skew - other.skew).abs() < SAME_SKEW
+    fn turns_like(&self, other: &Kind, steady: bool) -> bool {
+        let same = match steady {
+            true => SAME_SKEW.min(SAME_SECTORS * self.pitch),
+            false => SAME_SKEW,
+        };
+        wrap(self.skew - other.skew).abs() < same
     }
 
     /// Takes the sectors of another.
@@ -71,9 +78,9 @@ fn change(from: Kind, to: Kind) -> Change {
 }
 
 /// What a change says about the period: little, if it may be one of bad sectors.
-fn weight(from: Kind, to: Kind) -> f64 {
+fn weight(from: Kind, to: Kind, steady: bool) -> f64 {
     let slips = from.sectors.abs_diff(to.sectors) <= SLIPS;
-    if slips && from.turns_like(&to) {
+    if slips && from.turns_like(&to, steady) {
         0.25
     } else {
         1.0
@@ -94,6 +101,8 @@ struct Past {
 /// The sequence.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
+    /// Whether skews are known to a fraction of a sector.
+    steady: bool,
     /// The last tracks, oldest first.
     past: VecDeque<Past>,
     /// How many there were before the oldest.
@@ -106,13 +115,21 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
+    /// An empty one, for a clock that is steady or not.
+    pub(super) fn new(steady: bool) -> Pattern {
+        Pattern {
+            steady,
+            ..Pattern::default()
+        }
+    }
+
     pub(super) fn push(&mut self, kind: Kind) {
         let expected = self.predict(1).first().copied().unwrap_or(kind);
         let past = self.judge(kind, expected);
         if let Some(last) = self.last() {
-            if !last.is_like(&kind) {
+            if !last.is_like(&kind, self.steady) {
                 self.changed(last, kind);
-            } else if !last.is_like(&expected) {
+            } else if !last.is_like(&expected, self.steady) {
                 self.not_changed(last, expected);
             }
         }
@@ -131,7 +148,12 @@ impl Pattern {
         if own_size {
             regular.resize(&expected);
         }
-        let own_skew = !kind.turns_like(&expected);
+        // Bad sectors at the beginning of a track are its own, too.
+        let same = match self.steady {
+            true => kind.pitch / 4.0,
+            false => SAME_SKEW,
+        };
+        let own_skew = wrap(kind.skew - expected.skew).abs() >= same;
         if own_skew {
             regular.skew = expected.skew;
         }
@@ -145,19 +167,26 @@ impl Pattern {
                 past.regular.resize(&kind);
                 regular.resize(&kind);
             }
-            let again = by > 1 || !past.kind.turns_like(&past.regular);
-            if own_skew && again && past.kind.turns_like(&kind) {
+            let again = by > 1 || wrap(past.kind.skew - past.regular.skew).abs() >= same;
+            if own_skew && again && wrap(past.kind.skew - kind.skew).abs() < same {
                 past.regular.skew = past.kind.skew;
                 regular.skew = kind.skew;
             }
         }
         let mut level = self.past.back().map_or(kind, |last| last.level);
-        let off = wrap(kind.skew - level.skew);
+        let skew = match self.steady {
+            true => regular.skew,
+            false => kind.skew,
+        };
+        let off = wrap(skew - level.skew);
         if off.abs() < kind.pitch {
             // One track's skew says little to the fraction of a sector.
             level.skew += off / 8.0;
-        } else if self.last().is_none_or(|last| last.turns_like(&kind)) {
-            level.skew = kind.skew;
+        } else if self
+            .last()
+            .is_none_or(|last| last.turns_like(&kind, self.steady))
+        {
+            level.skew = skew;
         }
         level.resize(&regular);
         Past {
@@ -172,7 +201,7 @@ impl Pattern {
         let at = self.dropped + self.past.len();
         let is = |index: Option<usize>, kind: Kind| {
             let past = index.and_then(|index| self.past.get(index));
-            past.is_some_and(|past| past.kind.is_like(&kind))
+            past.is_some_and(|past| past.kind.is_like(&kind, self.steady))
         };
         let before = self.changes.get(&change(from, to)).into_iter().flatten();
         let same = before.filter(|&&then| {
@@ -185,7 +214,7 @@ impl Pattern {
 
     /// Learns from a change that has come.
     fn changed(&mut self, from: Kind, to: Kind) {
-        let weight = weight(from, to);
+        let weight = weight(from, to, self.steady);
         for score in self.score.values_mut() {
             *score *= 1.0 - 0.03 * weight;
         }
@@ -207,7 +236,7 @@ impl Pattern {
     /// Learns from a change that should have come.
     fn not_changed(&mut self, from: Kind, to: Kind) {
         for period in self.periods_to(from, to) {
-            *self.score.entry(period).or_default() -= weight(from, to);
+            *self.score.entry(period).or_default() -= weight(from, to, self.steady);
         }
         self.choose_period();
     }
@@ -240,7 +269,7 @@ impl Pattern {
         let late = self.past.range(self.past.len().checked_sub(period + 1)?..);
         let late: Vec<&Kind> = late.map(|past| &past.regular).collect();
         let changes: Vec<usize> = (1..late.len())
-            .filter(|&i| !late[i].is_like(late[i - 1]))
+            .filter(|&i| !late[i].is_like(late[i - 1], self.steady))
             .collect();
         let gaps = changes.windows(2).map(|pair| pair[1] - pair[0]);
         let mut gaps: Vec<usize> = gaps.filter(|gap| *gap > PASS_MIN).collect();
@@ -272,7 +301,7 @@ impl Pattern {
             ..predicted
         };
         for kind in std::iter::once(no_turn).chain(sizes) {
-            let is_new = |other: &Kind| !other.is_like(&kind);
+            let is_new = |other: &Kind| !other.is_like(&kind, self.steady);
             if is_new(&predicted) && all.iter().all(is_new) && all.len() < ALTERNATIVES {
                 all.push(kind);
             }
@@ -330,6 +359,19 @@ impl Pattern {
         self.past.back().map(|past| past.kind)
     }
 
+    /// By how much tracks turn more than a period ago.
+    fn drift(&self) -> f64 {
+        let level = |by: usize| {
+            let index = self.past.len().checked_sub(by)?;
+            Some(self.past.get(index)?.level.skew)
+        };
+        let then = self.period.and_then(|period| level(period + 1));
+        match (then, level(1)) {
+            (Some(then), Some(now)) if wrap(now - then).abs() < SAME_SKEW => wrap(now - then),
+            _ => 0.0,
+        }
+    }
+
     /// The next `count` tracks; empty before the first.
     pub(super) fn predict(&self, count: usize) -> Vec<Kind> {
         let mut next: Vec<Kind> = Vec::with_capacity(count);
@@ -341,11 +383,13 @@ impl Pattern {
         let before = self
             .period
             .and_then(|period| self.past.len().checked_sub(period + 1));
-        if before.is_some_and(|index| self.past[index].regular.turns_like(&last.kind)) {
+        if before.is_some_and(|index| self.past[index].regular.turns_like(&last.kind, self.steady))
+        {
             // It has turned as a period ago, and goes on so.
-            let steady = last.kind.turns_like(&level);
+            let steady = last.kind.turns_like(&level, self.steady);
             first.skew = if steady { level.skew } else { last.kind.skew };
         }
+        let drift = self.drift();
         for k in 0..count {
             let mut guess = next.last().copied().unwrap_or(first);
             let back = |by: usize| -> Option<Kind> {
@@ -361,13 +405,19 @@ impl Pattern {
                 if then.sectors != before.sectors {
                     guess.resize(&then);
                 }
-                if !then.turns_like(&before) {
+                if !then.turns_like(&before, self.steady) {
                     // The level is of many tracks, and that one's skew of one.
-                    let back_to_level = then.turns_like(&level);
+                    let back_to_level = then.turns_like(&level, self.steady);
                     guess.skew = if back_to_level { level.skew } else { then.skew };
                 }
+                if self.steady && then.turns_like(&guess, self.steady) {
+                    guess.skew = then.skew + drift;
+                }
             }
-            if next.last().is_some_and(|last| last.turns_like(&guess)) {
+            if next
+                .last()
+                .is_some_and(|last| last.turns_like(&guess, self.steady))
+            {
                 level.skew = guess.skew;
             }
             next.push(guess);

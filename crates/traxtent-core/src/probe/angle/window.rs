@@ -30,6 +30,19 @@ enum Question {
     Whole,
     /// Is a read across the boundary interrupted?
     Across,
+    /// Have the tracks up to it as many sectors as predicted, by any sector behind it?
+    Shift,
+}
+
+/// What a test of a prediction comes to.
+#[derive(Debug, Default)]
+pub(super) struct Tested {
+    /// The tracks that hold.
+    pub(super) known: Vec<(Kind, Confirm)>,
+    /// Whether that is all of them.
+    pub(super) whole: bool,
+    /// What the track behind them seems to be, if it does not hold.
+    pub(super) instead: Option<Kind>,
 }
 
 /// Boundaries to test.
@@ -37,22 +50,24 @@ enum Question {
 struct Chosen {
     /// On both sides.
     both: Vec<usize>,
-    /// By the LBN before them.
-    before: Vec<usize>,
+    /// By a single read.
+    once: Vec<usize>,
 }
 
 /// Predicted tracks, where they begin.
-struct Window<'w> {
-    kinds: &'w [Kind],
+pub(super) struct Window<'w> {
+    pub(super) kinds: &'w [Kind],
     /// First LBNs, and the LBN behind the last.
-    bounds: Vec<u64>,
+    pub(super) bounds: Vec<u64>,
     /// Angles of the first sectors.
-    angles: Vec<f64>,
+    pub(super) angles: Vec<f64>,
 }
 
 /// How far angles are from those predicted: by something at once, and by something more with each track.
-#[derive(Clone, Copy, Debug, Default)]
-struct Drift {
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drift {
+    /// What was seen: predicted tracks, and by how much they were off.
+    seen: Vec<(usize, f64)>,
     at_once: f64,
     /// Sums for the line through the origin that comes nearest to what was seen.
     products: f64,
@@ -68,13 +83,34 @@ impl Drift {
     }
 
     /// Of the first sector of a predicted track.
-    fn at(&self, track: usize) -> f64 {
+    pub(super) fn at(&self, track: usize) -> f64 {
         self.at_once + self.a_track() * track as f64
     }
 
+    /// Of the first sector of a predicted track, between those seen before and behind it.
+    fn between(&self, track: usize) -> f64 {
+        let mut before = (0, 0.0);
+        let mut behind: Option<(usize, f64)> = None;
+        for &(seen, off) in &self.seen {
+            if seen <= track {
+                if seen >= before.0 {
+                    before = (seen, off);
+                }
+            } else if behind.is_none_or(|(b, _)| seen < b) {
+                behind = Some((seen, off));
+            }
+        }
+        let Some(behind) = behind else {
+            return before.1;
+        };
+        let part = (track - before.0) as f64 / (behind.0 - before.0) as f64;
+        before.1 + part * (behind.1 - before.1)
+    }
+
     /// Learns from a sector that was off by this.
-    fn learn(&mut self, track: usize, off: f64) {
+    pub(super) fn learn(&mut self, track: usize, off: f64) {
         let (all, track) = (self.at(track) + off, track as f64);
+        self.seen.push((track as usize, all));
         self.products += all * track;
         self.squares += track * track;
         self.at_once += (all - self.at_once - self.a_track() * track) / 2.0;
@@ -82,28 +118,28 @@ impl Drift {
 }
 
 impl Search<'_, '_> {
-    /// Tests a prediction. Returns the tracks that hold, and whether that is all of them.
-    pub(super) fn test(
-        &mut self,
-        predicted: &[Kind],
-    ) -> Result<(Vec<(Kind, Confirm)>, bool), ProbeError> {
+    /// Tests a prediction.
+    pub(super) fn test(&mut self, predicted: &[Kind]) -> Result<Tested, ProbeError> {
         let kinds = self.clip(predicted);
         if kinds.is_empty() {
-            return Ok((Vec::new(), false));
+            return Ok(Tested::default());
         }
         let window = self.window(&kinds);
         let chosen = self.choose(&kinds);
         let mut drift = Drift::default();
         let mut tests = self.tests(&window, &chosen.both);
-        let one_sided = self.tests(&window, &chosen.before).into_iter();
-        tests.extend(one_sided.filter(|test| !matches!(test.question, Question::First)));
+        tests.extend(self.single_tests(&window, &chosen.once));
         let mut tested = chosen.both;
         let mut wrong = kinds.len();
         while let Some(surprise) = self.run(&window, &mut tests, &mut drift)? {
             // Before the last boundary that holds and the first that does not, bisect.
             wrong = surprise;
+            let mut good = self.low(&tests, &tested, wrong);
+            if self.verify != Verify::Full && (!self.turned || kinds.len() > REACH_AFTER) {
+                (good, wrong) = self.narrow(&window, good, wrong, &mut drift)?;
+            }
             loop {
-                let low = self.low(&tests, &tested, wrong);
+                let low = self.low(&tests, &tested, wrong).max(good);
                 if low >= wrong {
                     break;
                 }
@@ -117,7 +153,14 @@ impl Search<'_, '_> {
             }
             tests.retain(|test| test.track < wrong);
         }
+        let instead = match self.verify {
+            Verify::None | Verify::Sample if wrong < kinds.len() => {
+                self.instead(&window, wrong, &drift)?
+            }
+            _ => None,
+        };
         let holds = wrong.min(kinds.len());
+        drift.seen.retain(|(track, _)| *track <= holds);
         let skews = self.skews(&kinds[..holds], &drift);
         let known = skews.into_iter().enumerate().map(|(i, skew)| {
             let confirm = match self.verify {
@@ -127,14 +170,23 @@ impl Search<'_, '_> {
             };
             (Kind { skew, ..kinds[i] }, confirm)
         });
-        let known = known.collect();
-        Ok((known, holds == predicted.len()))
+        Ok(Tested {
+            known: known.collect(),
+            whole: holds == predicted.len(),
+            instead,
+        })
     }
 
     /// The skews of tracks that hold, put right by what angles have drifted: each by the fraction of a sector, and by
     /// the rest that where skews change.
     fn skews(&self, kinds: &[Kind], drift: &Drift) -> Vec<f64> {
         let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
+        if !self.clock.is_noisy() {
+            for (track, skew) in skews.iter_mut().enumerate() {
+                *skew += drift.between(track + 1) - drift.between(track);
+            }
+            return skews;
+        }
         let all = drift.at(kinds.len());
         let mut rest = all;
         for (skew, kind) in skews.iter_mut().zip(kinds) {
@@ -193,9 +245,13 @@ impl Search<'_, '_> {
             Verify::None => Chosen::default(),
             Verify::Sample if kinds.len() > REACH_AFTER => self.sample(kinds),
             // Where one surprise was, there are others that make up for one another.
+            Verify::Sample if !self.turned && self.shifts_tell(kinds[0].pitch) => Chosen {
+                both: Vec::new(),
+                once: (0..last).collect(),
+            },
             Verify::Sample | Verify::Full => Chosen {
                 both: (0..last).collect(),
-                before: Vec::new(),
+                once: Vec::new(),
             },
         };
         let bound = self.first
@@ -210,7 +266,7 @@ impl Search<'_, '_> {
         chosen.both.push(last);
         chosen.both.sort_unstable();
         chosen.both.dedup();
-        chosen.before.retain(|track| !chosen.both.contains(track));
+        chosen.once.retain(|track| !chosen.both.contains(track));
         chosen
     }
 
@@ -236,13 +292,13 @@ impl Search<'_, '_> {
             let from = |by: usize| back(i, by).map_or(0, |then| then.abs_diff(kinds[i].sectors));
             from(cylinder.unwrap_or(1)) > 0 || (1..=SLIPS).contains(&from(1))
         };
-        let odd = (0..last).filter(|&i| differs(i + 1) || cylinder.is_some() && differs(i));
-        // Tracks that grow show behind boundaries, those that shrink before them; the latter may do so for one cylinder.
-        let (both, before): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
+        let odd = (0..last).filter(|&i| differs(i + 1) || differs(i));
+        // By the LBN before a boundary, tracks that shrink show at once, those that grow a cylinder later.
+        let (both, once): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
         let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);
         Chosen {
             both: of(both).chain(odd).collect(),
-            before: of(before).collect(),
+            once: of(once).collect(),
         }
     }
 
@@ -261,11 +317,26 @@ impl Search<'_, '_> {
                     &[Question::Whole, Question::Last, Question::First]
                 }
                 false => &[Question::Last, Question::First],
-                true => &[Question::Whole, Question::Across],
+                true if self.verify == Verify::Full => &[Question::Whole, Question::Across],
+                true => &[Question::Across],
             };
             tests.extend(questions.iter().map(|&question| Test { track, question }));
         }
         tests
+    }
+
+    /// A test of each of some boundaries.
+    fn single_tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
+        if tracks.is_empty() || !self.shifts_tell(window.kinds[0].pitch) {
+            let mut tests = self.tests(window, tracks);
+            tests.retain(|test| !matches!(test.question, Question::First));
+            return tests;
+        }
+        let question = Question::Shift;
+        tracks
+            .iter()
+            .map(|&track| Test { track, question })
+            .collect()
     }
 
     /// Runs tests up to the first that fails, and returns its boundary.
@@ -309,6 +380,9 @@ impl Search<'_, '_> {
     ) -> Option<usize> {
         let now = self.clock.now();
         let due = |test: &Test| {
+            if matches!(test.question, Question::Shift) {
+                return self.clock.lead(window.reach(here, *test));
+            }
             let angle = window.angle(*test) + drift.at(test.begins_at());
             self.clock.due(now, angle, window.reach(here, *test))
         };
@@ -333,6 +407,17 @@ impl Search<'_, '_> {
             Question::Across => {
                 let angle = window.angle(test) + drift.at(test.begins_at());
                 Ok(self.is_across(kind, bound, angle)?.unwrap_or(true))
+            }
+            Question::Shift => {
+                if let Some(shift) = self.shift(window, test.track + 1, here, drift)? {
+                    return Ok(shift == 0);
+                }
+                for test in self.tests(window, &[test.track]) {
+                    if !self.ask(window, test, here, drift)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
             }
             Question::Last | Question::First => {
                 let lbn = bound - u64::from(matches!(test.question, Question::Last));
@@ -377,14 +462,28 @@ impl Search<'_, '_> {
                             {
                                 return Ok(false);
                             }
-                            drift.learn(test.begins_at(), deviation);
+                            if self.clock.is_noisy()
+                                || self.verify == Verify::Full
+                                || deviation.abs() <= seen
+                            {
+                                drift.learn(test.begins_at(), deviation);
+                            } else if matches!(test.question, Question::First) {
+                                // The sector may be another one of the track, if those before are short.
+                                let question = Question::Last;
+                                let last = Test { question, ..test };
+                                if !self.ask(window, last, here, drift)? {
+                                    return Ok(false);
+                                }
+                                drift.learn(test.begins_at(), deviation);
+                            }
                             return Ok(true);
                         }
                     }
                     let again =
                         |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
                     if deviation.abs() > tolerance {
-                        if surprises.iter().any(again) {
+                        let sure = !self.clock.is_noisy() && pass.took <= self.clock.prompt();
+                        if sure || surprises.iter().any(again) {
                             // So small a jump tells nothing where the prediction has drifted by as much.
                             let last = Test {
                                 question: Question::Last,
@@ -432,19 +531,23 @@ impl Search<'_, '_> {
 impl Test {
     /// The predicted track on which its read begins.
     fn begins_at(&self) -> usize {
-        self.track + usize::from(matches!(self.question, Question::First))
+        self.track + usize::from(matches!(self.question, Question::First | Question::Shift))
     }
 
     /// The predicted track on which its read ends.
     fn leaves_at(&self) -> usize {
-        self.track + usize::from(matches!(self.question, Question::First | Question::Across))
+        self.track + usize::from(!matches!(self.question, Question::Last | Question::Whole))
     }
 }
 
 impl Window<'_> {
     /// How far the read of a test is from a predicted track.
     fn reach(&self, here: usize, test: Test) -> Reach {
-        let there = test.begins_at();
+        self.distance(here, test.begins_at())
+    }
+
+    /// How far two predicted tracks are from one another.
+    pub(super) fn distance(&self, here: usize, there: usize) -> Reach {
         match here.abs_diff(there) {
             0 => Reach::SAME,
             1 => Reach::neighbour(self.kinds[here.min(there)].skew),
@@ -453,7 +556,7 @@ impl Window<'_> {
     }
 
     /// The line of a predicted track's sectors.
-    fn line(&self, track: usize, drift: &Drift) -> Line {
+    pub(super) fn line(&self, track: usize, drift: &Drift) -> Line {
         Line {
             lbn: self.bounds[track],
             angle: self.angles[track] + drift.at(track),
@@ -467,7 +570,7 @@ impl Window<'_> {
         let start = self.angles[test.track];
         match test.question {
             Question::Last | Question::Across => start + f64::from(kind.sectors - 1) * kind.pitch,
-            Question::First => self.angles[test.track + 1],
+            Question::First | Question::Shift => self.angles[test.track + 1],
             Question::Whole => start,
         }
     }
