@@ -15,7 +15,7 @@ and the layer it is found at; a test asserts that it says just this. Of the othe
 is about: parted's `opt` asks for multiples of 1 MiB on any image, and sgdisk also minds ends that are no multiple of the
 alignment it infers.
 
-Written by `cargo test -p traxtent-check --test it gallery::page -- --ignored`.\n\n";
+Written by `TRAXTENT_GALLERY_PAGE=docs/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
 
 /// The page.
 pub(super) fn page(cases: &[(&Case, Made)]) -> String {
