@@ -130,9 +130,11 @@ impl Selection {
 
     /// The findings for chosen claims alone.
     pub fn retain(&self, findings: &mut Vec<Finding>) {
+        let chosen = self.experiments();
         let of_chosen = |finding: &Finding| {
-            let chosen = self.experiments().into_iter();
-            let mut own = chosen.filter(|experiment| experiment.claims.contains(finding.claim));
+            let mut own = chosen
+                .iter()
+                .filter(|experiment| experiment.claims.contains(finding.claim));
             own.any(|experiment| self.has(experiment, finding.claim))
         };
         findings.retain(of_chosen);

@@ -229,10 +229,11 @@ impl At<'_> {
         };
         let device = quoted(self.layer.node.as_deref().unwrap_or("/dev/md0"));
         Some(Mend {
-            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first"
+            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and type this where \
+                   md.backup does not come to lie on the array"
                 .to_owned(),
             commands: vec![format!(
-                "mdadm --grow {device} --chunk=64 --backup-file=/root/md.backup"
+                "mdadm --grow {device} --chunk=64 --backup-file=md.backup"
             )],
         })
     }

@@ -16,6 +16,17 @@ const CHEAP: [&str; 6] = [
     "1000",
 ];
 
+/// LUKS2 in sectors of 4096 bytes.
+const LUKS2: [&str; 7] = [
+    "--type",
+    "luks2",
+    "--pbkdf",
+    "pbkdf2",
+    "--sector-size",
+    "4096",
+    "@",
+];
+
 fn luks(stack: &traxtent_check::Stack) -> Luks {
     let (_, luks) = first(stack, |kind| match kind {
         Kind::Luks(luks) => Some(luks),
@@ -45,16 +56,7 @@ fn as_luks_dump() {
     assert!(told.contains(&found.uuid));
     assert_eq!(wrong(&stack), ["luks-sector"]);
 
-    let options = [
-        "--type",
-        "luks2",
-        "--pbkdf",
-        "pbkdf2",
-        "--sector-size",
-        "4096",
-        "@",
-    ];
-    image.run(&cryptsetup, &[&CHEAP[..], &options].concat(), "key");
+    image.run(&cryptsetup, &[&CHEAP[..], &LUKS2].concat(), "key");
     let told = image.run(&cryptsetup, &["luksDump", "@"], "");
     let stack = image.stack();
     let found = luks(&stack);
@@ -71,16 +73,7 @@ fn as_luks_dump() {
 fn unaligned_end() {
     let cryptsetup = tool!("cryptsetup");
     let image = Image::new(64 * MIB);
-    let options = [
-        "--type",
-        "luks2",
-        "--pbkdf",
-        "pbkdf2",
-        "--sector-size",
-        "4096",
-        "@",
-    ];
-    image.run(&cryptsetup, &[&CHEAP[..], &options].concat(), "key");
+    image.run(&cryptsetup, &[&CHEAP[..], &LUKS2].concat(), "key");
     std::fs::File::options()
         .write(true)
         .open(&image.path)

@@ -113,8 +113,10 @@ impl Paced {
     }
 
     /// Hands a command to the model, with what it writes, and waits until it has ended. If there is time to
-    /// wait, `meanwhile` is called first; `then` sees the disk at the end, with nothing under way. The model sees the command as early as it may, up to what its transport takes:
-    /// nothing that has happened changes, and nothing is answered before the model has done it.
+    /// wait, `meanwhile` is called first; `then` sees the disk at the end, with nothing under way.
+    ///
+    /// The model sees the command as early as it may, up to what its transport takes: nothing that has happened
+    /// changes, and nothing is answered before the model has done it.
     pub(super) fn serve<T>(
         &self,
         command: Command,

@@ -41,7 +41,7 @@ enum Verb {
     },
     /// Run experiments
     Run {
-        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all, but for A, which needs root, nbdkit and an hour
+        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all, but for A, which needs root, nbdkit and some 20 minutes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
