@@ -59,6 +59,15 @@ struct Waiting {
     end: Option<(Arrival, Completion)>,
 }
 
+impl Waiting {
+    /// Lets its thread look again, if that is not this one.
+    fn wake(&self) {
+        if self.host.id() != thread::current().id() {
+            self.host.unpark();
+        }
+    }
+}
+
 /// A request that has been answered.
 #[derive(Clone, Debug)]
 pub(super) struct Delivered {
@@ -126,7 +135,7 @@ impl Paced {
     ) -> Result<(Delivered, T), ServeError> {
         let mut meanwhile = Some(meanwhile);
         let mut state = self.lock();
-        let mut at = self.now()?;
+        let at = self.now()?;
         let seen = self.transport.as_ref().map(|transport| {
             let taken = transport.of(state.answer_bytes(&command));
             state.as_early_as(at, self.clock.simulated(taken))
@@ -134,6 +143,8 @@ impl Paced {
         let dated_back = seen.map(|seen| at.since(seen));
         let number = state.take_in(seen.unwrap_or(at), command, data)?;
         loop {
+            // What takes no time is over by now: no reason to let go of the model.
+            let at = self.clock.now();
             state.advance(at)?;
             let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
             if let Some((arrival, completion)) = waiting.end.take() {
@@ -148,12 +159,6 @@ impl Paced {
                 return Ok((delivered, then(state.port.unit())));
             }
             let due = waiting.due;
-            // What takes no time is over by now: no reason to let go of the model.
-            let now = self.clock.now();
-            if due.is_some_and(|due| due <= now) {
-                at = now;
-                continue;
-            }
             self.tell_pacer(&mut state);
             drop(state);
             if let Some(meanwhile) = meanwhile.take() {
@@ -164,7 +169,6 @@ impl Paced {
                 None => thread::park(),
             }
             state = self.lock();
-            at = self.clock.now();
         }
     }
 
@@ -172,7 +176,7 @@ impl Paced {
     pub(super) fn inject(&self, fault: Fault) -> Result<Option<Cut>, ServeError> {
         let mut state = self.lock();
         let at = self.now()?;
-        state.advance(at)?;
+        state.catch_up(at)?;
         let cut = state.port.unit_mut().inject(at, fault)?;
         state.last = at;
         // What was certain may have changed.
@@ -266,7 +270,7 @@ impl State {
         if self.stopped {
             return Err(ServeError::Stopped);
         }
-        self.advance(at)?;
+        self.catch_up(at)?;
         self.last = at;
         let number = self.next;
         self.next += 1;
@@ -292,33 +296,34 @@ impl State {
         Ok(number)
     }
 
-    /// Does everything that is due by `now`, each thing at its own instant.
+    /// Does everything that is due by `now`, and tells those who wait when they will be served.
     fn advance(&mut self, now: SimTime) -> Result<(), ServeError> {
-        let tell = |host: &Thread| {
-            if host.id() != thread::current().id() {
-                host.unpark();
+        self.catch_up(now)?;
+        for (number, at) in self.port.foreseen() {
+            if let Some(waiting) = self.waiting.get_mut(&number)
+                && waiting.due.replace(at) != Some(at)
+            {
+                waiting.wake();
             }
-        };
+        }
+        Ok(())
+    }
+
+    /// Does everything that is due by `now`, each thing at its own instant.
+    fn catch_up(&mut self, now: SimTime) -> Result<(), ServeError> {
         let waiting = &mut self.waiting;
         while let Some(wake) = self.port.next_wakeup().filter(|wake| *wake <= now) {
             self.last = wake;
             self.port.wake(wake, |arrival, completion| {
                 if let Some(waiting) = waiting.get_mut(&arrival.tag) {
                     waiting.end = Some((arrival, completion));
-                    tell(&waiting.host);
+                    waiting.wake();
                 }
                 true
             })?;
             while let Some(event) = self.port.unit_mut().next_event() {
                 self.faults = self.faults.saturating_sub(1);
                 self.events.push(event);
-            }
-        }
-        for (number, at) in self.port.foreseen() {
-            if let Some(waiting) = self.waiting.get_mut(&number)
-                && waiting.due.replace(at) != Some(at)
-            {
-                tell(&waiting.host);
             }
         }
         Ok(())
