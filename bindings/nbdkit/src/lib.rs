@@ -222,8 +222,8 @@ extern "C" fn flush(_: Handle, _: u32) -> c_int {
     step(Server::flush)
 }
 
-extern "C" fn trim(_: Handle, count: u32, offset: u64, _: u32) -> c_int {
-    step(|server| server.trim(offset, u64::from(count)))
+extern "C" fn trim(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {
+    step(|server| server.trim(offset, u64::from(count), flags & abi::FLAG_FUA != 0))
 }
 
 extern "C" fn zero(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {

@@ -209,15 +209,17 @@ impl Server {
         })
     }
 
-    /// Tells that nobody needs `count` bytes from `offset` on any more.
+    /// Tells that nobody needs `count` bytes from `offset` on any more; with `fua` what that changes is on the media
+    /// when this returns, by a flush.
     ///
     /// # Errors
     /// As of [`Server::read`].
-    pub fn trim(&self, offset: u64, count: u64) -> Result<(), ServeError> {
+    pub fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, count)?;
             self.tell(running, Command::Trim { lbn, sectors }, Vec::new(), false)
-        })
+        })?;
+        if fua { self.flush() } else { Ok(()) }
     }
 
     /// Brings every write that is complete to the media.

@@ -13,7 +13,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 use traxtent_core::disk::Fault;
 use traxtent_core::drive::Drive;
-use traxtent_core::profile::{Profile, Scheduler, WriteBack, builtin};
+use traxtent_core::profile::{Profile, Provenance, Scheduler, Standing, Unmap, WriteBack, builtin};
 use traxtent_core::units::SimTime;
 use traxtent_core::workload::{
     Replay, ReplayPace, Rng, TraceFormat, TraceOptions, TraceReader, TraceRecord,
@@ -333,6 +333,37 @@ fn a_power_cut_on_order() {
     assert!(server.read(&mut [0; 512], 4096).is_err());
     server.stop().unwrap();
     assert!(!control.exists(), "the socket goes with its server");
+}
+
+/// Is a trim with forced unit access there after every power cut, and one without not always, on a drive that zeroes?
+#[test]
+fn a_forced_trim_is_durable() {
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.write_back = WriteBack::Full;
+    profile.scsi.unmap = Unmap::Zeroes;
+    profile.provenance = Provenance::uniform(Standing::Assumed, "a test");
+    let trimmed = |fua: bool| {
+        let mut kept = 0;
+        for seed in 0..20 {
+            let folder = TempDir::new().unwrap();
+            let control = folder.path().join("control");
+            let server = started(Settings {
+                control: Some(control.clone()),
+                speed: "100".parse().unwrap(),
+                ..Settings::of("test", profile.clone())
+            });
+            server.write(&[1; 4096], 0, true).unwrap();
+            server.trim(0, 4096, fua).unwrap();
+            let cut: Fault = format!("power-cut,seed={seed}").parse().unwrap();
+            order(&control, &cut).unwrap().unwrap();
+            let mut sectors = [2; 4096];
+            server.read(&mut sectors, 0).unwrap();
+            kept += u32::from(sectors == [0; 4096]);
+        }
+        kept
+    };
+    assert_eq!(trimmed(true), 20);
+    assert!((1..20).contains(&trimmed(false)));
 }
 
 /// Is each line on the control socket that is no fault answered with what is wrong, is nothing of it carried
