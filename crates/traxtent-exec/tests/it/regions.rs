@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use traxtent_core::geometry::{Geometry, GeometrySpec};
+use traxtent_core::geometry::Geometry;
 use traxtent_core::probe::{Algorithm, Counted, Found, Prober, Region, Verify, extract};
 use traxtent_core::profile::builtin::builtin;
 use traxtent_core::request::Op;
@@ -142,57 +142,3 @@ fn through_a_cache_that_stays() {
         }
     }
 }
-
-/// Where tracks among many that are alike have slipped a few sectors, does a sample find each, by fewer reads more than the
-/// window that fails has tracks?
-#[test]
-fn a_sample_finds_short_tracks_by_single_reads() {
-    let regular = builtin("atlas10k2").unwrap();
-    let reads = |short: &[u64], slips: u64| {
-        let mut profile = regular.clone();
-        let GeometrySpec { zones, .. } = &mut profile.geometry;
-        let track = u64::from(TRACK);
-        zones[0].slips = (short.iter())
-            .flat_map(|at| (0..slips).map(move |i| at * track + 100 + 3 * i))
-            .collect();
-        let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
-        let target = SimTarget::new(Arc::new(profile), Arc::clone(&geometry));
-        let mut target = Counted::new(target.without_translation());
-        let region = Region {
-            first: Lbn(0),
-            end: geometry.track(1000).unwrap().first_lbn,
-            aligned: true,
-        };
-        let mut found = Vec::new();
-        let mut sink = |track: Found| {
-            found.push(track.first_lbn);
-            ControlFlow::Continue(())
-        };
-        extract(
-            Algorithm::Angle,
-            &mut target,
-            region,
-            Verify::Sample,
-            &mut sink,
-        )
-        .unwrap();
-        let tracks = geometry.tracks().take(1000);
-        let wanted: Vec<Lbn> = tracks.map(|track| track.first_lbn).collect();
-        assert_eq!(found, wanted, "tracks {short:?} short by {slips}");
-        target.counts().reads
-    };
-    let without = reads(&[], 0);
-    for slips in [1, 7, 16] {
-        for short in [&[700][..], &[700, 703], &[640, 703, 767]] {
-            let more = reads(short, slips) - without;
-            let most = 128 * short.len() as u64;
-            assert!(
-                more < most,
-                "tracks {short:?} short by {slips}: {more} reads"
-            );
-        }
-    }
-}
-
-/// Sectors on a track of the first zone of atlas10k2.
-const TRACK: u32 = 528;
