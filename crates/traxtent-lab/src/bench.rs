@@ -1,6 +1,7 @@
 //! Drives and workloads put together, and the figures that the papers speak of.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
 use traxtent_core::units::{Lbn, SimTime};
-use traxtent_core::workload::{SpecError, Synthetic, WorkloadSpec};
+use traxtent_core::workload::{Region, SpecError, Synthetic, WorkloadSpec};
 use traxtent_exec::{Host, Outcome, SimTarget, SimulateError, simulate};
 
 use crate::video::VideoError;
@@ -208,12 +209,21 @@ impl Bench {
             .map_or(1, |track| track.sectors)
     }
 
+    /// The LBNs of the first zone as paper T has zones (section 3.1): all tracks with as many sectors as the first. Zones
+    /// of a profile may also end where spare sectors or reserved cylinders part them.
+    fn first_zone(&self) -> Range<Lbn> {
+        let zones = self.geometry.zones();
+        let alike = zones.iter().take_while(|zone| zone.slots == zones[0].slots);
+        Lbn(0)..alike.last().map_or(Lbn(0), |zone| zone.end_lbn)
+    }
+
     /// Sectors in units of 1,024 bytes.
     pub fn kb(&self, sectors: u32) -> f64 {
         f64::from(sectors) * f64::from(self.profile.sector.logical_bytes) / 1024.0
     }
 
-    /// Runs a workload of the grammar from a drive at rest: all of its requests, or [a few](Bench::few).
+    /// Runs a workload of the grammar from a drive at rest: all of its requests, or [a few](Bench::few). Its zone 0 is all
+    /// tracks with as many sectors as the first, as paper T has zones (section 3.1).
     ///
     /// # Errors
     /// If the workload does not fit the drive.
@@ -250,6 +260,9 @@ impl Bench {
         let mut spec: WorkloadSpec = workload.parse()?;
         spec.seed = self.seed;
         spec.count = self.few(spec.count);
+        if spec.region == Region::Zone(0) {
+            spec.region = Region::Lbns(self.first_zone());
+        }
         let bytes = self.profile.sector.logical_bytes;
         let mut source = Synthetic::new(&spec, bytes, &*self.geometry)?;
         let drive = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));

@@ -375,10 +375,11 @@ impl Drive {
         let limit = match ahead.until {
             _ if !self.in_force.read_ahead => end,
             ReadAheadUntil::None => end,
-            ReadAheadUntil::AdaptiveTrackEnd => match self.geometry.track_of(end) {
+            // A read that ends with its track has not run on: the track that counts is that of its last sector.
+            ReadAheadUntil::AdaptiveTrackEnd => match self.geometry.track_of(Lbn(end.0 - 1)) {
                 None => end,
                 Some(track) => {
-                    let track_end = track.first_lbn + Sectors(u64::from(track.sectors));
+                    let track_end = track.end_lbn();
                     if self.cache.segment(segment).start < track.first_lbn {
                         track_end + Sectors(u64::from(track.sectors))
                     } else {

@@ -9,6 +9,7 @@ use traxtent_core::request::Request;
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 
+use super::host_ms;
 use super::layout::outermost;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
@@ -67,7 +68,7 @@ fn reads(bench: &Bench) -> Result<Vec<Point>, LabError> {
             let offset = rng.below(2 * REACH as u64) as i64 - REACH;
             let lbn = Lbn(boundary.0.saturating_add_signed(offset));
             let time = target.request(Request::read(lbn, SECTORS))?.response();
-            points.push((offset, time.as_ms()));
+            points.push((offset, time.as_ms() + host_ms()));
         }
     }
     Ok(points)

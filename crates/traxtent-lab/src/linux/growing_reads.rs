@@ -11,6 +11,7 @@ use traxtent_core::units::{Lbn, Span};
 use traxtent_core::workload::Rng;
 use traxtent_exec::SimTarget;
 
+use super::host_ms;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
@@ -69,7 +70,7 @@ pub fn growing_reads(
             };
             target.wait_until(target.now() + Span::from_ms(PAUSE_MS * rng.fraction()));
             let time = target.request(Request::read(lbn, sectors))?.response();
-            bandwidth.push(f64::from(sectors) * bytes / (time.as_ms() * 1e3));
+            bandwidth.push(f64::from(sectors) * bytes / ((time.as_ms() + host_ms()) * 1e3));
         }
     }
     Ok(bandwidths.iter().map(Moments::mean).collect())
@@ -121,7 +122,7 @@ fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError
     for _ in 0..bench.few(PROOF_READS) {
         let lbn = Lbn(step * rng.below(places));
         let timing = target.request(Request::read(lbn, PROOF_SECTORS))?;
-        times.push(timing.response().as_ms());
+        times.push(timing.response().as_ms() + host_ms());
     }
     Ok(times.mean())
 }

@@ -6,7 +6,7 @@ use traxtent_core::request::Request;
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 
-use super::{MAIN_DRIVE, ORDINARY_DRIVES};
+use super::{MAIN_DRIVE, ORDINARY_DRIVES, host_ms};
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
@@ -31,7 +31,8 @@ fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     for _ in 0..bench.few(PAIRS) {
         let lbn = Lbn(rng.below(last));
         target.request(Request::read(Lbn(lbn.0 + 1), 1))?;
-        times.push(target.request(Request::read(lbn, 1))?.response().as_ms());
+        let time = target.request(Request::read(lbn, 1))?.response();
+        times.push(time.as_ms() + host_ms());
     }
     times.sort_unstable_by(f64::total_cmp);
     Ok(times)

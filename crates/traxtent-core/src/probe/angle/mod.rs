@@ -366,7 +366,8 @@ impl Search<'_, '_> {
         match self.verify {
             Verify::None => 8192,
             Verify::Sample => 128,
-            Verify::Full => 48,
+            // Where skews are small, few tracks leave most of a revolution without a test.
+            Verify::Full => ((2.0 / self.pattern.mean_skew()) as usize).clamp(48, 512),
         }
     }
 

@@ -329,6 +329,13 @@ impl Pattern {
             .fold(0.0, f64::max)
     }
 
+    /// The mean skew of late, in the direction of rotation.
+    pub(super) fn mean_skew(&self) -> f64 {
+        let late = self.past.iter().rev().take(48);
+        let count = late.len().max(1) as f64;
+        late.map(|past| fraction(past.kind.skew)).sum::<f64>() / count
+    }
+
     /// Whether a track of late had this skew; the last does not count.
     pub(super) fn had_skew(&self, skew: f64, tolerance: f64) -> bool {
         let mut late = self.past.iter().rev().skip(1).take(24);

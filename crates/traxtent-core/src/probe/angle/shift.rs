@@ -137,3 +137,25 @@ fn whole(sectors: f64) -> Option<i32> {
     let sure = (sectors - whole).abs() <= SURE && whole.abs() <= f64::from(SLIPS);
     sure.then_some(whole as i32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is a shift told only within a quarter of a sector of a whole number, and only if that is of a few sectors?
+    #[test]
+    fn a_shift_is_nearly_whole_and_small() {
+        let most = SLIPS as i32;
+        for shift in [-most, -1, 0, 1, most] {
+            for off in [-SURE, 0.0, SURE] {
+                assert_eq!(whole(f64::from(shift) + off), Some(shift));
+            }
+        }
+        for sectors in [0.26, -0.26, 0.5, 1.5, -1.74] {
+            assert_eq!(whole(sectors), None, "{sectors}");
+        }
+        for sectors in [f64::from(most + 1), f64::from(-most - 1)] {
+            assert_eq!(whole(sectors), None, "{sectors}");
+        }
+    }
+}
