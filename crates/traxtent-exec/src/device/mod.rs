@@ -2,7 +2,8 @@
 //!
 //! [`open`] takes the best way to what a path names: SCSI commands by SG_IO ([`SgTransport`]) to a
 //! generic node or a disk, else direct reads ([`BlockTarget`]) from a block device or image file.
-//! Nothing here writes. [`in_use()`] says who would mind if somebody did.
+//! Nothing here writes, but what [`BlockTarget::allow_writes`] and the SCSI target's like of it are told to.
+//! [`in_use()`] says who would mind.
 
 mod block;
 mod clock;
