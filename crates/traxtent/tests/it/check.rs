@@ -392,3 +392,57 @@ fn measuring_overwrites_only_what_is_given_away() {
     let range = 1000 * 512..2000 * 512;
     assert!(before[range.clone()] == after[range]);
 }
+
+/// Are the extents of a mounted file found by FIEMAP and held against the tracks of the drive that its device stands for?
+#[test]
+fn mounted_files() {
+    let (mke2fs, losetup) = (tool!("mke2fs"), tool!("losetup"));
+    if !rustix::process::geteuid().is_root() {
+        testkit::skip!("mounting is root's");
+    }
+    let folder = TempDir::new().unwrap();
+    let image = folder.path().join("disk.img");
+    File::create(&image).unwrap().set_len(128 << 20).unwrap();
+    let point = folder.path().join("mnt");
+    fs::create_dir(&point).unwrap();
+    let (image, point) = (image.to_str().unwrap(), point.to_str().unwrap());
+    let run = |program: &Path, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        let told = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        output.status.success().then_some(told)
+    };
+    run(&mke2fs, &["-q", "-F", "-t", "ext4", "-b", "4096", image]).unwrap();
+    let Some(node) = run(&losetup, &["--find", "--show", image]) else {
+        testkit::skip!("the kernel has no loop device to spare");
+    };
+    let mounted = run(Path::new("mount"), &[&node, point]);
+    let file = format!("{point}/file");
+    let mut answer = None;
+    if mounted.is_some() {
+        fs::write(&file, vec![1; 20 << 20]).unwrap();
+        File::open(&file).unwrap().sync_all().unwrap();
+        answer = Some(traxtent(&[
+            "check", "--file", &file, "--drive", "atlas10k", "--json",
+        ]));
+        run(Path::new("umount"), &[point]);
+    }
+    run(&losetup, &["--detach", &node]);
+    let Some(answer) = answer else {
+        testkit::skip!("nothing can be mounted here");
+    };
+    let report: serde_json::Value = serde_json::from_str(&answer.out).expect(&answer.err);
+    let findings = report["findings"].as_array().unwrap();
+    let of_file = |found: &&serde_json::Value| found["what"].as_str().unwrap().contains(&file);
+    let found = findings
+        .iter()
+        .find(of_file)
+        .expect("a finding of the file");
+    assert_eq!(found["rule"], "track-crossing");
+    // 20 MiB are some hundred tracks of this drive, so every extent of it spans a boundary or is small.
+    let (crossing, of) = (&found["share"]["crossing"], &found["share"]["of"]);
+    assert!(
+        crossing.as_u64() >= Some(1) && crossing.as_u64() <= of.as_u64(),
+        "{found}"
+    );
+    assert!(found["price"]["items"].is_array(), "{found}");
+}
