@@ -10,6 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_check::layers::Medium;
 use traxtent_check::measure::{Grid, Measured, believe};
 use traxtent_check::report::Measurement;
+use traxtent_check::stack::{Place, Spread};
 use traxtent_check::{Kind, Stack};
 use traxtent_core::probe::{Identity, Target, TargetError, Timing};
 use traxtent_core::request::Request;
@@ -166,7 +167,7 @@ impl Measure {
         }
         let logical = u64::from(identity.logical_bytes);
         let (start, end) = (scratch.start.0 * logical, scratch.end.0 * logical);
-        let there = lying_in(stack, node, start..end);
+        let there = lying_in(stack, node, &(start..end));
         let there = match there.as_slice() {
             [] => "nothing that is known lies there".to_owned(),
             layers => format!("there: {}", layers.join(", ")),
@@ -194,17 +195,36 @@ impl Measure {
     }
 }
 
-/// The layers above a device that have bytes in a range of it.
-fn lying_in(stack: &Stack, node: &str, range: Range<u64>) -> Vec<String> {
-    let above = |(id, _): &(_, _)| {
-        let (drive, start) = stack.in_one_piece(*id)?;
-        let layer = stack.layer(*id);
-        let is_there = start < range.end && range.start < start.saturating_add(layer.bytes);
+/// The layers above a device that have bytes in a range of it, or may have.
+fn lying_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
+    // Where a layer begins on the device; none of its own where its pieces are scattered. Layers stand behind what they
+    // lie on.
+    let mut starts: Vec<Option<Option<u64>>> = Vec::new();
+    let mut there = Vec::new();
+    for (id, layer) in stack.iter() {
+        let is_device = layer.node.as_deref() == Some(node);
+        let below = |place: &Place| starts.get(place.layer.0).copied().flatten();
+        let start = match layer.on.as_slice() {
+            _ if is_device => Some(Some(0)),
+            [place] if layer.spread == Spread::Joined => {
+                below(place).map(|start| start.and_then(|start| start.checked_add(place.start)))
+            }
+            places => places.iter().find_map(below).map(|_| None),
+        };
+        starts.push(start);
         let is_known = !matches!(layer.kind, Kind::Disk(_) | Kind::Unknown(_));
-        let on_it = stack.layer(drive).node.as_deref() == Some(node);
-        (on_it && is_there && is_known).then(|| stack.title(*id))
-    };
-    stack.iter().filter_map(|layer| above(&layer)).collect()
+        let is_there = match start {
+            None => false,
+            Some(None) => true,
+            Some(Some(start)) => {
+                start < range.end && range.start < start.saturating_add(layer.bytes)
+            }
+        };
+        if is_there && is_known && !is_device {
+            there.push(stack.title(id));
+        }
+    }
+    there
 }
 
 /// A target whose requests are counted for whoever waits.
