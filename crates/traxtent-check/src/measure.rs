@@ -113,6 +113,8 @@ pub struct Measured {
 
 /// The bytes of the largest physical sectors that disks have had.
 const SECTOR_MAX: u32 = 4096;
+/// A turn more is at least a quarter more: a write takes some three turns at most.
+const TURN: f64 = 1.25;
 /// Writes at each shift.
 const WRITES: usize = 80;
 /// No disk has a write on its media sooner, wherever it comes down, in the mean.
@@ -165,23 +167,22 @@ pub fn physical_sector(
     };
     let mut all = Moments::default();
     for size in (1..=most.ilog2()).map(|power| 1 << power) {
-        let mut by_shift = Vec::new();
-        for shift in 0..size {
-            let mut times = Moments::default();
-            for _ in 0..WRITES {
+        let mut by_shift = vec![Moments::default(); size as usize];
+        // The shifts in turn: what the machine does for a while meets them all alike.
+        for _ in 0..WRITES {
+            for (shift, times) in (0..).zip(&mut by_shift) {
                 // From the first multiple on that is in the range, and not its last place.
                 let place = scratch.start.0.next_multiple_of(u64::from(most))
                     + rng.below(places - 2) * u64::from(most);
                 let write = Request {
                     fua: true,
-                    ..Request::write(Lbn(place + u64::from(shift)), size)
+                    ..Request::write(Lbn(place + shift), size)
                 };
                 times.push(target.request(write)?.response().as_ms());
                 measured.requests += 1;
             }
-            all.push(times.mean());
-            by_shift.push(times);
         }
+        by_shift.iter().for_each(|times| all.push(times.mean()));
         let (shift, sigmas) = quickest(&by_shift);
         if sigmas >= SURE {
             return Ok(Measured {
@@ -208,13 +209,17 @@ pub fn physical_sector(
     })
 }
 
-/// The shift with the least mean, and by how many standard errors every other is slower.
+/// The shift with the least mean, and by how many standard errors every other is slower; by none where one of them is not
+/// slower by a [`TURN`].
 fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     let mean = |index: &usize| by_shift[*index].mean();
     let best = (0..by_shift.len()).min_by(|a, b| mean(a).total_cmp(&mean(b)));
     let best = best.unwrap_or(0);
     let others = (0..by_shift.len()).filter(|index| *index != best);
-    let least = others.map(|other| apart(&by_shift[other], &by_shift[best]));
+    let least = others.map(|other| match mean(&other) > TURN * mean(&best) {
+        true => apart(&by_shift[other], &by_shift[best]),
+        false => 0.0,
+    });
     (best as u32, least.fold(f64::INFINITY, f64::min))
 }
 

@@ -101,6 +101,9 @@ impl Shape {
     }
 }
 
+/// A chunk of a stripe, and sectors of it.
+type Piece = (u64, Range<u64>);
+
 /// What is asked of a member.
 type Part = (usize, Request);
 
@@ -175,8 +178,8 @@ impl Array {
     }
 
     /// The pieces of a range of the array by stripe: chunk of data, and its sectors there.
-    fn rows(&self, range: Range<u64>) -> Vec<(u64, Vec<(u64, Range<u64>)>)> {
-        let mut rows: Vec<(u64, Vec<_>)> = Vec::new();
+    fn rows(&self, range: Range<u64>) -> Vec<(u64, Vec<Piece>)> {
+        let mut rows: Vec<(u64, Vec<Piece>)> = Vec::new();
         let mut at = range.start;
         while at < range.end {
             let (chunk, within) = (at / self.chunk, at % self.chunk);
@@ -266,7 +269,7 @@ impl Array {
     }
 
     /// What of a range of every chunk of data is in no piece.
-    fn left(&self, pieces: &[(u64, Range<u64>)], union: &Range<u64>) -> Vec<(u64, Range<u64>)> {
+    fn left(&self, pieces: &[Piece], union: &Range<u64>) -> Vec<Piece> {
         let mut left = Vec::new();
         for chunk in 0..self.shape.data {
             let piece = pieces.iter().find(|(data, _)| *data == chunk);

@@ -32,7 +32,7 @@ pub struct BlockTarget {
     /// What the kernel wants places and lengths to be multiples of.
     unit: u64,
     rotational: Option<bool>,
-    scratch: Option<Scratch>,
+    scratch: Option<Box<Scratch>>,
     pub(super) notes: Vec<String>,
 }
 
@@ -139,11 +139,11 @@ impl BlockTarget {
         }
         let open = rustix::fs::open(path, flags, Mode::empty());
         self.file = open.map_err(|errno| DeviceError::new(path, "write to", errno))?;
-        self.scratch = Some(Scratch {
+        self.scratch = Some(Box::new(Scratch {
             lbns,
             buffer: Buffer::default(),
             noise: Rng::new(seed),
-        });
+        }));
         Ok(())
     }
 
@@ -300,7 +300,7 @@ impl Target for BlockTarget {
             let read = self.read(start, start + bytes);
             return read.map_err(|errno| self.failed(request, errno));
         }
-        let Some(Scratch { lbns, .. }) = &self.scratch else {
+        let Some(lbns) = self.scratch.as_ref().map(|scratch| &scratch.lbns) else {
             return Err(TargetError::Refused("writes are not allowed".to_owned()));
         };
         if request.lbn < lbns.start || request.end() > lbns.end {
