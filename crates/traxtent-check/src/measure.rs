@@ -166,6 +166,7 @@ pub fn physical_sector(
         why: "writes do not differ as physical sectors make them",
     };
     let mut all = Moments::default();
+    let mut blurred = false;
     for size in (1..=most.ilog2()).map(|power| 1 << power) {
         let mut by_shift = vec![Moments::default(); size as usize];
         // The shifts in turn: what the machine does for a while meets them all alike.
@@ -182,7 +183,12 @@ pub fn physical_sector(
                 measured.requests += 1;
             }
         }
-        by_shift.iter().for_each(|times| all.push(times.mean()));
+        for times in &by_shift {
+            all.push(times.mean());
+            // Nothing is alike where a turn more would not have been seen.
+            let error = times.deviation() / (times.count().max(1) as f64).sqrt();
+            blurred |= error * SURE > (TURN - 1.0) * times.mean();
+        }
         let (shift, sigmas) = quickest(&by_shift);
         if sigmas >= SURE {
             return Ok(Measured {
@@ -197,6 +203,10 @@ pub fn physical_sector(
     Ok(match all.mean() {
         mean if mean < MEDIA_LEAST_MS => Measured {
             why: "writes are complete before the media can have them",
+            ..measured
+        },
+        _ if blurred => Measured {
+            why: "writes differ too much among themselves to tell",
             ..measured
         },
         _ if all.deviation() < 0.2 * all.mean() => Measured {
