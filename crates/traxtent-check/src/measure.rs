@@ -115,6 +115,8 @@ pub struct Measured {
 const SECTOR_MAX: u32 = 4096;
 /// A turn more is at least a quarter more: a write takes some three turns at most.
 const TURN: f64 = 1.25;
+/// Writes are alike where a turn more would have been so many standard errors.
+const ALIKE: f64 = 4.0;
 /// Writes at each shift.
 const WRITES: usize = 80;
 /// No disk has a write on its media sooner, wherever it comes down, in the mean.
@@ -187,7 +189,7 @@ pub fn physical_sector(
             all.push(times.mean());
             // Nothing is alike where a turn more would not have been seen.
             let error = times.deviation() / (times.count().max(1) as f64).sqrt();
-            blurred |= error * SURE > (TURN - 1.0) * times.mean();
+            blurred |= error * ALIKE > (TURN - 1.0) * times.mean();
         }
         let (shift, sigmas) = quickest(&by_shift);
         if sigmas >= SURE {
