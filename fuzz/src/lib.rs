@@ -65,6 +65,8 @@ pub const TARGETS: &[Target] = &[
     target("check-md", targets::check::md),
     target("check-zfs", targets::check::zfs),
     target("check-stack", targets::check::stack),
+    target("check-files", targets::check::files),
+    target("check-want", targets::check::want),
     target("check-archive", targets::check::archive),
     target("arguments", targets::arguments),
 ];

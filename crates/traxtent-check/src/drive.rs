@@ -1,6 +1,7 @@
 //! What is known of a drive: what was stated, what the list of quirks says, what the kernel says; in this order.
 
 use traxtent_core::profile::Profile;
+use traxtent_core::scsi::inquiry::{Rotation, Zoned};
 
 use crate::layers::{Authority, Disk, Medium};
 use crate::quirks;
@@ -102,14 +103,24 @@ impl Stated {
     fn medium(&self, device: Option<&Device>, quirk: Option<&quirks::Quirk>) -> Medium {
         let limits = device.map(|device| &device.limits);
         let zoned = limits.and_then(|limits| limits.zoned.as_deref());
-        match (zoned, limits.and_then(|limits| limits.rotational)) {
-            (Some("host-managed"), _) => Medium::ShingledHostManaged,
-            (Some("host-aware"), _) => Medium::ShingledHostAware,
+        let says = device.and_then(|device| device.vital).unwrap_or_default();
+        // Bridges and controllers that know nothing of a drive leave the kernel's flag as it comes, the drive's page does not.
+        let rotates = match says.rotation {
+            Rotation::Rpm(_) => Some(true),
+            Rotation::None => Some(false),
+            _ => limits.and_then(|limits| limits.rotational),
+        };
+        match (zoned, says.zoned, rotates) {
+            (Some("host-managed"), _, Some(false)) => Medium::SolidStateZoned,
+            (Some("host-managed"), ..) => Medium::ShingledHostManaged,
+            // Since 6.10 the kernel takes these for drives without zones, and only their page tells.
+            (Some("host-aware"), ..) | (_, Zoned::HostAware, _) => Medium::ShingledHostAware,
+            (_, Zoned::DeviceManaged, _) => Medium::ShingledHidden,
             _ if quirk.is_some_and(|quirk| quirk.shingled) => Medium::ShingledHidden,
             _ if self.is_rotating => Medium::Rotating,
             _ if self.erase_bytes.is_some() => Medium::SolidState,
-            (_, Some(true)) => Medium::Rotating,
-            (_, Some(false)) => Medium::SolidState,
+            (.., Some(true)) => Medium::Rotating,
+            (.., Some(false)) => Medium::SolidState,
             _ => Medium::Unknown,
         }
     }

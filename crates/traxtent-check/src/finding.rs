@@ -65,9 +65,26 @@ pub struct Finding {
     /// What to type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<Mend>,
+    /// How many of its blocks, or of a file's extents, where it is that kind of finding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// What it costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// Why that is not told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unpriced: Option<String>,
+}
+
+/// So many of the pieces of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Share {
+    /// How many it holds for.
+    pub crossing: u64,
+    /// Of how many.
+    pub of: u64,
+    /// Bytes of one, in the mean.
+    pub bytes: u64,
 }
 
 /// An address, and the grid that it is off.
@@ -164,7 +181,7 @@ rules! {
     SwapPage "swap-page" Fault "Swap space is used in pages that are smaller than the physical sector.",
     HintOptimal "hint-optimal" Warning "The optimal I/O size that a device states cannot be true.",
     HintMinimum "hint-minimum" Warning "The minimum I/O size that a device states contradicts its physical sector.",
-    HintPhysical "hint-physical" Warning "A drive states physical sectors of 512 bytes and is known to have larger ones.",
+    HintPhysical "hint-physical" Warning "A drive states physical sectors of another size than its model is known for, or its times tell.",
     HintBridge "hint-bridge" Warning "A USB bridge may translate sectors, so what it states need not be the drive's.",
     HintDiscard "hint-discard" Info "The discard granularity that a device states cannot be its erase block.",
     AlignmentOffset "alignment-offset" Warning "LBN 0 of the drive does not begin a physical sector.",

@@ -47,7 +47,10 @@ pub fn judge(
     let mut prices = price::Prices::on(profile);
     for finding in &mut findings {
         finding.mend = plan::mend::mend(finding, stack);
-        finding.price = prices.of(finding, stack);
+        match prices.of(finding, stack) {
+            Ok(price) => finding.price = Some(price),
+            Err(why) => finding.unpriced = Some(why),
+        }
     }
     findings
 }

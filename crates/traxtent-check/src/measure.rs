@@ -1,45 +1,107 @@
-//! What a device is like by its times, beside what it claims: the physical sector by writes, the chunk of an array by
-//! reads.
+//! What a device is like by its times, beside what it claims: the physical sector and the erase block by writes, the
+//! chunk of an array by reads.
 //!
 //! - **Physical sector.** A write that covers one in part makes the drive read it first and wait a revolution. So of
 //!   the writes of a physical sector's size at every shift, those at one shift alone are quick. Writes go to a range
 //!   that its owner gives away, and ask for forced unit access.
 //! - **Chunk.** Of an array without parity, two members serve a read that crosses from one chunk to the next, and it takes
 //!   as long as the slower one. So reads that cross multiples of the chunk are slower in the mean than those that
-//!   cross halves of it, and for no larger size is there a difference.
+//!   cross halves of it, and for no larger size is there a difference. On flash memory that keeps what it erases at once
+//!   together (cards, sticks), reads do the same at the erase block (A. Bergmann, flashbench, "-a").
+//! - **Erase block.** Such flash copies what a write leaves of an erase block. So writes of its size that begin with one are
+//!   quicker than those that begin amid one, by more than for any other size. They go to the range that is given away, too.
 //!
-//! Means are compared in standard errors; an answer counts from [`SURE`] on. Left out: erase blocks of solid-state drives,
-//! for which there is no model to test a method on, and the physical sector by reads, which takes a track
-//! map (`traxtent probe`).
+//! Means are compared in standard errors; an answer counts from [`SURE`] on. Where it cannot be told, no figure is given:
+//! - Flash that maps every page for itself (solid-state drives) has no place at which writes are dearer, and the erase block
+//!   does not show. Nor does one that is no power of two, nor three times one, nor beyond [`ERASE`].
+//! - Array controllers with caches of their own, and arrays with parity: what they write is not judged.
+//! - The physical sector by reads takes a track map (`traxtent probe`).
 
 use std::ops::Range;
 
+use serde::Serialize;
 use traxtent_core::probe::{Target, TargetError};
 use traxtent_core::request::Request;
 use traxtent_core::stats::Moments;
 use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 
+use crate::layers::Authority;
+use crate::stack::{Kind, Limits, Stack};
+
 /// So many standard errors make a difference beyond doubt, also where dozens are looked at.
 pub const SURE: f64 = 6.0;
 
 /// What was looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Grid {
     /// What a drive writes whole.
     PhysicalSector,
     /// What an array puts on one member.
     Chunk,
+    /// What flash memory erases at once.
+    EraseBlock,
+}
+
+impl Grid {
+    /// Every one, in the order of measuring: what only reads first.
+    pub fn all() -> [Grid; 3] {
+        [Grid::Chunk, Grid::PhysicalSector, Grid::EraseBlock]
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Grid::PhysicalSector => "physical-sector",
+            Grid::Chunk => "chunk",
+            Grid::EraseBlock => "erase-block",
+        }
+    }
+
+    /// Whether it takes a range to write to.
+    pub fn writes(self) -> bool {
+        !matches!(self, Grid::Chunk)
+    }
+
+    /// What the kernel says of it.
+    pub fn claimed(self, limits: &Limits) -> Option<u64> {
+        let bytes = match self {
+            Grid::PhysicalSector => limits.physical_bytes,
+            Grid::Chunk => limits.io_min_bytes,
+            Grid::EraseBlock => limits.discard_bytes,
+        };
+        bytes.filter(|&bytes| bytes > 0)
+    }
+
+    /// Measures it.
+    ///
+    /// # Errors
+    /// As of [`physical_sector`], [`chunk`] and [`erase_block`]; without a range, where one is needed.
+    pub fn measure(
+        self,
+        target: &mut dyn Target,
+        scratch: Option<Range<Lbn>>,
+        seed: u64,
+    ) -> Result<Measured, TargetError> {
+        let range = || scratch.ok_or_else(|| refused("it takes a range to write to".to_owned()));
+        match self {
+            Grid::Chunk => chunk(target, seed),
+            Grid::PhysicalSector => physical_sector(target, range()?, seed),
+            Grid::EraseBlock => erase_block(target, range()?, seed),
+        }
+    }
 }
 
 /// What the times say.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// What was looked for.
     pub grid: Grid,
     /// Its bytes; none, where the times do not tell.
     pub bytes: Option<u64>,
     /// The first LBN that begins one.
+    #[serde(rename = "first_lbn", serialize_with = "number")]
     pub first: Lbn,
     /// By how many standard errors the times speak for it.
     pub sigmas: f64,
@@ -51,16 +113,34 @@ pub struct Measured {
 
 /// The bytes of the largest physical sectors that disks have had.
 const SECTOR_MAX: u32 = 4096;
+/// A turn more is at least a quarter more: a write takes some three turns at most.
+const TURN: f64 = 1.25;
+/// Writes are alike where a turn more would have been so many standard errors.
+const ALIKE: f64 = 4.0;
 /// Writes at each shift.
 const WRITES: usize = 80;
 /// No disk has a write on its media sooner, wherever it comes down, in the mean.
 const MEDIA_LEAST_MS: f64 = 1.0;
 /// Reads of each kind at each size.
 const READS: usize = 900;
+/// After each of so many parts of them it is asked whether more are of use.
+const PARTS: usize = 4;
 /// Reads are spread over so many bytes: far enough that buffers hold little of it, near enough that seeks differ little.
 const SPREAD: u64 = 16 << 30;
 /// The sizes of chunks that are looked for.
-const CHUNKS: Range<u64> = 4 << 10..(4 << 20) + 1;
+const CHUNKS: Range<u64> = 4 << 10..(16 << 20) + 1;
+/// The sizes of erase blocks that are looked for: powers of two, and three times those.
+pub const ERASE: Range<u64> = 64 << 10..(16 << 20) + 1;
+/// Writes of each kind at each size of erase block.
+const ERASING: usize = 16;
+
+fn number<S: serde::Serializer>(lbn: &Lbn, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(lbn.0)
+}
+
+fn refused(why: String) -> TargetError {
+    TargetError::Refused(why)
+}
 
 /// Finds the physical sector by writing to `scratch`, whose data are lost.
 ///
@@ -76,7 +156,7 @@ pub fn physical_sector(
     let places = scratch.end.0.saturating_sub(scratch.start.0) / u64::from(most);
     if places < 16 {
         let why = format!("a scratch range of {places} x {SECTOR_MAX} bytes: 16 are needed");
-        return Err(TargetError::Refused(why));
+        return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
     let mut measured = Measured {
@@ -88,23 +168,28 @@ pub fn physical_sector(
         why: "writes do not differ as physical sectors make them",
     };
     let mut all = Moments::default();
+    let mut blurred = false;
     for size in (1..=most.ilog2()).map(|power| 1 << power) {
-        let mut by_shift = Vec::new();
-        for shift in 0..size {
-            let mut times = Moments::default();
-            for _ in 0..WRITES {
+        let mut by_shift = vec![Moments::default(); size as usize];
+        // The shifts in turn: what the machine does for a while meets them all alike.
+        for _ in 0..WRITES {
+            for (shift, times) in (0..).zip(&mut by_shift) {
                 // From the first multiple on that is in the range, and not its last place.
                 let place = scratch.start.0.next_multiple_of(u64::from(most))
                     + rng.below(places - 2) * u64::from(most);
                 let write = Request {
                     fua: true,
-                    ..Request::write(Lbn(place + u64::from(shift)), size)
+                    ..Request::write(Lbn(place + shift), size)
                 };
                 times.push(target.request(write)?.response().as_ms());
                 measured.requests += 1;
             }
+        }
+        for times in &by_shift {
             all.push(times.mean());
-            by_shift.push(times);
+            // Nothing is alike where a turn more would not have been seen.
+            let error = times.deviation() / (times.count().max(1) as f64).sqrt();
+            blurred |= error * ALIKE > (TURN - 1.0) * times.mean();
         }
         let (shift, sigmas) = quickest(&by_shift);
         if sigmas >= SURE {
@@ -122,6 +207,10 @@ pub fn physical_sector(
             why: "writes are complete before the media can have them",
             ..measured
         },
+        _ if blurred => Measured {
+            why: "writes differ too much among themselves to tell",
+            ..measured
+        },
         _ if all.deviation() < 0.2 * all.mean() => Measured {
             bytes: Some(u64::from(logical)),
             sigmas: SURE,
@@ -132,13 +221,17 @@ pub fn physical_sector(
     })
 }
 
-/// The shift with the least mean, and by how many standard errors every other is slower.
+/// The shift with the least mean, and by how many standard errors every other is slower; by none where one of them is not
+/// slower by a [`TURN`].
 fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     let mean = |index: &usize| by_shift[*index].mean();
     let best = (0..by_shift.len()).min_by(|a, b| mean(a).total_cmp(&mean(b)));
     let best = best.unwrap_or(0);
     let others = (0..by_shift.len()).filter(|index| *index != best);
-    let least = others.map(|other| apart(&by_shift[other], &by_shift[best]));
+    let least = others.map(|other| match mean(&other) > TURN * mean(&best) {
+        true => apart(&by_shift[other], &by_shift[best]),
+        false => 0.0,
+    });
     (best as u32, least.fold(f64::INFINITY, f64::min))
 }
 
@@ -168,20 +261,27 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError
         requests: 0,
         why: "reads across multiples of no size are slower",
     };
-    let mut size = CHUNKS.end / 2;
+    let mut size = CHUNKS.end - 1;
     while size >= CHUNKS.start && size >= 4 * logical {
         let sectors = size / logical;
         let (mut across, mut halves) = (Moments::default(), Moments::default());
         let places = capacity.min(SPREAD / logical) / sectors;
-        for _ in 0..if places > 2 { READS } else { 0 } {
-            for (times, before) in [(&mut across, 1), (&mut halves, 1 + sectors / 2)] {
-                let line = (1 + rng.below(places - 1)) * sectors;
-                let read = Request::read(Lbn(line - before), 2);
-                times.push(target.request(read)?.response().as_ms());
-                measured.requests += 1;
+        let mut sigmas = 0.0;
+        for part in 1..=if places > 2 { PARTS } else { 0 } {
+            for _ in 0..READS / PARTS {
+                for (times, before) in [(&mut across, 1), (&mut halves, 1 + sectors / 2)] {
+                    let line = (1 + rng.below(places - 1)) * sectors;
+                    let read = Request::read(Lbn(line - before), 2);
+                    times.push(target.request(read)?.response().as_ms());
+                    measured.requests += 1;
+                }
+            }
+            sigmas = apart(&across, &halves);
+            // A difference that all reads show by SURE is at half of that after a quarter.
+            if sigmas >= SURE || part == 1 && sigmas < 1.0 {
+                break;
             }
         }
-        let sigmas = apart(&across, &halves);
         if sigmas >= SURE {
             return Ok(Measured {
                 bytes: Some(size),
@@ -196,6 +296,104 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError
     Ok(measured)
 }
 
+/// Finds what flash memory erases at once by writing to `scratch`, whose data are lost; some 2 GiB are written.
+///
+/// # Errors
+/// Where the target does not answer, refuses writes, or the range is too small.
+pub fn erase_block(
+    target: &mut dyn Target,
+    scratch: Range<Lbn>,
+    seed: u64,
+) -> Result<Measured, TargetError> {
+    let logical = u64::from(target.identity().logical_bytes.max(1));
+    let room = scratch.end.0.saturating_sub(scratch.start.0) * logical;
+    if room < 16 * ERASE.start {
+        let why = format!(
+            "a scratch range of {room} bytes: {} are needed",
+            16 * ERASE.start
+        );
+        return Err(refused(why));
+    }
+    let mut rng = Rng::new(seed);
+    let mut measured = Measured {
+        grid: Grid::EraseBlock,
+        bytes: None,
+        first: Lbn(0),
+        sigmas: 0.0,
+        requests: 0,
+        why: "writes that begin with blocks of any size are no quicker: the drive maps smaller pieces, or hides it",
+    };
+    let mut gain_most = 0.0;
+    let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE.contains(size));
+    let powers = std::iter::successors(Some(ERASE.start), doubled);
+    for size in powers.flat_map(|size| [size, size + size / 2]) {
+        let sectors = size / logical;
+        let first = scratch.start.0.next_multiple_of(sectors);
+        let places = scratch.end.0.saturating_sub(first) / sectors;
+        if places < 8 {
+            break;
+        }
+        let (mut with, mut amid) = (Moments::default(), Moments::default());
+        // The first of each kind finds what the size before has left.
+        for round in 0..=ERASING {
+            for (times, shift) in [(&mut with, 0), (&mut amid, sectors / 2)] {
+                let place = first + rng.below(places - 1) * sectors + shift;
+                let write = Request {
+                    fua: true,
+                    ..Request::write(Lbn(place), sectors as u32)
+                };
+                let taken = target.request(write)?.response().as_ms();
+                measured.requests += 1;
+                if round > 0 {
+                    times.push(taken);
+                }
+            }
+        }
+        let (sigmas, gain) = (apart(&amid, &with), amid.mean() / with.mean());
+        if sigmas >= SURE && gain > gain_most {
+            gain_most = gain;
+            measured = Measured {
+                bytes: Some(size),
+                sigmas,
+                why: "writes that begin with one are quicker than those that begin amid one, more than at any other size",
+                ..measured
+            };
+        } else if measured.bytes.is_none() {
+            measured.sigmas = measured.sigmas.max(sigmas);
+        }
+    }
+    Ok(measured)
+}
+
+/// Lets a drive of a stack be what it was measured to be, where nothing else has been stated of it.
+pub fn believe(stack: &mut Stack, node: &str, measured: &[Measured]) {
+    for layer in &mut stack.layers {
+        let Kind::Disk(disk) = &mut layer.kind else {
+            continue;
+        };
+        if layer.node.as_deref() != Some(node) {
+            continue;
+        }
+        for found in measured {
+            let Some(bytes) = found.bytes else { continue };
+            match found.grid {
+                Grid::PhysicalSector if disk.physical_by != Authority::Stated => {
+                    disk.physical_bytes = bytes;
+                    disk.physical_by = Authority::Measured;
+                    disk.first_aligned_byte = found.first.0 * disk.logical_bytes;
+                }
+                // What reads tell of flash is how it is erased.
+                Grid::Chunk if disk.medium.is_flash() => {
+                    disk.erase_bytes = disk.erase_bytes.or(Some(bytes));
+                }
+                Grid::Chunk => disk.chunk_bytes = disk.chunk_bytes.or(Some(bytes)),
+                Grid::EraseBlock => disk.erase_bytes = disk.erase_bytes.or(Some(bytes)),
+                Grid::PhysicalSector => {}
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -203,7 +401,8 @@ mod tests {
     use traxtent_core::geometry::Geometry;
     use traxtent_core::probe::{Identity, Timing};
     use traxtent_core::profile::{Profile, builtin};
-    use traxtent_core::units::{Sectors, SimTime};
+    use traxtent_core::request::Op;
+    use traxtent_core::units::{Sectors, SimTime, Span};
     use traxtent_exec::{Noise, SimTarget};
 
     use super::*;
@@ -315,5 +514,95 @@ mod tests {
         let found = chunk(&mut drive(&profile, 1), 1).unwrap();
         println!("{found:?}");
         assert_eq!(found.bytes, None);
+    }
+
+    /// Flash memory: how much it erases at once, or that it maps every page for itself.
+    struct Flash {
+        erase: Option<u64>,
+        now: SimTime,
+        identity: Identity,
+        noise: Rng,
+    }
+
+    impl Flash {
+        /// Bytes that it programs in a millisecond.
+        const SPEED: f64 = 20.0 * 1024.0;
+
+        fn new(erase: Option<u64>, seed: u64) -> Flash {
+            Flash {
+                erase,
+                now: SimTime::ZERO,
+                identity: Identity {
+                    capacity: Sectors(64 << 21),
+                    logical_bytes: 512,
+                    ..Identity::default()
+                },
+                noise: Rng::new(seed),
+            }
+        }
+
+        /// Milliseconds to write: what is kept of a block is copied, and a block takes 2 ms to erase.
+        fn write_ms(&mut self, bytes: Range<u64>) -> f64 {
+            let own = (bytes.end - bytes.start) as f64 / Flash::SPEED;
+            let Some(erase) = self.erase else {
+                // Now and then it makes room.
+                return own + if self.noise.chance(0.05) { 40.0 } else { 0.0 };
+            };
+            let blocks = bytes.start / erase..bytes.end.div_ceil(erase);
+            let touched = (blocks.end - blocks.start) * erase;
+            let copied = touched - (bytes.end - bytes.start);
+            own + copied as f64 / Flash::SPEED + 2.0 * (blocks.end - blocks.start) as f64
+        }
+
+        /// Milliseconds to read: from every block by itself.
+        fn read_ms(&self, bytes: Range<u64>) -> f64 {
+            let erase = self.erase.unwrap_or(4096);
+            0.3 * (bytes.end.div_ceil(erase) - bytes.start / erase) as f64
+        }
+    }
+
+    impl Target for Flash {
+        fn identity(&self) -> &Identity {
+            &self.identity
+        }
+        fn now(&self) -> SimTime {
+            self.now
+        }
+        fn wait_until(&mut self, at: SimTime) {
+            self.now = self.now.max(at);
+        }
+        fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+            let sent = self.now;
+            let bytes = request.lbn.0 * 512..request.end().0 * 512;
+            let ms = match request.op {
+                Op::Write => self.write_ms(bytes),
+                _ => self.read_ms(bytes),
+            };
+            self.now += Span::from_ms(ms * (1.0 + 0.1 * self.noise.fraction()));
+            let completed = self.now;
+            Ok(Timing { sent, completed })
+        }
+    }
+
+    /// Is the erase block of simple flash found by writes and by reads, and none where every page is mapped?
+    #[test]
+    fn erase_blocks() {
+        let scratch = Lbn(1001)..Lbn(1 << 20);
+        for (seed, kib) in [128, 512, 1536, 3 << 10, 4 << 10].into_iter().enumerate() {
+            let mut flash = Flash::new(Some(kib << 10), seed as u64);
+            let found = erase_block(&mut flash, scratch.clone(), 1).unwrap();
+            println!("{kib} KiB: {found:?}");
+            assert_eq!(found.bytes, Some(kib << 10));
+            if kib.is_power_of_two() {
+                assert_eq!(chunk(&mut flash, 1).unwrap().bytes, Some(kib << 10));
+            }
+        }
+        for seed in 0..10 {
+            let mut pages = Flash::new(None, seed);
+            let found = erase_block(&mut pages, scratch.clone(), seed).unwrap();
+            assert_eq!(found.bytes, None, "{found:?}");
+        }
+        let small = erase_block(&mut Flash::new(None, 1), Lbn(0)..Lbn(1000), 1);
+        assert!(small.unwrap_err().to_string().contains("are needed"));
     }
 }

@@ -4,9 +4,13 @@
 //! sectors behind, and what is compared is the time that a request takes once the buffer is full. Nothing is read
 //! or written; the same profile, load and offset give the same price.
 //!
-//! Left out: what arrays add (a write of less than a stripe reads the rest first), and all of the host but a pause.
+//! What arrays add is in [`mod@array`], what boundaries of tracks do in [`crossing`]; [`Prices`] says which finding has which
+//! price, or why none. Left out: all of the host but a pause.
 
-use std::collections::BTreeMap;
+pub mod array;
+pub mod crossing;
+mod findings;
+
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -17,9 +21,9 @@ use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
 use traxtent_core::workload::{Distribution, Rng};
 
-use crate::finding::{Finding, Price, Rule};
-use crate::layers::Medium;
-use crate::stack::{Kind, Stack};
+pub use array::ArrayLoad;
+pub use crossing::CrossingLoad;
+pub use findings::Prices;
 
 /// Kinds of work that have a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -38,12 +42,35 @@ pub enum Load {
     TrackReads,
 }
 
+/// What has a price: work of a drive, of an array, or of tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Work {
+    /// Of one drive, off its physical sectors.
+    Drive(Load),
+    /// Of an array, off its chunks or stripes.
+    Array(ArrayLoad),
+    /// Of what spans two tracks.
+    Crossing(CrossingLoad),
+}
+
+impl Work {
+    /// What a person calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Work::Drive(load) => load.name(),
+            Work::Array(load) => load.name(),
+            Work::Crossing(load) => load.name(),
+        }
+    }
+}
+
 /// What a kind of work costs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// Which.
     #[serde(rename = "work")]
-    pub load: Load,
+    pub load: Work,
     /// Milliseconds a request, or a file, where blocks lie at boundaries.
     pub aligned_ms: f64,
     /// Milliseconds where they lie behind them.
@@ -135,7 +162,7 @@ pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Cost, Profile
     let drive = Drive::new(profile)?;
     let each = |behind| ms_each(drive.clone(), load, behind);
     Ok(Cost {
-        load,
+        load: Work::Drive(load),
         aligned_ms: each(0),
         actual_ms: each(behind),
     })
@@ -150,65 +177,49 @@ pub fn prices(profile: &Profile, behind: u32) -> Result<Vec<Cost>, ProfileError>
     Load::OF_SECTORS.into_iter().map(of).collect()
 }
 
-/// Prices of findings on one drive, each simulated but once.
-#[derive(Debug)]
-pub struct Prices<'a> {
-    profile: Option<&'a Profile>,
-    known: BTreeMap<u32, Option<Price>>,
-}
-
-impl<'a> Prices<'a> {
-    /// On the drive at hand, if it is known, else on a [`typical`] one.
-    pub fn on(profile: Option<&'a Profile>) -> Prices<'a> {
-        Prices {
-            profile,
-            known: BTreeMap::new(),
-        }
-    }
-
-    /// What it costs that an address is off the physical sectors of a turning disk; none for what the model has no figure for.
-    pub fn of(&mut self, finding: &Finding, stack: &Stack) -> Option<Price> {
-        // What ends off the grid costs whoever writes the last sectors, and nobody else.
-        let off = finding.off.filter(|_| finding.rule != Rule::PartitionEnd)?;
-        let Kind::Disk(disk) = &stack.layer(off.grid).kind else {
-            return None;
-        };
-        if off.every != disk.physical_bytes || disk.medium == Medium::SolidState {
-            return None;
-        }
-        let behind = u32::try_from(off.by / disk.logical_bytes).ok()?;
-        let sectors = (disk.logical_bytes, disk.physical_bytes);
-        let profile = self.profile;
-        let known = self.known.entry(behind);
-        known
-            .or_insert_with(|| priced(profile, sectors, behind))
-            .clone()
-    }
-}
-
-/// What so many sectors behind a physical one cost on a drive of these sectors.
-fn priced(profile: Option<&Profile>, sectors: (u64, u64), behind: u32) -> Option<Price> {
-    let has_those = |profile: &Profile| {
-        let sector = profile.sector;
-        (
-            u64::from(sector.logical_bytes),
-            u64::from(sector.physical_bytes),
-        ) == sectors
+/// What every kind of work costs where blocks of a file system are smaller than physical sectors.
+///
+/// # Errors
+/// As of [`price`].
+pub fn prices_of_blocks(profile: &Profile, block_bytes: u64) -> Result<Vec<Cost>, ProfileError> {
+    let drive = Drive::new(profile)?;
+    let sector = profile.sector;
+    let logical = u64::from(sector.logical_bytes);
+    let first = u64::from(sector.lowest_aligned_lbn);
+    let each = |bytes: u64, op: fn(Lbn, u32) -> Request| {
+        let mut rng = Rng::new(1);
+        let sectors = (bytes / logical).max(1);
+        let blocks = (SPREAD / logical).min(drive.geometry().capacity().0 / 2) / sectors;
+        let next = move || op(Lbn(first + rng.below(blocks) * sectors), sectors as u32);
+        ms_of_requests(drive.clone(), 1, 1, next)
     };
-    let usual = typical();
-    let on = profile.unwrap_or(&usual);
-    let items = has_those(on).then(|| prices(on, behind))?;
-    Some(Price {
-        profile: on.name.clone(),
-        typical: profile.is_none(),
-        items: items.ok()?,
-    })
+    let physical = u64::from(sector.physical_bytes);
+    let cost = |load, op| Cost {
+        load: Work::Drive(load),
+        aligned_ms: each(physical, op),
+        actual_ms: each(block_bytes, op),
+    };
+    Ok(vec![
+        cost(Load::SmallWrites, Request::write),
+        cost(Load::Reads, Request::read),
+    ])
 }
 
 /// The mean of what is counted.
-fn ms_each(mut drive: Drive, load: Load, behind: u32) -> f64 {
+fn ms_each(drive: Drive, load: Load, behind: u32) -> f64 {
     let mut requests = Requests::new(&drive, load, behind);
-    let each = load.requests_each();
+    ms_of_requests(drive, load.requests_each(), load.depth(), move || {
+        requests.next()
+    })
+}
+
+/// The mean of so many requests each, of which so many are outstanding at a time.
+fn ms_of_requests(
+    mut drive: Drive,
+    each: usize,
+    depth: usize,
+    mut next: impl FnMut() -> Request,
+) -> f64 {
     // A host is no clockwork: with a fixed pause, requests fall into step with the platters.
     let pauses = Distribution::Exponential {
         base: 0.0,
@@ -218,9 +229,8 @@ fn ms_each(mut drive: Drive, load: Load, behind: u32) -> f64 {
     let (mut now, mut sent, mut answered) = (SimTime::ZERO, 0, 0);
     let mut begun = now;
     while answered < (WARM + COUNTED) * each {
-        while sent < answered + load.depth() {
-            let request = requests.next();
-            drive.submit(now, request).expect("it is on the drive");
+        while sent < answered + depth {
+            drive.submit(now, next()).expect("it is on the drive");
             sent += 1;
         }
         now = drive.next_wakeup().expect("a request is outstanding");
@@ -230,7 +240,7 @@ fn ms_each(mut drive: Drive, load: Load, behind: u32) -> f64 {
                 begun = now;
             }
         }
-        if load.depth() == 1 {
+        if depth == 1 {
             now += pauses.sample_time(&mut rng);
         }
     }

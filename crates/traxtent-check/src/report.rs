@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::finding::{Finding, Severity};
 use crate::layers::{Authority, Disk, Medium, PartitionRole, Unknown};
+use crate::measure::{Grid, Measured};
 use crate::rules::bytes;
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
@@ -22,6 +23,9 @@ pub struct Report<'a> {
     pub host: Option<&'a str>,
     /// The layers; `on` and `layer` count from 0.
     pub layers: &'a [Layer],
+    /// What was measured, if it was asked for.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub measured: &'a [Measurement],
     /// What is wrong, worst first.
     pub findings: &'a [Finding],
     /// How many are how bad.
@@ -81,10 +85,62 @@ impl<'a> Report<'a> {
             schema: SCHEMA,
             host,
             layers: &stack.layers,
+            measured: &[],
             findings,
             tally: Tally::of(findings),
         }
     }
+
+    /// The same with what was measured.
+    pub fn with_measured(self, measured: &'a [Measurement]) -> Report<'a> {
+        Report { measured, ..self }
+    }
+}
+
+/// What a device is like by its times, beside what the kernel says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measurement {
+    /// The block device.
+    pub node: String,
+    /// What the times say.
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// What the kernel says.
+    pub claimed_bytes: Option<u64>,
+}
+
+/// What was measured, a line each; nothing of nothing.
+pub fn measured(found: &[Measurement]) -> String {
+    let mut text = String::new();
+    for Measurement {
+        node,
+        measured,
+        claimed_bytes,
+    } in found
+    {
+        let name = match measured.grid {
+            Grid::PhysicalSector => "physical sector",
+            Grid::Chunk => "chunk",
+            Grid::EraseBlock => "erase block",
+        };
+        let size = match measured.bytes {
+            Some(size) if measured.first.0 > 0 => {
+                format!("{}, from LBN {} on", bytes(size), measured.first)
+            }
+            Some(size) => bytes(size),
+            None => "not found".to_owned(),
+        };
+        let claim = claimed_bytes.map_or("nothing".to_owned(), bytes);
+        let _ = writeln!(
+            text,
+            "{node}: {name} by {} requests: {size} ({}, {:.1} standard errors); the kernel says {claim}",
+            measured.requests, measured.why, measured.sigmas
+        );
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
 }
 
 /// The stack as a tree, with the findings beside their layers, then the findings in words.
@@ -135,6 +191,11 @@ fn words(text: &mut String, finding: &Finding) {
                 item.percent()
             );
         }
+    }
+    if let Some(why) = &finding.unpriced
+        && finding.severity > Severity::Info
+    {
+        let _ = writeln!(text, "         its price is not told: {why}");
     }
     if let Some(mend) = &finding.mend {
         let _ = writeln!(text, "         to mend it: {}", mend.note);
@@ -325,6 +386,7 @@ fn disk(disk: &Disk, size: &str) -> String {
     }
     let by = match disk.physical_by {
         Authority::Stated => "as stated",
+        Authority::Measured => "as measured",
         Authority::Quirk => "known of its model",
         Authority::Kernel => "says the kernel",
         Authority::Assumed => "assumed",
@@ -340,6 +402,7 @@ fn disk(disk: &Disk, size: &str) -> String {
         Medium::ShingledHostAware => ", shingled, host-aware",
         Medium::ShingledHostManaged => ", shingled, host-managed",
         Medium::SolidState => ", solid-state",
+        Medium::SolidStateZoned => ", solid-state, zoned",
     };
     words + medium
 }

@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use traxtent_core::scsi::inquiry::{Characteristics, VitalPage};
+
 use crate::stack::Limits;
 
 /// The block devices of a machine by name.
@@ -40,6 +42,8 @@ pub struct Device {
     pub model: Option<String>,
     /// Whether it is reached by USB.
     pub usb: bool,
+    /// What a SCSI or SATA drive says of its speed and zones (page B1h).
+    pub vital: Option<Characteristics>,
 }
 
 impl Machine {
@@ -218,7 +222,16 @@ impl Device {
             usb: real
                 .components()
                 .any(|part| part.as_os_str().to_string_lossy().starts_with("usb")),
+            vital: vital(&folder.join("device/vpd_pgb1")),
         })
+    }
+}
+
+/// The page as it came from the drive.
+fn vital(file: &Path) -> Option<Characteristics> {
+    match VitalPage::decode(&fs::read(file).ok()?) {
+        Ok(VitalPage::Characteristics(says)) => Some(says),
+        _ => None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::drive::Stated;
 use crate::examine::{Nodes, Root, examine};
 use crate::source::{FileSource, Source, reason};
 use crate::stack::Stack;
-use crate::sysfs::Machine;
+use crate::sysfs::{Device, Machine};
 
 /// Where the machine shows its devices. A test builds folders of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,9 +124,19 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
     if devices.is_empty() {
         return Ok(stack);
     }
+    // Of several paths to a drive, the first has what lies on it.
+    let is_paths = |device: &Device| {
+        let mapper = device.mapper.as_ref();
+        mapper.is_some_and(|(_, uuid)| uuid.starts_with("mpath-"))
+    };
     let wanted: Vec<String> = devices
         .iter()
-        .map(|(_, name)| nodes.path(name).to_string_lossy().into_owned())
+        .flat_map(|(_, name)| {
+            let mapped = machine.holders(name).filter(|(_, device)| is_paths(device));
+            let mapped = mapped.map(|(name, _)| name.to_owned());
+            std::iter::once(name.clone()).chain(mapped)
+        })
+        .map(|name| nodes.path(&name).to_string_lossy().into_owned())
         .collect();
     Ok(stack.around(|layer| match &layer.node {
         Some(node) => wanted.contains(node),

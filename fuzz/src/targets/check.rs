@@ -3,13 +3,17 @@
 //! A header is put where its format has it, in a drive of zeros, so that the search need not find the place.
 
 use std::rc::Rc;
+use std::str::FromStr;
 
 use traxtent_check::collect::Archive;
 use traxtent_check::drive::Stated;
 use traxtent_check::examine::{Root, examine};
+use traxtent_check::files::extents_in_image;
 use traxtent_check::layers::lvm::Group;
 use traxtent_check::layers::{btrfs, ext, gpt, luks, lvm, mbr, md, named, swap, xfs, zfs};
+use traxtent_check::plan::{self, Ground, Want};
 use traxtent_check::{Source, SourceError, Stack, report, rules};
+use traxtent_core::units::Lbn;
 
 /// The drive's length: a multiple of what superblocks at the end are aligned to.
 const DRIVE: u64 = 4 << 20;
@@ -44,13 +48,12 @@ impl Source for Drive {
                 bytes: DRIVE,
             });
         }
-        for (index, byte) in buffer.iter_mut().enumerate() {
-            let at = (offset + index as u64).checked_sub(self.at);
-            *byte = at
-                .and_then(|at| self.bytes.get(at as usize))
-                .copied()
-                .unwrap_or(0);
-        }
+        buffer.fill(0);
+        // What is asked for may begin before the bytes or among them, and end behind them.
+        let skip = self.at.saturating_sub(offset).min(wanted) as usize;
+        let from = offset.saturating_sub(self.at).min(self.bytes.len() as u64) as usize;
+        let both = (buffer.len() - skip).min(self.bytes.len() - from);
+        buffer[skip..skip + both].copy_from_slice(&self.bytes[from..from + both]);
         Ok(())
     }
 }
@@ -68,6 +71,43 @@ pub(crate) fn partition_tables(input: &[u8]) {
 pub(crate) fn ext(input: &[u8]) {
     if let Ok(Some(found)) = ext::parse(&Drive::with(1024, input)) {
         assert!(found.block_bytes.is_power_of_two() && found.group_blocks > 0);
+    }
+}
+
+/// A file of an image of ext: its bytes lie in the file system, one range behind the other.
+pub(crate) fn files(input: &[u8]) {
+    let drive = Drive::with(1024, input);
+    let Ok(Some(found)) = ext::parse(&drive) else {
+        return;
+    };
+    for path in ["/a", "/d/b"] {
+        let Ok(extents) = extents_in_image(&drive, &found, path) else {
+            continue;
+        };
+        for pair in extents.windows(2) {
+            assert!(pair[0].end != pair[1].start, "{pair:?} are one extent");
+        }
+    }
+}
+
+/// The words behind `--for`: what is accepted is planned or refused.
+pub(crate) fn want(input: &[u8]) {
+    let Some(Ok(want)) = super::text(input).map(Want::from_str) else {
+        return;
+    };
+    let ground = Ground {
+        name: "drive".to_owned(),
+        logical_bytes: 512,
+        physical_bytes: 4096,
+        lowest_aligned: Lbn(0),
+        lbns: 1 << 24,
+        tracks: None,
+    };
+    let devices: Vec<String> = (0..want.disks)
+        .map(|disk| format!("/dev/d{disk}"))
+        .collect();
+    if let Ok(recipe) = plan::plan(&ground, &want, &devices, "list") {
+        assert!(recipe.steps.iter().all(|step| !step.commands.is_empty()));
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Disk {
 pub enum Authority {
     /// Who asked.
     Stated,
+    /// The drive's own times.
+    Measured,
     /// The list of drives that do not say what they are.
     Quirk,
     /// The kernel, which has it from the drive.
@@ -70,6 +72,15 @@ pub enum Medium {
     ShingledHostManaged,
     /// Flash.
     SolidState,
+    /// Flash whose zones whoever writes has to fill in order.
+    SolidStateZoned,
+}
+
+impl Medium {
+    /// Whether it has no tracks.
+    pub fn is_flash(self) -> bool {
+        matches!(self, Medium::SolidState | Medium::SolidStateZoned)
+    }
 }
 
 /// A partition table.

@@ -4,12 +4,18 @@
 //! copy the data away, make the layer anew and copy them back; the commands make it anew.
 
 use crate::finding::{Finding, Mend, Rule};
-use crate::layers::{Ext, Partition, RaidLevel, Scheme};
+use crate::layers::{Ext, Partition, PartitionRole, RaidLevel, Scheme};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
 /// What has to happen first where a layer is made anew.
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, make it anew, copy them back";
+
+/// Sectors that sfdisk 2.38 wants to be free behind a partition that it moves: with two it refuses, with nine it does not.
+const SLACK: u64 = 8;
+
+/// A part of an image, or all of one, that a command has given a device.
+const PART: &str = "$part";
 
 /// What mends a finding; nothing where there is nothing to mend.
 pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
@@ -20,59 +26,14 @@ pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
         layer,
         finding,
     };
-    match finding.rule {
-        Rule::PartitionStart
-        | Rule::PartitionChunk
-        | Rule::PartitionStripe
-        | Rule::PartitionErase
-        | Rule::FsStart => at.move_partition(),
-        Rule::PartitionEnd | Rule::LuksEnd => at.shorten_partition(),
-        Rule::DataStart | Rule::DataChunk | Rule::DataStripe | Rule::DataErase => at.move_data(),
-        Rule::ChunkSize => at.rechunk(),
-        Rule::LuksSector => at.luks_sector(),
-        Rule::FsBlock => at.larger_blocks(),
-        Rule::ExtStride => at.ext_stride(),
-        Rule::XfsUnit => at.xfs_unit(),
-        Rule::XfsLogUnit | Rule::XfsSector => at.xfs_anew(),
-        Rule::TableDamaged | Rule::PartitionOverlap => at.table(),
-        Rule::TableSectorSize => Some(words(
-            "connect the drive as it was when the table was written, or write a table anew: copy the data away first",
-        )),
-        Rule::ZfsAshift => Some(words(
-            "the ashift of a vdev never changes: make a pool anew with `zpool create -o ashift=12`, and send the data to it",
-        )),
-        Rule::SwapPage => Some(words(
-            "pages are the machine's; keep swap on a drive with smaller physical sectors",
-        )),
-        Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(words(
-            "nothing on the drive is wrong: tell tools the alignment yourself (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
-        )),
-        Rule::HintPhysical | Rule::HintBridge => Some(words(
-            "say --physical-sector 4096 to whatever asks, and align to that",
-        )),
-        Rule::AlignmentOffset => Some(words(
-            "take the jumper off before the drive has data, or begin partitions where the drive's physical sectors do",
-        )),
-        Rule::MixedSectors => Some(words(
-            "replace the members with the smaller sectors, and make what lies on them for the larger ones",
-        )),
-        Rule::BeyondEnd => Some(words(
-            "restore what it lies on to its old size before anything is written; or check the file system and shrink it (e2fsck -f, resize2fs)",
-        )),
-        Rule::DriveSize => Some(words(
-            "shrink from above, file system first, until the last partition ends before the drive does",
-        )),
-        Rule::Damaged => Some(words(
-            "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
-        )),
-        Rule::TrackCrossing => Some(Mend {
-            note:
-                "only a new file system leaves out what spans two tracks: copy the data away first"
-                    .to_owned(),
-            commands: vec!["traxtent plan stack DRIVE --for fs=ext4 --output DIR".to_owned()],
-        }),
-        _ => None,
+    let mut mend = at.mend()?;
+    if let Some(part) = at.part()
+        && mend.commands.iter().any(|command| command.contains(PART))
+    {
+        mend.commands.insert(0, part);
+        mend.commands.push(format!("losetup --detach {PART}"));
     }
+    Some(mend)
 }
 
 fn words(note: &str) -> Mend {
@@ -91,6 +52,62 @@ struct At<'a> {
 }
 
 impl At<'_> {
+    fn mend(&self) -> Option<Mend> {
+        match self.finding.rule {
+            Rule::PartitionStart
+            | Rule::PartitionChunk
+            | Rule::PartitionStripe
+            | Rule::PartitionErase
+            | Rule::FsStart => self.move_partition(),
+            Rule::PartitionEnd | Rule::LuksEnd => self.shorten_partition(),
+            Rule::DataStart | Rule::DataChunk | Rule::DataStripe | Rule::DataErase => self.move_data(),
+            Rule::ChunkSize => self.rechunk(),
+            Rule::LuksSector => self.luks_sector(),
+            Rule::FsBlock => self.larger_blocks(),
+            Rule::ExtStride => self.ext_stride(),
+            Rule::XfsUnit => self.xfs_unit(),
+            Rule::XfsLogUnit | Rule::XfsSector => self.xfs_anew(),
+            Rule::TableDamaged | Rule::PartitionOverlap => self.table(),
+            Rule::TableSectorSize => Some(words(
+                "connect the drive as it was when the table was written, or write a table anew: copy the data away first",
+            )),
+            Rule::ZfsAshift => Some(words(
+                "the ashift of a vdev never changes: make a pool anew with `zpool create -o ashift=12`, and send the data to it",
+            )),
+            Rule::SwapPage => Some(words(
+                "pages are the machine's; keep swap on a drive with smaller physical sectors",
+            )),
+            Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(words(
+                "nothing on the drive is wrong: tell tools the alignment yourself (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
+            )),
+            Rule::HintPhysical | Rule::HintBridge => Some(words(
+                "say --physical-sector 4096 to whatever asks, and align to that",
+            )),
+            Rule::AlignmentOffset => Some(words(
+                "take the jumper off before the drive has data, or begin partitions where the drive's physical sectors do",
+            )),
+            Rule::MixedSectors => Some(words(
+                "replace the members with the smaller sectors, and make what lies on them for the larger ones",
+            )),
+            Rule::BeyondEnd => Some(words(
+                "restore what it lies on to its old size before anything is written; or check the file system and shrink it (e2fsck -f, resize2fs)",
+            )),
+            Rule::DriveSize => Some(words(
+                "shrink from above, file system first, until the last partition ends before the drive does",
+            )),
+            Rule::Damaged => Some(words(
+                "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
+            )),
+            Rule::TrackCrossing => Some(Mend {
+                note:
+                    "only a new file system leaves out what spans two tracks: copy the data away first"
+                        .to_owned(),
+                commands: vec!["traxtent plan stack DRIVE --for fs=ext4 --output DIR".to_owned()],
+            }),
+            _ => None,
+        }
+    }
+
     /// The partition that the finding is at or above, and the drive that it is on.
     fn partition(&self) -> Option<(&Partition, &Layer, &Layer)> {
         let mut id = self.id;
@@ -138,18 +155,66 @@ impl At<'_> {
         // Forward to the next line of the grid: into the partition's own room.
         let forward = off.every - off.by;
         let moved = (start + forward) / sector;
-        let sectors = layer.bytes.saturating_sub(forward) / sector;
         let device = quoted(&Self::device(drive));
         let number = partition.number;
+        let room = self.room_behind(partition, layer, drive).unwrap_or(0);
+        if room >= forward + SLACK * sector {
+            let sectors = layer.bytes / sector;
+            return Some(Mend {
+                note: format!(
+                    "have a backup of {}: it is moved with its data into the room behind it",
+                    layer.name
+                ),
+                commands: vec![format!(
+                    "echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
+                )],
+            });
+        }
+        let left = layer.bytes.saturating_sub(forward) / sector;
+        let sectors = left.saturating_sub(SLACK) / SLACK * SLACK;
+        let cut = layer.bytes - sectors * sector;
+        if partition.role != PartitionRole::Primary {
+            return Some(Mend {
+                note: format!(
+                    "sfdisk does not move logical partitions: copy the data of {} away, delete it, make it anew, copy them back",
+                    layer.name
+                ),
+                commands: vec![
+                    format!("sfdisk --delete {device} {number}"),
+                    format!("echo '{moved},{sectors}' | sfdisk --append {device}"),
+                ],
+            });
+        }
         Some(Mend {
             note: format!(
-                "copy the data of {} away first, or let sfdisk move them as it changes the table (with a backup; a file system must be {forward} bytes shorter before)",
+                "have a backup of {}; what lies in it must end {cut} bytes before it does (shrink a file system first): the first command cuts its end off, the second moves it with its data",
                 layer.name
             ),
-            commands: vec![format!(
-                "echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
-            )],
+            // Told of a new start and length at once, sfdisk changes the table and leaves the data where they are.
+            commands: vec![
+                format!("echo ',{sectors}' | sfdisk -N {number} {device}"),
+                format!("echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"),
+            ],
         })
+    }
+
+    /// Bytes behind a partition that are free; none known of what lies in an extended one.
+    fn room_behind(&self, partition: &Partition, layer: &Layer, drive: &Layer) -> Option<u64> {
+        if partition.role != PartitionRole::Primary {
+            return None;
+        }
+        let place = layer.on.first()?;
+        let end = place.start.checked_add(layer.bytes)?;
+        let others = self.stack.layers.iter().filter_map(|other| {
+            let start = other.on.first().filter(|on| on.layer == place.layer)?.start;
+            matches!(other.kind, Kind::Partition(_)).then_some(start)
+        });
+        // The second copy of a GPT is behind the last partition.
+        let last = drive.bytes.checked_sub(64 * self.sector_bytes())?;
+        others
+            .filter(|&start| start >= end)
+            .fold(last, u64::min)
+            .checked_sub(end)
     }
 
     fn shorten_partition(&self) -> Option<Mend> {
@@ -171,7 +236,7 @@ impl At<'_> {
     }
 
     fn move_data(&self) -> Option<Mend> {
-        let device = quoted(&self.lies_on()?);
+        let device = self.lies_on()?;
         let every = self.finding.off.map_or(1 << 20, |off| off.every);
         let data = (1_u64 << 20).next_multiple_of(every);
         let (what, commands) = match &self.layer.kind {
@@ -217,10 +282,30 @@ impl At<'_> {
         })
     }
 
-    /// The way to type what a layer lies on.
+    /// A word of a shell for what a layer lies on.
     fn lies_on(&self) -> Option<String> {
         let below = self.stack.layer(self.layer.on.first()?.layer);
-        Some(Self::device(below))
+        // These formats' tools want a device, of a whole image too.
+        let is_picky = matches!(self.layer.kind, Kind::Luks(_) | Kind::PhysicalVolume(_));
+        let is_image = matches!(below.kind, Kind::Disk(_)) && !is_picky;
+        Some(match self.part() {
+            Some(_) if !is_image => PART.to_owned(),
+            _ => quoted(&Self::device(below)),
+        })
+    }
+
+    /// The command that gives a device to what a layer lies on, if that is in an image.
+    fn part(&self) -> Option<String> {
+        let id = self.layer.on.first()?.layer;
+        let (drive, start) = self.stack.in_one_piece(id)?;
+        if self.stack.layer(drive).node.is_some() {
+            return None;
+        }
+        let image = quoted(&self.stack.layer(drive).name);
+        let bytes = self.stack.layer(id).bytes;
+        Some(format!(
+            "part=$(losetup --find --show --offset {start} --sizelimit {bytes} {image})"
+        ))
     }
 
     fn rechunk(&self) -> Option<Mend> {
@@ -242,24 +327,24 @@ impl At<'_> {
         let Kind::Luks(luks) = &self.layer.kind else {
             return None;
         };
-        let device = quoted(&self.lies_on()?);
+        let device = self.lies_on()?;
         if luks.version == 1 {
             return Some(Mend {
                 note: "LUKS1 has sectors of 512 bytes: make it LUKS2, closed and with a backup of its header, and encrypt it anew".to_owned(),
                 commands: vec![
                     format!("cryptsetup convert --type luks2 {device}"),
-                    format!("cryptsetup reencrypt --sector-size 4096 {device}"),
+                    format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}"),
                 ],
             });
         }
         Some(Mend {
-            note: "everything is encrypted anew, which may be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
-            commands: vec![format!("cryptsetup reencrypt --sector-size 4096 {device}")],
+            note: "closed, and with a backup of its header: everything is encrypted anew, which may be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
+            commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}")],
         })
     }
 
     fn larger_blocks(&self) -> Option<Mend> {
-        let device = quoted(&self.lies_on()?);
+        let device = self.lies_on()?;
         let command = match &self.layer.kind {
             Kind::Ext(ext) => format!("mke2fs -t {} -b 4096 {device}", ext.version),
             Kind::Xfs(_) => format!("mkfs.xfs -f -b size=4096 {device}"),
@@ -295,7 +380,7 @@ impl At<'_> {
         let Kind::Ext(Ext { block_bytes, .. }) = self.layer.kind else {
             return None;
         };
-        let device = quoted(&self.lies_on()?);
+        let device = self.lies_on()?;
         let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
         Some(Mend {
             note: "at once, unmounted or mounted; files that are there stay where they are"
@@ -309,20 +394,20 @@ impl At<'_> {
     }
 
     fn xfs_unit(&self) -> Option<Mend> {
-        let device = quoted(&self.lies_on()?);
         let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
+        let anew = self.xfs_anew()?;
         Some(Mend {
-            note: "in units of 512 bytes; XFS remembers it from then on, if the new unit suits its groups, else it has to be made anew".to_owned(),
-            commands: vec![format!(
-                "mount -o sunit={},swidth={} {device} /mnt",
+            note: format!(
+                "copy the data away (xfsdump), make it anew, copy them back; or mount it with sunit={},swidth={} (of 512 bytes), which lasts only if the kernel's log does not say that the alignment cannot be changed",
                 chunk / 512,
                 stripe / 512
-            )],
+            ),
+            ..anew
         })
     }
 
     fn xfs_anew(&self) -> Option<Mend> {
-        let device = quoted(&self.lies_on()?);
+        let device = self.lies_on()?;
         let stripes = match self.stripes() {
             Some((chunk, stripe)) if chunk > 0 => {
                 let log = if chunk <= 256 << 10 { chunk } else { 32 << 10 };
@@ -348,8 +433,8 @@ impl At<'_> {
         let device = quoted(&Self::device(self.drive_below(self.id)));
         let (note, command) = match table.scheme {
             Scheme::Gpt => (
-                "look at both copies and write back the one that is whole (sgdisk: r, then b or c, then w)",
-                format!("gdisk {device}"),
+                "writes both copies anew from the one that is whole; look at what `sgdisk --print` says of it first",
+                format!("sgdisk --move-second-header {device}"),
             ),
             Scheme::Mbr => (
                 "keep a dump, correct it, and write it back",

@@ -135,7 +135,7 @@ pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u
 }
 
 /// The greatest physical sector of the drives below a layer, and the drive that has it.
-pub(super) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64)> {
+pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64)> {
     let sizes = disks(stack, id)
         .into_iter()
         .filter_map(|id| match &stack.layer(id).kind {

@@ -65,6 +65,17 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
         );
         say(Rule::HintPhysical, what);
     }
+    if disk.physical_by == Authority::Measured
+        && let Some(claimed) = claimed
+        && claimed != disk.physical_bytes
+    {
+        let what = format!(
+            "{name} says that its physical sectors have {}; by its times they have {}",
+            bytes(claimed),
+            bytes(disk.physical_bytes)
+        );
+        say(Rule::HintPhysical, what);
+    }
     if disk.usb && disk.logical_bytes > 512 {
         let what = format!(
             "{name} is behind a USB bridge that shows sectors of {}; if the bridge translates, nothing on the drive \

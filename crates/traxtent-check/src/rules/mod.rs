@@ -10,6 +10,7 @@ mod starts;
 mod tables;
 mod tracks;
 
+pub(crate) use grid::physical_below;
 pub use tracks::{Extent, Tracks};
 
 use crate::finding::{Finding, Rule, Severity};
@@ -55,7 +56,9 @@ impl Finding {
             what,
             off: None,
             mend: None,
+            share: None,
             price: None,
+            unpriced: None,
         }
     }
 
@@ -74,11 +77,26 @@ fn nature(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
                  (Btrfs, F2FS, XFS with zones), and alignment to tracks is of no use"
             ),
         ),
-        Medium::ShingledHostAware | Medium::ShingledHidden => (
+        Medium::ShingledHostAware => (
             Rule::Shingled,
             format!(
-                "{name} is shingled: it rewrites bands later, so write it in long runs and keep it out of arrays \
-                 with parity"
+                "{name} is shingled and shows its zones: it takes any write and rewrites what was not in order later, so \
+                 write zones in order, in long runs, and keep it out of arrays with parity; small writes are dear \
+                 wherever they begin"
+            ),
+        ),
+        Medium::ShingledHidden => (
+            Rule::Shingled,
+            format!(
+                "{name} is shingled and hides it: it collects writes and rewrites bands later, so write it in long runs, \
+                 leave it idle in between, and keep it out of arrays with parity, where a rebuild takes days"
+            ),
+        ),
+        Medium::SolidStateZoned => (
+            Rule::SolidState,
+            format!(
+                "{name} is solid-state in zones that its host manages: what lies on it has to write zones in order \
+                 (Btrfs, F2FS, XFS with zones), and it has no tracks"
             ),
         ),
         Medium::SolidState => (

@@ -9,8 +9,7 @@ use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Lbn;
 
 use super::Findings;
-use crate::finding::{Finding, Rule};
-use crate::layers::Medium;
+use crate::finding::{Finding, Rule, Share};
 use crate::stack::{Kind, LayerId, Stack};
 
 /// The tracks of the drive that everything lives on, and what is asked of them.
@@ -51,7 +50,14 @@ impl Tracks<'_> {
                     stack.title(id),
                     100.0 * crossing as f64 / blocks as f64
                 );
-                findings.push(Finding::new(Rule::TrackCrossing, id, what));
+                findings.push(Finding {
+                    share: Some(Share {
+                        crossing,
+                        of: blocks,
+                        bytes: block,
+                    }),
+                    ..Finding::new(Rule::TrackCrossing, id, what)
+                });
             }
         }
         self.files(stack, findings);
@@ -61,7 +67,7 @@ impl Tracks<'_> {
     fn start(&self, stack: &Stack, id: LayerId) -> Option<u64> {
         let (drive, start) = stack.in_one_piece(id)?;
         match &stack.layer(drive).kind {
-            Kind::Disk(disk) if disk.medium == Medium::SolidState => None,
+            Kind::Disk(disk) if disk.medium.is_flash() => None,
             _ => Some(start),
         }
     }
@@ -128,7 +134,18 @@ impl Tracks<'_> {
                 extents.len(),
                 100.0 * crossing as f64 / extents.len() as f64
             );
-            findings.push(Finding::new(Rule::TrackCrossing, id, what));
+            let bytes: u64 = extents
+                .iter()
+                .map(|extent| extent.bytes.end.saturating_sub(extent.bytes.start))
+                .fold(0, u64::saturating_add);
+            findings.push(Finding {
+                share: Some(Share {
+                    crossing: crossing as u64,
+                    of: extents.len() as u64,
+                    bytes: bytes / extents.len() as u64,
+                }),
+                ..Finding::new(Rule::TrackCrossing, id, what)
+            });
         }
     }
 

@@ -1,8 +1,13 @@
-//! Where files lie in an image.
+//! Where files lie in an image, and in a mounted file system.
+
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
 
 use testkit::tool;
-use traxtent_check::files::extents_in_image;
+use traxtent_check::files::{extents_in_image, extents_of_mounted};
 use traxtent_check::source::FileSource;
+use traxtent_check::target::Host;
 use traxtent_check::{Kind, Source};
 
 use crate::image::{Image, MIB, first};
@@ -43,7 +48,7 @@ fn extents_hold_the_bytes() {
         let holes = std::fs::File::create(folder.join("folder/holes")).unwrap();
         for index in 0..40u64 {
             let at = index * 300_000;
-            std::os::unix::fs::FileExt::write_all_at(&holes, &numbered(at, 512), at).unwrap();
+            holes.write_all_at(&numbered(at, 512), at).unwrap();
         }
         let (root, size) = (folder.to_str().unwrap(), block.to_string());
         image.run(
@@ -78,4 +83,108 @@ fn extents_hold_the_bytes() {
         let torn: &dyn Source = &std::fs::read(&image.path).unwrap()[..64 << 10].to_vec();
         assert!(extents_in_image(torn, ext, "/folder/large").is_err());
     }
+}
+
+/// An image that is mounted through a loop device for as long as this lives.
+struct Mount {
+    node: String,
+    point: String,
+}
+
+impl Mount {
+    fn new(image: &Image) -> Result<Mount, String> {
+        let run = |program: &str, words: &[&str]| {
+            let output = Command::new(program).args(words).output();
+            let output = output.map_err(|error| format!("{program}: {error}"))?;
+            match output.status.success() {
+                true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+                false => Err(format!(
+                    "{program}: {}",
+                    String::from_utf8_lossy(&output.stderr).trim()
+                )),
+            }
+        };
+        let path = image.path.to_str().unwrap();
+        let point = image.path.with_file_name("mnt");
+        std::fs::create_dir_all(&point).unwrap();
+        let mut mount = Mount {
+            node: run("losetup", &["--find", "--show", path])?,
+            point: String::new(),
+        };
+        let point = point.to_str().unwrap();
+        run("mount", &[&mount.node, point])?;
+        mount.point = point.to_owned();
+        Ok(mount)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if !self.point.is_empty() {
+            let _ = Command::new("umount").arg(&self.point).status();
+        }
+        let _ = Command::new("losetup")
+            .args(["--detach", &self.node])
+            .status();
+    }
+}
+
+/// Does the kernel's FIEMAP lead to the bytes of files on mounted ext4 and XFS: in one piece, in many, with holes, and with
+/// room that has not been written?
+#[test]
+fn extents_of_mounted_files_hold_the_bytes() {
+    let (mke2fs, mkfs_xfs) = (tool!("mke2fs"), tool!("mkfs.xfs"));
+    let _ = tool!("losetup");
+    for (make, options) in [
+        (&mke2fs, &["-q", "-F", "-t", "ext4", "-b", "4096", "@"][..]),
+        (&mkfs_xfs, &["-q", "-f", "@"]),
+    ] {
+        let image = Image::new(320 * MIB);
+        image.run(make, options, "");
+        let mount = match Mount::new(&image) {
+            Ok(mount) => mount,
+            Err(why) => testkit::skip!("nothing can be mounted here: {why}"),
+        };
+        let file = |name: &str| Path::new(&mount.point).join(name);
+        std::fs::write(file("whole"), numbered(0, 3 * MIB as usize)).unwrap();
+        // Two files that grow in turn, each piece made durable before the next, and one with holes.
+        let [one, two, holes] =
+            ["one", "two", "holes"].map(|name| std::fs::File::create(file(name)).unwrap());
+        for index in 0..30u64 {
+            let at = index * 40_960;
+            for (file, place) in [(&one, at), (&two, at), (&holes, 3 * at)] {
+                file.write_all_at(&numbered(place, 40_960), place).unwrap();
+                file.sync_all().unwrap();
+            }
+        }
+        rustix::fs::fallocate(&one, rustix::fs::FallocateFlags::empty(), 0, 4 * MIB).unwrap();
+        one.sync_all().unwrap();
+        let whole = std::fs::File::open(file("whole")).unwrap();
+        whole.sync_all().unwrap();
+        let mut pieces = 0;
+        for name in ["whole", "one", "two", "holes"] {
+            let found = extents_of_mounted(&file(name), &Host::default()).unwrap();
+            assert_eq!(found.device.to_str(), Some(mount.node.as_str()));
+            let device = std::fs::File::open(&image.path).unwrap();
+            let bytes: Vec<u8> = found
+                .extents
+                .iter()
+                .flat_map(|range| {
+                    let mut bytes = vec![0; (range.end - range.start) as usize];
+                    device.read_exact_at(&mut bytes, range.start).unwrap();
+                    bytes
+                })
+                .collect();
+            let written = std::fs::read(file(name)).unwrap();
+            assert!(
+                chunks(&bytes, 4096) == chunks(&written, 4096),
+                "{options:?}: {name}"
+            );
+            pieces = pieces.max(found.extents.len());
+        }
+        assert!(pieces > 5, "no file is in pieces: {pieces}");
+        assert!(extents_of_mounted(Path::new(&mount.point), &Host::default()).is_err());
+    }
+    let elsewhere = extents_of_mounted(Path::new("/proc/version"), &Host::default());
+    assert!(elsewhere.unwrap_err().to_string().contains("block device"));
 }

@@ -178,6 +178,92 @@ fn hints_that_lie() {
     finding(&folders.look(&["sdc"]), Rule::Shingled);
 }
 
+/// Is each drive named what it is, by the kernel's flags and by its own page, and given the advice that fits?
+#[test]
+fn what_drives_are() {
+    // Page B1h from its fifth byte on: two of the rate of rotation, type, form factor, zones.
+    let page = |rate: u16, zoned: u8| {
+        let mut page = vec![0, 0xb1, 0, 0x3c];
+        page.extend(rate.to_be_bytes());
+        page.extend([0, 2, zoned << 4]);
+        page.resize(64, 0);
+        page
+    };
+    type Case<'a> = (&'a [(&'a str, &'a str)], Option<Vec<u8>>, Medium, &'a str);
+    let cases: [Case<'_>; 9] = [
+        (&[], None, Medium::Rotating, ""),
+        (&[], Some(page(7200, 0)), Medium::Rotating, ""),
+        // A bridge that knows nothing of the drive behind it.
+        (
+            &[("queue/rotational", "1")],
+            Some(page(1, 0)),
+            Medium::SolidState,
+            "multiples of 1 MiB",
+        ),
+        (
+            &[("queue/rotational", "0")],
+            Some(page(7200, 0)),
+            Medium::Rotating,
+            "",
+        ),
+        (
+            &[],
+            Some(page(5400, 2)),
+            Medium::ShingledHidden,
+            "out of arrays",
+        ),
+        // As kernels say from 6.10 on.
+        (
+            &[],
+            Some(page(5400, 1)),
+            Medium::ShingledHostAware,
+            "in long runs",
+        ),
+        (
+            &[("queue/zoned", "host-managed")],
+            Some(page(7200, 0)),
+            Medium::ShingledHostManaged,
+            "write zones in order",
+        ),
+        (
+            &[("queue/zoned", "host-managed"), ("queue/rotational", "0")],
+            None,
+            Medium::SolidStateZoned,
+            "no tracks",
+        ),
+        // A page that is cut short, and then none.
+        (
+            &[("queue/rotational", "0")],
+            Some(vec![0, 0xb1, 0]),
+            Medium::SolidState,
+            "multiples of 1 MiB",
+        ),
+    ];
+    for (changes, page, medium, advice) in cases {
+        let folders = Folders::new();
+        folders.device("ata1/sda", 64 * MIB, &with(changes));
+        if let Some(page) = &page {
+            let device = folders.root.path().join("sys/devices/ata1/sda/device");
+            fs::create_dir_all(&device).unwrap();
+            fs::write(device.join("vpd_pgb1"), page).unwrap();
+        }
+        let stack = folders.look(&["sda"]);
+        let Kind::Disk(disk) = &stack.layers[0].kind else {
+            panic!("a drive is a drive")
+        };
+        assert_eq!(disk.medium, medium, "{changes:?} {page:?}");
+        if !advice.is_empty() {
+            let rule = if medium.is_flash() {
+                Rule::SolidState
+            } else {
+                Rule::Shingled
+            };
+            let what = finding(&stack, rule).what;
+            assert!(what.contains(advice), "{what}");
+        }
+    }
+}
+
 /// Is an array followed from its members up, and from itself down; is it there once; and are unlike members told?
 #[test]
 fn array_of_two_drives() {

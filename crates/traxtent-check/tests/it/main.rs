@@ -11,6 +11,7 @@ mod gallery;
 mod hostile;
 mod image;
 mod machine;
+mod mends;
 mod recipes;
 mod rules;
 mod tables;

@@ -83,6 +83,22 @@ pub struct Characteristics {
     pub rotation: Rotation,
     /// Its nominal form factor: 1 for 5.25 inches, 2 for 3.5, 3 for 2.5; 0 if not reported.
     pub form_factor: u8,
+    /// Whether it writes in zones.
+    pub zoned: Zoned,
+}
+
+/// Whether a drive that takes any command writes in zones all the same. One that does not is of another device type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Zoned {
+    /// It does not say.
+    #[default]
+    Unknown,
+    /// Yes, and the host may know.
+    HostAware,
+    /// Yes, and it hides them.
+    DeviceManaged,
+    /// A number without a meaning.
+    Reserved,
 }
 
 /// How fast a drive rotates.
@@ -131,6 +147,11 @@ bits! {
         #[bits(4)] form_factor: u8,
         #[bits(4)] __: u8,
     }
+    struct ZonedByte {
+        #[bits(4)] __: u8,
+        #[bits(2)] zoned: u8,
+        #[bits(2)] __: u8,
+    }
 }
 
 wire! {
@@ -155,7 +176,7 @@ wire! {
         longest: U32,
         optimal: U32,
     }
-    struct Speed { rotation: U16, product_type: u8, form_factor: FormFactor }
+    struct Speed { rotation: U16, product_type: u8, form_factor: FormFactor, zoned: ZonedByte }
 }
 
 /// Bytes of pages B0h and B1h behind their header.
@@ -236,6 +257,7 @@ impl VitalPage {
                 let speed = Speed {
                     rotation: drive.rotation.number().into(),
                     form_factor: FormFactor::new().with_form_factor(drive.form_factor.min(0xf)),
+                    zoned: ZonedByte::new().with_zoned(drive.zoned.number()),
                     ..Default::default()
                 };
                 let mut body = speed.as_bytes().to_vec();
@@ -277,6 +299,7 @@ impl VitalPage {
                 VitalPage::Characteristics(Characteristics {
                     rotation: Rotation::from_number(speed.rotation.get()),
                     form_factor: speed.form_factor.form_factor(),
+                    zoned: Zoned::from_number(speed.zoned.zoned()),
                 })
             }
             other => {
@@ -320,6 +343,28 @@ impl Designator {
             length: name.len() as u8,
         };
         [header.as_bytes(), name].concat()
+    }
+}
+
+impl Zoned {
+    /// The number that stands for it.
+    pub fn number(self) -> u8 {
+        match self {
+            Zoned::Unknown => 0,
+            Zoned::HostAware => 1,
+            Zoned::DeviceManaged => 2,
+            Zoned::Reserved => 3,
+        }
+    }
+
+    /// What a number of two bits stands for.
+    pub fn from_number(number: u8) -> Zoned {
+        match number {
+            0 => Zoned::Unknown,
+            1 => Zoned::HostAware,
+            2 => Zoned::DeviceManaged,
+            _ => Zoned::Reserved,
+        }
     }
 }
 

@@ -533,7 +533,7 @@ fn vital_page(drive: &Drive, page: u8) -> Option<VitalPage> {
         }),
         CHARACTERISTICS_PAGE => VitalPage::Characteristics(Characteristics {
             rotation: rotation(profile),
-            form_factor: 0,
+            ..Characteristics::default()
         }),
         _ => return None,
     })

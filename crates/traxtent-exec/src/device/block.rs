@@ -1,18 +1,22 @@
-//! A Linux block device or image file, read directly.
+//! A Linux block device or image file, read directly, and written to where its owner gives a range away.
 //!
-//! Each request is one pread with O_DIRECT between two looks at the clock.
+//! Each request is one pread or pwrite with O_DIRECT between two looks at the clock.
 
+use std::io::IoSlice;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dev, FileType, Mode, OFlags, SeekFrom};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use traxtent_core::probe::{Identity, Target, TargetError, Timing};
 use traxtent_core::request::{Op, Request};
 use traxtent_core::units::{Lbn, Sectors, SimTime};
+use traxtent_core::workload::Rng;
 
 use super::clock::Clock;
 use super::error::DeviceError;
+use super::in_use;
 use super::sysfs;
 
 /// A block device or image file that is read for a probe.
@@ -28,7 +32,16 @@ pub struct BlockTarget {
     /// What the kernel wants places and lengths to be multiples of.
     unit: u64,
     rotational: Option<bool>,
+    scratch: Option<Box<Scratch>>,
     pub(super) notes: Vec<String>,
+}
+
+/// LBNs that may be overwritten, and with what.
+#[derive(Debug)]
+struct Scratch {
+    lbns: Range<Lbn>,
+    buffer: Buffer,
+    noise: Rng,
 }
 
 /// The most that one request may read, in bytes.
@@ -91,11 +104,47 @@ impl BlockTarget {
             },
             buffer: Buffer::default(),
             clock: Clock::start(),
+            scratch: None,
             path: path.to_owned(),
             device,
             file,
             notes,
         })
+    }
+
+    /// Lets requests overwrite `lbns`, and nothing else, with numbers drawn from `seed`; what was there is lost.
+    ///
+    /// # Errors
+    /// Where the range is beyond the device, or somebody uses it: a file system, swap, a volume, another program. The
+    /// device stays held against all of these.
+    pub fn allow_writes(&mut self, lbns: Range<Lbn>, seed: u64) -> Result<(), DeviceError> {
+        let path = self.path.as_path();
+        let capacity = self.identity.capacity.0;
+        if lbns.is_empty() || lbns.end.0 > capacity {
+            let (path, problem) = (
+                path.to_owned(),
+                TargetError::Refused(format!(
+                    "LBNs {} to {}: it has LBNs 0 to {capacity}",
+                    lbns.start, lbns.end
+                )),
+            );
+            return Err(DeviceError::Drive { path, problem });
+        }
+        if let Some(user) = in_use(path) {
+            return Err(DeviceError::InUse { user });
+        }
+        let mut flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
+        if self.device.is_some() {
+            flags |= OFlags::EXCL;
+        }
+        let open = rustix::fs::open(path, flags, Mode::empty());
+        self.file = open.map_err(|errno| DeviceError::new(path, "write to", errno))?;
+        self.scratch = Some(Box::new(Scratch {
+            lbns,
+            buffer: Buffer::default(),
+            noise: Rng::new(seed),
+        }));
+        Ok(())
     }
 
     /// Whether the kernel takes it for a rotating disk; `None` where it does not say. It errs often.
@@ -131,6 +180,57 @@ impl BlockTarget {
         }
         let completed = self.clock.now();
         Ok(Timing { sent, completed })
+    }
+
+    /// Overwrites `bytes` from `start` on, so that they are on the media if `durable`.
+    fn write(&mut self, start: u64, bytes: usize, durable: bool) -> Result<Timing, Errno> {
+        let Some(scratch) = &mut self.scratch else {
+            return Err(Errno::ACCESS);
+        };
+        let flags = if durable {
+            ReadWriteFlags::DSYNC
+        } else {
+            ReadWriteFlags::empty()
+        };
+        let buffer = scratch.buffer.noisy(bytes, &mut scratch.noise);
+        let mut done = 0;
+        let sent = self.clock.now();
+        while done < bytes {
+            let part = [IoSlice::new(&buffer[done..])];
+            match rustix::io::pwritev2(&self.file, &part, start + done as u64, flags) {
+                Ok(0) => return Err(Errno::NXIO),
+                Ok(written) => done += written,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        let completed = self.clock.now();
+        Ok(Timing { sent, completed })
+    }
+
+    fn flush(&mut self) -> Result<Timing, Errno> {
+        let sent = self.clock.now();
+        rustix::fs::fdatasync(&self.file)?;
+        let completed = self.clock.now();
+        Ok(Timing { sent, completed })
+    }
+
+    /// What a request's failure means.
+    fn failed(&self, request: Request, errno: Errno) -> TargetError {
+        let Request { lbn, sectors, .. } = request;
+        match self.gone(errno) {
+            Some(why) => TargetError::Gone(why),
+            // What the block layer makes of media errors, checksums, and time-outs.
+            None if request.op == Op::Read
+                && matches!(
+                    errno,
+                    Errno::IO | Errno::NODATA | Errno::ILSEQ | Errno::REMOTEIO | Errno::TIMEDOUT
+                ) =>
+            {
+                TargetError::Unreadable { lbn, sectors }
+            }
+            None => TargetError::Refused(format!("LBN {lbn}: {errno}")),
+        }
     }
 
     /// Why the device is no more, if so. A removed disk answers with the errors of a bad sector.
@@ -173,12 +273,12 @@ impl Target for BlockTarget {
         } = request;
         match op {
             Op::Read if fua => return Err(TargetError::Unsupported("force unit access")),
-            Op::Read => {}
             Op::Verify => return Err(TargetError::Unsupported("VERIFY")),
-            Op::Flush => return Err(TargetError::Unsupported("flushing what is only read")),
-            Op::Write => {
-                return Err(TargetError::Refused("writes are not allowed".to_owned()));
+            Op::Flush if self.scratch.is_none() => {
+                return Err(TargetError::Unsupported("flushing what is only read"));
             }
+            Op::Flush => return self.flush().map_err(|errno| self.failed(request, errno)),
+            Op::Read | Op::Write => {}
         }
         let Sectors(capacity) = self.identity.capacity;
         let sector = u64::from(self.identity.logical_bytes);
@@ -195,22 +295,25 @@ impl Target for BlockTarget {
             let why = format!("LBNs {lbn} to {end}: the device ends at LBN {capacity}");
             return Err(TargetError::Refused(why));
         }
-        self.read(lbn * sector, lbn * sector + bytes)
-            .map_err(|errno| match self.gone(errno) {
-                Some(why) => TargetError::Gone(why),
-                // What the block layer makes of media errors, checksums, and time-outs.
-                None if matches!(
-                    errno,
-                    Errno::IO | Errno::NODATA | Errno::ILSEQ | Errno::REMOTEIO | Errno::TIMEDOUT
-                ) =>
-                {
-                    TargetError::Unreadable {
-                        lbn: request.lbn,
-                        sectors,
-                    }
-                }
-                None => TargetError::Refused(format!("LBN {lbn}: {errno}")),
-            })
+        let start = lbn * sector;
+        if op == Op::Read {
+            let read = self.read(start, start + bytes);
+            return read.map_err(|errno| self.failed(request, errno));
+        }
+        let Some(lbns) = self.scratch.as_ref().map(|scratch| &scratch.lbns) else {
+            return Err(TargetError::Refused("writes are not allowed".to_owned()));
+        };
+        if request.lbn < lbns.start || request.end() > lbns.end {
+            let why = format!(
+                "LBNs {lbn} to {}: only {} to {} may be overwritten",
+                request.end(),
+                lbns.start,
+                lbns.end
+            );
+            return Err(TargetError::Refused(why));
+        }
+        let written = self.write(start, bytes as usize, fua);
+        written.map_err(|errno| self.failed(request, errno))
     }
 }
 
@@ -247,6 +350,20 @@ impl Buffer {
         let skip = self.bytes.as_ptr().align_offset(PAGE);
         &mut self.bytes[skip..skip + length]
     }
+
+    /// The same, of numbers without a pattern: drives and what is between leave out what they have already.
+    fn noisy(&mut self, length: usize, noise: &mut Rng) -> &[u8] {
+        let is_new = self.bytes.len() < length + PAGE;
+        let bytes = self.aligned(length);
+        // All of it once, then a number in every page of every request.
+        let step = if is_new { 8 } else { PAGE };
+        for place in bytes.chunks_mut(step) {
+            let number = noise.bits().to_le_bytes();
+            let some = place.len().min(8);
+            place[..some].copy_from_slice(&number[..some]);
+        }
+        bytes
+    }
 }
 
 #[cfg(test)]
@@ -262,6 +379,40 @@ mod tests {
         }
         let (_, direct) = open_direct(path).unwrap();
         assert!(!direct);
+    }
+
+    /// Is nothing written before it is allowed and nothing beside the range after, and is what is in it overwritten?
+    #[test]
+    fn only_the_range_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk.img");
+        let old = vec![7; 1 << 20];
+        std::fs::write(&path, &old).unwrap();
+        let mut target = match BlockTarget::open(&path) {
+            Ok(target) if target.notes().is_empty() => target,
+            _ => testkit::skip!("files here know no direct writes"),
+        };
+        let write = |target: &mut BlockTarget, lbn, sectors| {
+            let write = Request::write(Lbn(lbn), sectors);
+            target.request(Request { fua: true, ..write })
+        };
+        assert!(write(&mut target, 64, 8).is_err());
+        assert!(target.request(Request::flush()).is_err());
+        assert!(target.allow_writes(Lbn(0)..Lbn(2049), 1).is_err());
+        target.allow_writes(Lbn(64)..Lbn(128), 1).unwrap();
+        for (lbn, sectors) in [(56, 16), (120, 16), (0, 8), (2040, 8)] {
+            let error = write(&mut target, lbn, sectors).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("only 64 to 128 may be"), "{text}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), old);
+        write(&mut target, 64, 8).unwrap();
+        write(&mut target, 120, 8).unwrap();
+        target.request(Request::flush()).unwrap();
+        let new = std::fs::read(&path).unwrap();
+        for (page, (old, new)) in old.chunks(4096).zip(new.chunks(4096)).enumerate() {
+            assert_eq!(old != new, [8, 15].contains(&page), "page {page}");
+        }
     }
 
     /// Is the buffer aligned, at any length, and kept?

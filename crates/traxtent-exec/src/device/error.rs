@@ -46,6 +46,12 @@ pub enum DeviceError {
         /// Which.
         path: PathBuf,
     },
+    /// What is on it is in use.
+    #[error("{user}")]
+    InUse {
+        /// By whom.
+        user: String,
+    },
     /// It is empty, or shorter than one sector.
     #[error("{}: it has {bytes} bytes, less than a sector", path.display())]
     Empty {

@@ -2,7 +2,8 @@
 //!
 //! [`open`] takes the best way to what a path names: SCSI commands by SG_IO ([`SgTransport`]) to a
 //! generic node or a disk, else direct reads ([`BlockTarget`]) from a block device or image file.
-//! Nothing here writes. [`in_use()`] says who would mind if somebody did.
+//! Nothing here writes, but what [`BlockTarget::allow_writes`] and the SCSI target's like of it are told to.
+//! [`in_use()`] says who would mind.
 
 mod block;
 mod clock;
@@ -32,7 +33,7 @@ pub enum Device {
     /// It takes SCSI commands.
     Scsi(Box<ScsiTarget<SgTransport>>),
     /// It can only be read.
-    Block(BlockTarget),
+    Block(Box<BlockTarget>),
 }
 
 /// Opens a SCSI generic node, block device or image file for reading.
@@ -41,7 +42,9 @@ pub enum Device {
 /// Where there is no such device, it may not be read, or a SCSI drive does not say what it is.
 pub fn open(path: &Path) -> Result<Device, DeviceError> {
     let transport = match SgTransport::open(path) {
-        Err(DeviceError::NoScsi { .. }) => return Ok(Device::Block(BlockTarget::open(path)?)),
+        Err(DeviceError::NoScsi { .. }) => {
+            return Ok(Device::Block(Box::new(BlockTarget::open(path)?)));
+        }
         transport => transport?,
     };
     let problem = match ScsiTarget::open(transport) {
@@ -52,7 +55,7 @@ pub fn open(path: &Path) -> Result<Device, DeviceError> {
     match BlockTarget::open(path) {
         Ok(mut target) if !matches!(problem, TargetError::Gone(_)) => {
             target.notes.push(format!("no SCSI commands: {problem}"));
-            Ok(Device::Block(target))
+            Ok(Device::Block(Box::new(target)))
         }
         _ => Err(DeviceError::Drive {
             path: path.to_owned(),
@@ -73,14 +76,14 @@ impl Device {
     fn target(&self) -> &dyn Target {
         match self {
             Device::Scsi(target) => &**target,
-            Device::Block(target) => target,
+            Device::Block(target) => &**target,
         }
     }
 
     fn target_mut(&mut self) -> &mut dyn Target {
         match self {
             Device::Scsi(target) => &mut **target,
-            Device::Block(target) => target,
+            Device::Block(target) => &mut **target,
         }
     }
 }

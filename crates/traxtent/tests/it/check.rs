@@ -1,7 +1,7 @@
 //! `traxtent check`.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
@@ -237,4 +237,212 @@ fn prices() {
         assert!(more("small-writes") > 2.0, "{price}");
         assert!((more("reads") - 1.0).abs() < 0.02, "{price}");
     }
+}
+
+/// A shell's script in a folder, with a modelled drive as a block device in `$loop`; none without what that takes.
+fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<String, String> {
+    for program in ["nbdkit", "nbdfuse", "losetup"] {
+        testkit::tool(program).ok_or_else(|| format!("{program} is not installed"))?;
+    }
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
+        return Err("loop devices are root's, or the kernel has none".to_owned());
+    }
+    let script = format!(
+        "set -e; touch d; nbdfuse d \"$uri\" & fuse=$!; \
+         end() {{ [ -z \"$loop\" ] || losetup --detach \"$loop\"; umount d 2>/dev/null || kill $fuse; wait $fuse || :; }}; \
+         trap end EXIT; \
+         n=0; until [ -s d ] || [ $n = 100 ]; do n=$((n + 1)); sleep 0.1; done; \
+         loop=$(losetup --find --show --direct-io=on --sector-size 512 d); \
+         {script}"
+    );
+    let answer = traxtent_in(
+        folder,
+        &[
+            "serve",
+            drive,
+            "--speed",
+            speed,
+            "--receipt",
+            "r.json",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ],
+    );
+    if answer.status != 0 {
+        return Err(format!("{}{}", answer.out, answer.err));
+    }
+    Ok(answer.out)
+}
+
+/// Is a drive of 512-byte sectors in physical ones of 4096, which the kernel is not told of, found to be one by its times,
+/// and checked as one; and is nothing overwritten beside the range?
+#[test]
+fn measured_drive() {
+    let folder = TempDir::new().unwrap();
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    // Other work of the machine may drown the times, so it is tried again.
+    let script = format!(
+        "dd if=/dev/zero of=$loop bs=1M count=8 oflag=direct status=none; \
+         for seed in 1 2 3; do \
+           {program} check $loop --measure=physical-sector --scratch 2048..6144 --yes --seed $seed --json >out.json || :; \
+           grep -q '\"bytes\": 4096' out.json && break; \
+         done; \
+         cmp -n 1048576 $loop /dev/zero; cmp -n 1048576 -i 3145728:0 $loop /dev/zero; \
+         ! cmp -s -n 2097152 -i 1048576:0 $loop /dev/zero"
+    );
+    match with_loop(folder.path(), "wd10ears", "3", &script) {
+        Ok(_) => {}
+        Err(why) if why.contains("loop devices are") || why.contains("is not installed") => {
+            testkit::skip!("{why}")
+        }
+        Err(why) => panic!("{why}"),
+    }
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("out.json")).unwrap()).unwrap();
+    let measured = &report["measured"][0];
+    assert_eq!(measured["grid"], "physical-sector");
+    assert_eq!(measured["claimed_bytes"], 512, "{measured}");
+    assert_eq!(measured["bytes"], 4096, "{measured}");
+    assert_eq!(measured["first_lbn"], 0, "{measured}");
+    let disk = &report["layers"][0];
+    assert_eq!(
+        (&disk["physical_bytes"], &disk["physical_by"]),
+        (&4096.into(), &"measured".into())
+    );
+    let findings = report["findings"].as_array().unwrap();
+    assert!(
+        findings
+            .iter()
+            .any(|found| found["rule"] == "hint-physical"),
+        "{findings:?}"
+    );
+}
+
+/// Is nothing overwritten that has not been given away, or that somebody uses, and is it said?
+#[test]
+fn measuring_overwrites_only_what_is_given_away() {
+    let folder = TempDir::new().unwrap();
+    let image = folder.path().join("disk.img");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let image = image.to_str().unwrap();
+    let scratch = "--scratch=1000..2000";
+    for (words, says) in [
+        (&[image, "--measure"][..], "is no block device"),
+        (&["--measure"], "name it alone"),
+        (&[image, scratch], "--measure"),
+        (
+            &[image, "--measure=physical-sector", "--collect", "x"],
+            "--collect",
+        ),
+    ] {
+        let answer = traxtent(&[&["check"], words].concat());
+        assert_eq!(answer.status, 2, "{words:?}: {}", answer.err);
+        assert!(answer.err.contains(says), "{words:?}: {}", answer.err);
+    }
+    if !rustix::process::geteuid().is_root() {
+        testkit::skip!("loop devices are root's");
+    }
+    let losetup = tool!("losetup");
+    let mke2fs = tool!("mke2fs");
+    let run = |program: &Path, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let attach = Command::new(&losetup)
+        .args(["--find", "--show", image])
+        .output()
+        .unwrap();
+    if !attach.status.success() {
+        testkit::skip!("the kernel has no loop device to spare");
+    }
+    let node = String::from_utf8(attach.stdout).unwrap().trim().to_owned();
+    run(&mke2fs, &["-q", "-F", "-t", "ext4", &node]);
+    let before = fs::read(image).unwrap();
+    let measure = |words: &[&str]| traxtent(&[&["check", &node], words].concat());
+    let unnamed = measure(&["--measure=physical-sector"]);
+    assert_eq!(unnamed.status, 2);
+    assert!(
+        unnamed.err.contains("--scratch FIRST..END"),
+        "{}",
+        unnamed.err
+    );
+    let unasked = measure(&["--measure", scratch]);
+    assert_eq!(unasked.status, 2);
+    assert!(
+        unasked.err.contains("there: the ext4 in loop"),
+        "{}",
+        unasked.err
+    );
+    assert!(unasked.err.contains("--yes"), "{}", unasked.err);
+    let beyond = measure(&["--measure", "--scratch=0..999999999", "--yes"]);
+    assert_eq!(beyond.status, 2, "{}", beyond.err);
+    let point = folder.path().join("mnt");
+    fs::create_dir(&point).unwrap();
+    run(Path::new("mount"), &[&node, point.to_str().unwrap()]);
+    let busy = measure(&["--measure", scratch, "--yes"]);
+    run(Path::new("umount"), &[point.to_str().unwrap()]);
+    let after = fs::read(image).unwrap();
+    run(&losetup, &["--detach", &node]);
+    assert_eq!(busy.status, 3, "{}", busy.err);
+    assert!(busy.err.contains("is mounted on"), "{}", busy.err);
+    // Mounting writes to the superblock and the journal; the range lies behind both.
+    let range = 1000 * 512..2000 * 512;
+    assert!(before[range.clone()] == after[range]);
+}
+
+/// Are the extents of a mounted file found by FIEMAP and held against the tracks of the drive that its device stands for?
+#[test]
+fn mounted_files() {
+    let (mke2fs, losetup) = (tool!("mke2fs"), tool!("losetup"));
+    if !rustix::process::geteuid().is_root() {
+        testkit::skip!("mounting is root's");
+    }
+    let folder = TempDir::new().unwrap();
+    let image = folder.path().join("disk.img");
+    File::create(&image).unwrap().set_len(128 << 20).unwrap();
+    let point = folder.path().join("mnt");
+    fs::create_dir(&point).unwrap();
+    let (image, point) = (image.to_str().unwrap(), point.to_str().unwrap());
+    let run = |program: &Path, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        let told = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        output.status.success().then_some(told)
+    };
+    run(&mke2fs, &["-q", "-F", "-t", "ext4", "-b", "4096", image]).unwrap();
+    let Some(node) = run(&losetup, &["--find", "--show", image]) else {
+        testkit::skip!("the kernel has no loop device to spare");
+    };
+    let mounted = run(Path::new("mount"), &[&node, point]);
+    let file = format!("{point}/file");
+    let mut answer = None;
+    if mounted.is_some() {
+        fs::write(&file, vec![1; 20 << 20]).unwrap();
+        File::open(&file).unwrap().sync_all().unwrap();
+        answer = Some(traxtent(&[
+            "check", "--file", &file, "--drive", "atlas10k", "--json",
+        ]));
+        run(Path::new("umount"), &[point]);
+    }
+    run(&losetup, &["--detach", &node]);
+    let Some(answer) = answer else {
+        testkit::skip!("nothing can be mounted here");
+    };
+    let report: serde_json::Value = serde_json::from_str(&answer.out).expect(&answer.err);
+    let findings = report["findings"].as_array().unwrap();
+    let of_file = |found: &&serde_json::Value| found["what"].as_str().unwrap().contains(&file);
+    let found = findings
+        .iter()
+        .find(of_file)
+        .expect("a finding of the file");
+    assert_eq!(found["rule"], "track-crossing");
+    // 20 MiB are some hundred tracks of this drive, so every extent of it spans a boundary or is small.
+    let (crossing, of) = (&found["share"]["crossing"], &found["share"]["of"]);
+    assert!(
+        crossing.as_u64() >= Some(1) && crossing.as_u64() <= of.as_u64(),
+        "{found}"
+    );
+    assert!(found["price"]["items"].is_array(), "{found}");
 }

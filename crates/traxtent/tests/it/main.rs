@@ -3,6 +3,7 @@
 mod alignment;
 mod bad_input;
 mod check;
+mod check_guest;
 mod command;
 mod demo;
 mod drives;

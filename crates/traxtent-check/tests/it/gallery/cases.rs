@@ -49,7 +49,7 @@ const fn case(
 
 const P1: &str = "partition 1";
 
-pub(super) const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     // Tables that tools of today make by themselves.
     case(
         "GPT by sfdisk",

@@ -2,7 +2,7 @@
 //! right one flagged? And what do other tools say of them?
 
 mod arrays;
-mod cases;
+pub(crate) mod cases;
 mod peers;
 mod workshop;
 
@@ -12,18 +12,18 @@ use traxtent_check::drive::Stated;
 use traxtent_check::target::{Host, look};
 use traxtent_check::{Kind, Severity, judge};
 
-pub(crate) use workshop::{Made, Workshop};
+pub(crate) use workshop::{Made, Workshop, is_root};
 
 /// An image, how it is made and what is wrong with it.
 pub(crate) struct Case {
     /// What it shows.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// The commands that make `disk.img`, or its members; see [`workshop`].
-    made_by: &'static str,
+    pub(crate) made_by: &'static str,
     /// The drive that it is to live on.
-    lives_on: Drive,
+    pub(crate) lives_on: Drive,
     /// Every finding of a warning or a fault: the rule and the layer it is found at.
-    wrong: &'static [(&'static str, &'static str)],
+    pub(crate) wrong: &'static [(&'static str, &'static str)],
 }
 
 /// What is stated of a drive. Zero is nothing.

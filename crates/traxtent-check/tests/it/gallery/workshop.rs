@@ -128,7 +128,7 @@ fn needs(commands: &str) -> Result<(), String> {
 }
 
 /// Whether this is root, who alone may attach loop devices.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout == b"0\n")
 }

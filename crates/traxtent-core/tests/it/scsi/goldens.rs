@@ -5,7 +5,7 @@
 use traxtent_core::geometry::Place;
 use traxtent_core::scsi::diagnostic::{TranslateRequest, Translation};
 use traxtent_core::scsi::inquiry::{
-    BlockLimits, Characteristics, Designator, Inquiry, Rotation, VitalPage,
+    BlockLimits, Characteristics, Designator, Inquiry, Rotation, VitalPage, Zoned,
 };
 use traxtent_core::scsi::mode::{
     BlockDescriptor, CachingPage, FormatPage, GeometryPage, ModeData, pages,
@@ -63,6 +63,7 @@ fn vital_product_data() {
         VitalPage::Characteristics(Characteristics {
             rotation: Rotation::None,
             form_factor: 5,
+            zoned: Zoned::Unknown,
         }),
     );
 }

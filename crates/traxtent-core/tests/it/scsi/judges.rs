@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-use traxtent_core::scsi::inquiry::{BlockLimits, Characteristics, Inquiry, Rotation, VitalPage};
+use traxtent_core::scsi::inquiry::{
+    BlockLimits, Characteristics, Inquiry, Rotation, VitalPage, Zoned,
+};
 use traxtent_core::scsi::{AdditionalSense, FieldPointer, Sense, SenseFormat, SenseKey};
 
 fn text(bytes: &[u8]) -> Vec<String> {
@@ -83,10 +85,15 @@ fn sg_vpd_reads_our_pages() {
     let drive = Characteristics {
         rotation: Rotation::Rpm(10_025),
         form_factor: 2,
+        zoned: Zoned::DeviceManaged,
     };
     assert_says(
         &says(&program, &VitalPage::Characteristics(drive).encode()),
-        &["Nominal rotation rate: 10025 rpm", "3.5 inch"],
+        &[
+            "Nominal rotation rate: 10025 rpm",
+            "3.5 inch",
+            "ZONED=2 [device managed]",
+        ],
     );
     assert_says(
         &says(&program, &VitalPage::Serial("A1 B2".into()).encode()),

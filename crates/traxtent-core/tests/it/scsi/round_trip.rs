@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use traxtent_core::geometry::Place;
 use traxtent_core::scsi::diagnostic::{TranslateRequest, Translation};
 use traxtent_core::scsi::inquiry::{
-    BlockLimits, Characteristics, Designator, Inquiry, Rotation, VitalPage,
+    BlockLimits, Characteristics, Designator, Inquiry, Rotation, VitalPage, Zoned,
 };
 use traxtent_core::scsi::mode::{
     BlockDescriptor, CachingPage, FormatPage, GeometryPage, ModeData, pages,
@@ -290,18 +290,18 @@ proptest! {
         serial in "([!-~]([ -~]{0,40}[!-~])?)?",
         names in prop::collection::vec((0..16u8, 0..4u8, 0..16u8, prop::collection::vec(any::<u8>(), 0..256)), 0..5),
         (granularity, longest, optimal) in any::<(u16, u32, u32)>(),
-        (rotation, form_factor) in (any::<u16>(), 0..16u8),
+        (rotation, form_factor, zoned) in (any::<u16>(), 0..16u8, 0..4u8),
     ) {
         let names = names.into_iter().map(|(code_set, association, kind, name)| {
             Designator { code_set, association, kind, name }
         });
-        let rotation = Rotation::from_number(rotation);
+        let (rotation, zoned) = (Rotation::from_number(rotation), Zoned::from_number(zoned));
         for page in [
             VitalPage::Supported(pages),
             VitalPage::Serial(serial),
             VitalPage::Identification(names.collect()),
             VitalPage::BlockLimits(BlockLimits { granularity, longest, optimal }),
-            VitalPage::Characteristics(Characteristics { rotation, form_factor }),
+            VitalPage::Characteristics(Characteristics { rotation, form_factor, zoned }),
         ] {
             prop_assert_eq!(VitalPage::decode(&page.encode()).unwrap(), page);
         }

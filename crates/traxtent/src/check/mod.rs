@@ -1,5 +1,7 @@
 //! `traxtent check`: is every layer aligned?
 
+mod measure;
+
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -30,7 +32,8 @@ const ARCHIVE_BYTES: u64 = 64 << 20;
 /// Check whether every layer is aligned: partitions, arrays, volumes, encryption, file systems
 ///
 /// A TARGET is an image file, a block device, or a file that --collect wrote; without one, every drive of the machine
-/// is checked. A block device is looked at with all that it lies on and all that lies on it. Nothing is written to it.
+/// is checked. A block device is looked at with all that it lies on and all that lies on it. Nothing is written to it,
+/// but a range that --scratch gives away.
 /// Exit status 1 means findings at or above --fail-on, 3 that a layer could not be read. docs/check.md lists the findings.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
@@ -74,12 +77,15 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    measure: measure::Measure,
 }
 
 const EXAMPLES: &str = "Examples:
   traxtent check
   traxtent check disk.img --drive wd10ears
   traxtent check /dev/sda --physical-sector 4k
+  traxtent check /dev/sdb --measure --scratch 1000000..3000000
   traxtent check --collect $(hostname).json; traxtent check *.json";
 
 fn rules() -> impl TypedValueParser<Value = Rule> {
@@ -115,6 +121,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .partition(|(_, archive)| archive.is_some());
     match (archives.is_empty(), devices.is_empty()) {
         (true, _) => machine(args),
+        (false, true) if args.measure.is_asked() => Err(Failure::input(
+            "--measure is for a block device, not for files of --collect",
+        )),
         (false, true) => hosts(
             args,
             archives
@@ -160,18 +169,20 @@ fn machine(args: &Args) -> Result<()> {
     let files = Files::of(args, &host)?;
     let devices = files.devices();
     let targets = devices.as_ref().unwrap_or(&args.targets);
-    let stack = look(targets, &drive.stated, &host).map_err(|error| match error {
+    let mut stack = look(targets, &drive.stated, &host).map_err(|error| match error {
         TargetError::File { path, error } => Failure::file(&path, &error),
         error => Failure::Io(error.to_string()),
     })?;
     if let Some(path) = &args.collect {
         return output::write(path, &Archive::new(hostname(), stack).write());
     }
+    let measured = args.measure.measure(targets, &mut stack)?;
     let findings = drive.judge(&stack, files.extents(&stack)?, &args.ignore);
     if args.json {
-        output::json(&Report::new(None, &stack, &findings))?;
+        output::json(&Report::new(None, &stack, &findings).with_measured(&measured))?;
     } else if !args.quiet {
         let mut out = output::stdout();
+        out.write_all(report::measured(&measured).as_bytes())?;
         out.write_all(report::text(&stack, &findings).as_bytes())?;
         output::finish(out)?;
     }

@@ -1,0 +1,366 @@
+//! What it costs to lie off the chunks or stripes of an array, by models of its members.
+//!
+//! A write of less than a stripe first reads what parity takes: what it replaces and the old parity, or all that it leaves,
+//! whichever is less (Linux, drivers/md/raid5.c, `handle_stripe_dirtying`). Members are of one profile, and no two of
+//! their spindles are in step. Requests come one at a time and at random. So this is the dearest case: writes one behind
+//! another are put together in md's stripe cache and in controllers with memory, and then cost less than is said here.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+use traxtent_core::drive::Drive;
+use traxtent_core::geometry::Geometry;
+use traxtent_core::profile::{Profile, ProfileError};
+use traxtent_core::request::Request;
+use traxtent_core::units::{Lbn, SimTime, Span};
+use traxtent_core::workload::Rng;
+
+use super::{Cost, SPREAD, Work};
+
+/// Kinds of work that chunks and stripes have a part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrayLoad {
+    /// As many bytes as a stripe holds, written at random.
+    StripeWrites,
+    /// As many bytes as a chunk, written at random.
+    ChunkWrites,
+    /// As many bytes as a chunk, read at random.
+    ChunkReads,
+}
+
+impl ArrayLoad {
+    const ALL: [ArrayLoad; 3] = [
+        ArrayLoad::StripeWrites,
+        ArrayLoad::ChunkWrites,
+        ArrayLoad::ChunkReads,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ArrayLoad::StripeWrites => "writes of a stripe",
+            ArrayLoad::ChunkWrites => "writes of a chunk",
+            ArrayLoad::ChunkReads => "reads of a chunk",
+        }
+    }
+}
+
+/// How an array puts data on its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shape {
+    /// Chunks of data in a stripe.
+    pub data: u64,
+    /// Chunks of parity in a stripe.
+    pub parity: u64,
+    /// How often every chunk is there.
+    pub copies: u64,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u64,
+}
+
+/// Requests before those that count: members' buffers are as full as they will be.
+const WARM: usize = 60;
+/// Those that count.
+const COUNTED: usize = 240;
+/// More members than this are not modelled.
+const MEMBERS_MAX: u64 = 64;
+
+/// What each kind of work costs on an array whose blocks begin `behind` bytes behind a stripe.
+///
+/// Nothing where the sectors of the profile do not divide the chunk and `behind`, or there are too many members.
+///
+/// # Errors
+/// If the profile is out of its bounds.
+pub fn prices(
+    profile: &Profile,
+    shape: Shape,
+    behind: u64,
+) -> Result<Option<Vec<Cost>>, ProfileError> {
+    let sector = u64::from(profile.sector.logical_bytes);
+    let fits = shape.chunk_bytes.is_multiple_of(sector) && behind.is_multiple_of(sector);
+    if !fits || shape.chunk_bytes < sector || !(1..=MEMBERS_MAX).contains(&shape.members()) {
+        return Ok(None);
+    }
+    profile.check()?;
+    let geometry = Geometry::build(&profile.geometry)
+        .map_err(|error| ProfileError::Geometry(error.to_string()))?;
+    let drive = Drive::with_geometry(Arc::new(profile.clone()), Arc::new(geometry));
+    let of = |load, behind| Array::new(&drive, shape, sector).ms_each(load, behind / sector);
+    let cost = |load| Cost {
+        load: Work::Array(load),
+        aligned_ms: of(load, 0),
+        actual_ms: of(load, behind),
+    };
+    Ok(Some(ArrayLoad::ALL.map(cost).to_vec()))
+}
+
+impl Shape {
+    fn members(&self) -> u64 {
+        (self.data + self.parity).saturating_mul(self.copies)
+    }
+}
+
+/// A chunk of a stripe, and sectors of it.
+type Piece = (u64, Range<u64>);
+
+/// What is asked of a member.
+type Part = (usize, Request);
+
+/// The parts of a request: those that have to be read before, and those that are asked for.
+type Plan = (Vec<Part>, Vec<Part>);
+
+struct Array {
+    shape: Shape,
+    /// Sectors of a chunk.
+    chunk: u64,
+    /// Stripes that work is spread over.
+    rows: u64,
+    /// Members, and how far each one's clock is ahead.
+    members: Vec<(Drive, Span)>,
+}
+
+impl Array {
+    fn new(drive: &Drive, shape: Shape, sector: u64) -> Array {
+        let chunk = shape.chunk_bytes / sector;
+        let turn = drive.profile().revolution_ms();
+        let mut rng = Rng::new(3);
+        let mut member = |_| (drive.clone(), Span::from_ms(turn * rng.fraction()));
+        Array {
+            shape,
+            chunk,
+            rows: ((SPREAD / sector).min(drive.geometry().capacity().0 / 2) / chunk).max(4),
+            members: (0..shape.members()).map(&mut member).collect(),
+        }
+    }
+
+    /// The mean of the requests that count.
+    fn ms_each(mut self, load: ArrayLoad, behind: u64) -> f64 {
+        let mut rng = Rng::new(1);
+        let stripe = self.shape.data * self.chunk;
+        let (mut now, mut begun) = (SimTime::ZERO, SimTime::ZERO);
+        for number in 0..WARM + COUNTED {
+            if number == WARM {
+                begun = now;
+            }
+            let row = rng.below(self.rows - 2) * stripe + behind;
+            let any = row + rng.below(self.shape.data) * self.chunk;
+            let (first, others) = match load {
+                ArrayLoad::StripeWrites => self.write(row..row + stripe),
+                ArrayLoad::ChunkWrites => self.write(any..any + self.chunk),
+                ArrayLoad::ChunkReads => (Vec::new(), self.read(any..any + self.chunk)),
+            };
+            now = self.serve(now, &first);
+            now = self.serve(now, &others);
+        }
+        now.since(begun).as_ms() / COUNTED as f64
+    }
+
+    /// When all parts are complete that are sent at once.
+    fn serve(&mut self, now: SimTime, parts: &[Part]) -> SimTime {
+        let mut longest = Span::ZERO;
+        for (index, (drive, ahead)) in self.members.iter_mut().enumerate() {
+            let at = now + *ahead;
+            let mut outstanding = 0;
+            for (_, request) in parts.iter().filter(|(member, _)| *member == index) {
+                drive.submit(at, *request).expect("it is on the drive");
+                outstanding += 1;
+            }
+            while outstanding > 0 {
+                let wake = drive.next_wakeup().expect("a request is outstanding");
+                while let Some(completion) = drive.poll(wake) {
+                    longest = longest.max(completion.completed.since(at));
+                    outstanding -= 1;
+                }
+            }
+        }
+        now + longest
+    }
+
+    /// The pieces of a range of the array by stripe: chunk of data, and its sectors there.
+    fn rows(&self, range: Range<u64>) -> Vec<(u64, Vec<Piece>)> {
+        let mut rows: Vec<(u64, Vec<Piece>)> = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let (chunk, within) = (at / self.chunk, at % self.chunk);
+            let end = (within + range.end - at).min(self.chunk);
+            let (row, data) = (chunk / self.shape.data, chunk % self.shape.data);
+            match rows.last_mut() {
+                Some((last, pieces)) if *last == row => pieces.push((data, within..end)),
+                _ => rows.push((row, vec![(data, within..end)])),
+            }
+            at += end - within;
+        }
+        rows
+    }
+
+    /// The first member that a chunk of a stripe is on; those of parity are behind the data.
+    fn member(&self, row: u64, chunk: u64) -> usize {
+        let width = self.shape.data + self.shape.parity;
+        let turned = match self.shape.parity {
+            0 => chunk,
+            // Parity goes down by one in each stripe, and data begin behind it.
+            parity => (width - 1 - row % width + parity + chunk) % width,
+        };
+        (turned * self.shape.copies) as usize
+    }
+
+    fn place(&self, row: u64, within: &Range<u64>) -> (Lbn, u32) {
+        let start = row * self.chunk + within.start;
+        (Lbn(start), (within.end - within.start) as u32)
+    }
+
+    fn read(&self, range: Range<u64>) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for (row, pieces) in self.rows(range) {
+            for (data, within) in pieces {
+                let (lbn, sectors) = self.place(row, &within);
+                parts.push((self.member(row, data), Request::read(lbn, sectors)));
+            }
+        }
+        parts
+    }
+
+    fn write(&self, range: Range<u64>) -> Plan {
+        let (mut before, mut writes) = (Vec::new(), Vec::new());
+        let Shape {
+            data,
+            parity,
+            copies,
+            ..
+        } = self.shape;
+        for (row, mut pieces) in self.rows(range) {
+            let covered: u64 = pieces
+                .iter()
+                .map(|(_, within)| within.end - within.start)
+                .sum();
+            let start = pieces.iter().map(|(_, within)| within.start).min();
+            let end = pieces.iter().map(|(_, within)| within.end).max();
+            let union = start.unwrap_or(0)..end.unwrap_or(0);
+            let parities: Vec<_> = (data..data + parity)
+                .map(|chunk| (chunk, union.clone()))
+                .collect();
+            if parity > 0 && covered < data * self.chunk {
+                let replaced = covered + parity * (union.end - union.start);
+                let left = self.left(&pieces, &union);
+                let others: u64 = left
+                    .iter()
+                    .map(|(_, within)| within.end - within.start)
+                    .sum();
+                let reads = if replaced < others {
+                    [pieces.as_slice(), &parities].concat()
+                } else {
+                    left
+                };
+                for (chunk, within) in reads {
+                    let (lbn, sectors) = self.place(row, &within);
+                    before.push((self.member(row, chunk), Request::read(lbn, sectors)));
+                }
+            }
+            pieces.extend(parities);
+            for (chunk, within) in pieces {
+                let (lbn, sectors) = self.place(row, &within);
+                let first = self.member(row, chunk);
+                let all = first..first + copies as usize;
+                writes.extend(all.map(|member| (member, Request::write(lbn, sectors))));
+            }
+        }
+        (before, writes)
+    }
+
+    /// What of a range of every chunk of data is in no piece.
+    fn left(&self, pieces: &[Piece], union: &Range<u64>) -> Vec<Piece> {
+        let mut left = Vec::new();
+        for chunk in 0..self.shape.data {
+            let piece = pieces.iter().find(|(data, _)| *data == chunk);
+            let within = piece.map_or(union.start..union.start, |(_, within)| within.clone());
+            for rest in [union.start..within.start, within.end..union.end] {
+                if !rest.is_empty() {
+                    left.push((chunk, rest));
+                }
+            }
+        }
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::typical;
+    use super::*;
+
+    const RAID5: Shape = Shape {
+        data: 3,
+        parity: 1,
+        copies: 1,
+        chunk_bytes: 64 << 10,
+    };
+
+    fn array(shape: Shape) -> Array {
+        Array::new(&Drive::new(&typical()).unwrap(), shape, 512)
+    }
+
+    /// Is a whole stripe written without a read, and less than one with the fewest, as raid5.c has it?
+    #[test]
+    fn reads_before_writes() {
+        let array = array(RAID5);
+        let sectors = |parts: &[Part]| -> u32 { parts.iter().map(|part| part.1.sectors).sum() };
+        let cases = [
+            (0..384, (0, 512)),
+            // A block of 4 KiB and its parity, against two other blocks: as many, and then the others.
+            (0..8, (16, 16)),
+            // Two chunks: reading the third is less than both and the parity.
+            (0..256, (128, 384)),
+            // A stripe one chunk on: two chunks of one, and one of the next.
+            (128..512, (128 + 256, 384 + 256)),
+        ];
+        for (range, expected) in cases {
+            let (before, writes) = array.write(range.clone());
+            assert_eq!((sectors(&before), sectors(&writes)), expected, "{range:?}");
+        }
+    }
+
+    /// Has every stripe its chunks on different members, and parity on each in turn?
+    #[test]
+    fn members_differ() {
+        let shapes = [(3, 1, 1), (4, 2, 1), (2, 0, 2), (3, 0, 1)];
+        for (data, parity, copies) in shapes {
+            let array = array(Shape {
+                data,
+                parity,
+                copies,
+                ..RAID5
+            });
+            for row in 0..20 {
+                let mut members: Vec<_> =
+                    (0..data + parity).map(|c| array.member(row, c)).collect();
+                members.sort_unstable();
+                let all = (0..data + parity).map(|chunk| (chunk * copies) as usize);
+                assert_eq!(members, all.collect::<Vec<_>>(), "stripe {row}");
+            }
+        }
+    }
+
+    /// Does it cost nothing to be on a stripe, much to write stripes off one, and a chunk's reading little; and is what
+    /// cannot be modelled left out?
+    #[test]
+    fn what_stripes_cost() {
+        let of = |shape, behind| prices(&typical(), shape, behind).unwrap();
+        for cost in of(RAID5, 0).unwrap() {
+            assert_eq!(cost.extra_ms(), 0.0);
+        }
+        let [stripes, chunks, reads] = of(RAID5, 128 << 10).unwrap()[..] else {
+            panic!("three kinds of work")
+        };
+        println!("{stripes:?} {chunks:?} {reads:?}");
+        assert!(stripes.percent() > 50.0, "{stripes:?}");
+        // On the chunks it is, if not on the stripes.
+        assert!(chunks.percent().abs() < 15.0 && reads.percent().abs() < 5.0);
+        let [_, _, reads] = of(RAID5, 4096).unwrap()[..] else {
+            panic!("three kinds of work")
+        };
+        assert!(reads.percent() > 10.0, "{reads:?}");
+        let wide = Shape { data: 100, ..RAID5 };
+        assert!(of(wide, 4096).is_none() && of(RAID5, 100).is_none());
+    }
+}

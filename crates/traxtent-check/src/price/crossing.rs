@@ -1,0 +1,133 @@
+//! What it costs that blocks or extents span two tracks: a switch of heads or tracks amid the transfer, and what a drive
+//! that reads a track from wherever it comes down loses by it.
+//!
+//! Half of such a block or extent lies before the boundary. One that is longer than a track spans one anyway, and is compared
+//! with one that begins with a track.
+
+use serde::Serialize;
+use traxtent_core::drive::Drive;
+use traxtent_core::profile::{Profile, ProfileError};
+use traxtent_core::request::{Op, Request};
+use traxtent_core::units::Lbn;
+use traxtent_core::workload::Rng;
+
+use super::{Cost, Work, ms_of_requests};
+use crate::finding::Share;
+
+/// Kinds of work that boundaries of tracks have a part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrossingLoad {
+    /// Blocks or extents read at random.
+    PieceReads,
+    /// Blocks or extents written at random.
+    PieceWrites,
+}
+
+impl CrossingLoad {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CrossingLoad::PieceReads => "reads of one at random",
+            CrossingLoad::PieceWrites => "writes of one at random",
+        }
+    }
+
+    fn op(self) -> Op {
+        match self {
+            CrossingLoad::PieceReads => Op::Read,
+            CrossingLoad::PieceWrites => Op::Write,
+        }
+    }
+}
+
+/// What it costs that a share of blocks or extents span two tracks, in the mean over all of them.
+///
+/// Nothing where one has no sector on either side of a boundary.
+///
+/// # Errors
+/// If the profile is out of its bounds.
+pub fn prices(profile: &Profile, share: Share) -> Result<Option<Vec<Cost>>, ProfileError> {
+    let drive = Drive::new(profile)?;
+    let ratio = u64::from(profile.sector.ratio());
+    let sectors = share.bytes / u64::from(profile.sector.logical_bytes);
+    // Whole physical sectors, so that nothing but the boundary is priced.
+    let sectors = sectors / ratio * ratio;
+    if sectors < 2 * ratio || share.of == 0 || sectors > u64::from(u32::MAX) {
+        return Ok(None);
+    }
+    let crossing = share.crossing as f64 / share.of as f64;
+    let cost = |load: CrossingLoad| {
+        let of = |spans| ms_each(drive.clone(), load.op(), sectors, spans);
+        let (within, across) = (of(false), of(true));
+        Cost {
+            load: Work::Crossing(load),
+            aligned_ms: within,
+            actual_ms: within + crossing * (across - within),
+        }
+    };
+    Ok(Some(
+        [CrossingLoad::PieceReads, CrossingLoad::PieceWrites]
+            .map(cost)
+            .to_vec(),
+    ))
+}
+
+/// Milliseconds that a request of so many sectors takes that spans a boundary or does not.
+fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
+    let geometry = drive.geometry().clone();
+    let ratio = u64::from(drive.profile().sector.ratio());
+    let end = geometry.capacity().0;
+    let mut rng = Rng::new(1);
+    let next = move || loop {
+        let Some(track) = geometry.track_of(Lbn(rng.below(end / 2))) else {
+            continue;
+        };
+        let (first, length) = (track.first_lbn.0, u64::from(track.sectors));
+        let start = match spans {
+            true => {
+                let half = (sectors / 2).min(length / 2).max(ratio);
+                (first + length).saturating_sub(half)
+            }
+            false => first + rng.below((length.saturating_sub(sectors)) + 1),
+        };
+        let start = start.next_multiple_of(ratio);
+        if start + sectors <= end {
+            return match op {
+                Op::Write => Request::write(Lbn(start), sectors as u32),
+                _ => Request::read(Lbn(start), sectors as u32),
+            };
+        }
+    };
+    ms_of_requests(drive, 1, 1, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_core::profile::builtin;
+
+    use super::*;
+
+    /// Does a block that spans two tracks cost about a switch more, a share of them that share of it, and none nothing?
+    #[test]
+    fn a_switch() {
+        let profile = builtin("atlas10k").unwrap();
+        let share = |crossing, bytes| Share {
+            crossing,
+            of: 100,
+            bytes,
+        };
+        let of = |share| prices(&profile, share).unwrap();
+        let all = of(share(100, 8192)).unwrap()[0];
+        println!("{all:?}");
+        // Head switches of this drive take 0.8 ms at most, a turn 6.
+        assert!((0.2..3.0).contains(&all.extra_ms()), "{all:?}");
+        let some = of(share(10, 8192)).unwrap()[0];
+        assert!((some.extra_ms() - all.extra_ms() / 10.0).abs() < 1e-6);
+        assert_eq!(of(share(0, 8192)).unwrap()[0].extra_ms(), 0.0);
+        assert!(of(share(1, 512)).is_none());
+        // Whole tracks, as paper T has it: half of a turn and a switch are saved.
+        let tracks = of(share(100, 160 << 10)).unwrap()[0];
+        println!("{tracks:?}");
+        assert!(tracks.percent() > 10.0, "{tracks:?}");
+    }
+}

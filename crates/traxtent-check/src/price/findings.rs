@@ -1,0 +1,228 @@
+//! Which finding has which price, and why others have none.
+
+use std::collections::BTreeMap;
+
+use traxtent_core::profile::{Profile, ProfileError};
+
+use super::array::{self, Shape};
+use super::{Cost, crossing, prices, prices_of_blocks, typical};
+use crate::finding::{Finding, Off, Price, Rule, Share};
+use crate::layers::{Disk, RaidLevel};
+use crate::rules::physical_below;
+use crate::stack::{Kind, LayerId, Stack};
+
+/// What is simulated for a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Trial {
+    /// So many sectors behind a physical one, on a drive of these logical and physical sectors.
+    Behind(u32, (u64, u64)),
+    /// Blocks of so many bytes on such a drive.
+    Blocks(u64, (u64, u64)),
+    /// So many bytes behind a stripe.
+    OffStripes(u64, Shape),
+    /// A share of blocks across tracks.
+    Across(Share),
+}
+
+/// A price, or why there is none.
+pub(crate) type Priced = Result<Price, String>;
+
+/// Prices of findings on one drive, each simulated but once.
+#[derive(Debug)]
+pub struct Prices<'a> {
+    profile: Option<&'a Profile>,
+    known: BTreeMap<Trial, Priced>,
+}
+
+impl<'a> Prices<'a> {
+    /// On the drive at hand, if it is known, else on a [`typical`] one.
+    pub fn on(profile: Option<&'a Profile>) -> Prices<'a> {
+        Prices {
+            profile,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// What a finding costs, or why the model does not tell.
+    pub fn of(&mut self, finding: &Finding, stack: &Stack) -> Priced {
+        let trial = trial(finding, stack)?;
+        let profile = self.profile;
+        let known = self.known.entry(trial);
+        known.or_insert_with(|| priced(profile, trial)).clone()
+    }
+}
+
+/// What is to be simulated for a finding.
+fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
+    if let Some(why) = without(finding.rule) {
+        return Err(why.to_owned());
+    }
+    if let Some(share) = finding.share {
+        return Ok(Trial::Across(share));
+    }
+    if let Some(off) = finding.off {
+        return off_grid(off, stack);
+    }
+    let kind = &stack.layer(finding.layer).kind;
+    let block = match (finding.rule, kind) {
+        (Rule::FsBlock, Kind::Ext(ext)) => Some(ext.block_bytes),
+        (Rule::FsBlock, Kind::Xfs(xfs)) => Some(xfs.block_bytes),
+        (Rule::FsBlock, Kind::Btrfs(btrfs)) => Some(btrfs.sector_bytes),
+        (Rule::SwapPage, Kind::Swap(swap)) => Some(swap.page_bytes),
+        (Rule::ZfsAshift, Kind::Zfs(zfs)) => zfs.ashift.map(|ashift| 1 << ashift),
+        _ => None,
+    };
+    let disk = || match &stack.layer(physical_below(stack, finding.layer)?.0).kind {
+        Kind::Disk(disk) => Some(disk),
+        _ => None,
+    };
+    match (block, disk()) {
+        (Some(block), Some(disk)) => Ok(Trial::Blocks(block, sectors(disk)?)),
+        _ => Err("the model has no figure for it".to_owned()),
+    }
+}
+
+/// Why findings of a rule have no price, whatever they are at.
+fn without(rule: Rule) -> Option<&'static str> {
+    Some(match rule {
+        Rule::PartitionEnd => "only who writes the last sectors pays for it",
+        Rule::LuksEnd
+        | Rule::PartitionOverlap
+        | Rule::TableDamaged
+        | Rule::TableSectorSize
+        | Rule::BeyondEnd
+        | Rule::DriveSize
+        | Rule::Damaged
+        | Rule::Unreadable => "it is data that are at stake, not time",
+        Rule::UnknownContent => "what is not known has no price",
+        Rule::PartitionErase | Rule::DataErase | Rule::SolidState => "flash is not modelled",
+        Rule::Shingled => "shingled recording is not modelled",
+        Rule::ChunkSize => {
+            "only some chunks begin amid a physical sector, and which are used is not known"
+        }
+        Rule::LuksSector => {
+            "the drive sees the file system's blocks; small sectors cost the processor"
+        }
+        Rule::ExtStride | Rule::XfsUnit => {
+            "where it puts files then is the file system's choice, which is not modelled"
+        }
+        Rule::XfsLogUnit | Rule::XfsSector => "how often the log is written is the workload's",
+        Rule::HintOptimal
+        | Rule::HintMinimum
+        | Rule::HintPhysical
+        | Rule::HintBridge
+        | Rule::HintDiscard
+        | Rule::AlignmentOffset => "a hint costs nothing; what is made by it has its own price",
+        Rule::MixedSectors => "what is made on the members decides",
+        _ => return None,
+    })
+}
+
+/// The logical and physical sectors of a turning disk.
+fn sectors(disk: &Disk) -> Result<(u64, u64), String> {
+    if disk.medium.is_flash() {
+        return Err("flash is not modelled".to_owned());
+    }
+    Ok((disk.logical_bytes, disk.physical_bytes))
+}
+
+fn off_grid(off: Off, stack: &Stack) -> Result<Trial, String> {
+    if let Kind::Disk(disk) = &stack.layer(off.grid).kind {
+        let sectors = sectors(disk)?;
+        if off.every == disk.physical_bytes {
+            let behind = u32::try_from(off.by / disk.logical_bytes);
+            let behind = behind.map_err(|_| "it is too far off".to_owned())?;
+            return Ok(Trial::Behind(behind, sectors));
+        }
+    }
+    shape(off.grid, stack).map(|shape| Trial::OffStripes(off.by, shape))
+}
+
+/// How an array puts data on its members. One behind a controller is taken for RAID 5.
+fn shape(array: LayerId, stack: &Stack) -> Result<Shape, String> {
+    let (chunk_bytes, stripe_bytes, parity, copies) = match &stack.layer(array).kind {
+        Kind::Array(array) => {
+            let (parity, copies) = match array.level {
+                RaidLevel::Raid4 | RaidLevel::Raid5 => (1, 1),
+                RaidLevel::Raid6 => (2, 1),
+                RaidLevel::Raid10 => (0, 2),
+                RaidLevel::Raid0 => (0, 1),
+                level => return Err(format!("{} is not modelled", level.name())),
+            };
+            (array.chunk_bytes, array.stripe_bytes, parity, copies)
+        }
+        Kind::LogicalVolume(volume) => {
+            let is = |name: &str| volume.segment.starts_with(name);
+            let (parity, copies) = match () {
+                () if is("raid4") || is("raid5") => (1, 1),
+                () if is("raid6") => (2, 1),
+                () if is("raid10") => (0, 2),
+                () => (0, 1),
+            };
+            (volume.chunk_bytes, volume.stripe_bytes, parity, copies)
+        }
+        Kind::Disk(disk) => match (disk.chunk_bytes, disk.stripe_bytes) {
+            (Some(chunk), Some(stripe)) => (chunk, stripe, 1, 1),
+            _ => {
+                return Err(
+                    "how many drives are behind the controller is not known (--chunk and --stripe tell)"
+                        .to_owned(),
+                );
+            }
+        },
+        _ => return Err("the model has no figure for it".to_owned()),
+    };
+    let data = stripe_bytes.checked_div(chunk_bytes).unwrap_or(0);
+    if data == 0 {
+        return Err("how many chunks make a stripe is not known".to_owned());
+    }
+    Ok(Shape {
+        data,
+        parity,
+        copies,
+        chunk_bytes,
+    })
+}
+
+fn priced(profile: Option<&Profile>, trial: Trial) -> Priced {
+    let usual = typical();
+    let on = profile.unwrap_or(&usual);
+    let own = (
+        u64::from(on.sector.logical_bytes),
+        u64::from(on.sector.physical_bytes),
+    );
+    let same = |(logical, physical)| match (logical, physical) == own {
+        true => Ok(()),
+        false => Err(format!(
+            "{} has sectors of {}/{}, this drive of {logical}/{physical}",
+            on.name, own.0, own.1
+        )),
+    };
+    let failed = |error: ProfileError| format!("{}: {error}", on.name);
+    let or = |items: Result<Option<Vec<Cost>>, ProfileError>, why: &str| {
+        items.map_err(failed)?.ok_or_else(|| why.to_owned())
+    };
+    let items = match trial {
+        Trial::Behind(behind, sectors) => {
+            same(sectors)?;
+            prices(on, behind).map_err(failed)?
+        }
+        Trial::Blocks(block, sectors) => {
+            same(sectors)?;
+            prices_of_blocks(on, block).map_err(failed)?
+        }
+        Trial::OffStripes(behind, shape) => or(
+            array::prices(on, shape, behind),
+            "its chunks are not whole sectors of the model, or its members too many",
+        )?,
+        Trial::Across(share) => or(
+            crossing::prices(on, share),
+            "one of them has no whole physical sector on either side",
+        )?,
+    };
+    Ok(Price {
+        profile: on.name.clone(),
+        typical: profile.is_none(),
+        items,
+    })
+}

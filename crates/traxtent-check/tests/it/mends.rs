@@ -1,0 +1,151 @@
+//! What is printed to mend a finding, typed: is the finding gone, by the real tools, on the images of the gallery?
+//!
+//! A passphrase is put in by a function in place of `cryptsetup`, with few iterations, and questions are answered; nothing
+//! else is changed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use traxtent_check::target::{Host, look};
+use traxtent_check::{Finding, Severity, Stack, judge};
+
+use crate::gallery::cases::CASES;
+use crate::gallery::{Case, Made, Workshop, is_root};
+
+/// What is typed before everything.
+const WORDS: &str = r#"
+export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 LVM_SYSTEM_DIR="$PWD/lvm"
+sfdisk() { command sfdisk --no-reread --no-tell-kernel "$@"; }
+pvcreate() {
+  mkdir -p lvm
+  for device in "$@"; do :; done
+  printf 'devices { use_devicesfile=0 filter=["a|^%s$|","r|.*|"] }\nactivation { udev_sync=0 udev_rules=0 }\n' "$device" >lvm/lvm.conf
+  command pvcreate --driverloaded n --yes -ff "$@"
+}
+cryptsetup() {
+  case $1 in
+    luksFormat) shift; printf secret | command cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file - "$@" ;;
+    reencrypt) printf secret | command cryptsetup -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file - "$@" ;;
+    *) command cryptsetup -q "$@" ;;
+  esac
+}
+"#;
+
+/// Cases whose commands are not typed here, and why.
+const NOT_TYPED: &[(&str, &str)] = &[];
+
+fn look_at(images: &[PathBuf], case: &Case) -> (Stack, Vec<Finding>) {
+    let stack = look(images, &case.lives_on.stated(), &Host::default()).unwrap();
+    let mut findings = judge(&stack, None, None, &[]);
+    findings.retain(|finding| finding.severity >= Severity::Warning);
+    (stack, findings)
+}
+
+/// What there is in a stack, one below the other: moved data are where they are looked for.
+fn kinds(stack: &Stack) -> Vec<String> {
+    let layers = stack.layers.iter().skip(1);
+    layers.map(|layer| layer.name.clone()).collect()
+}
+
+/// Whether a command makes a layer anew, so that what lay in it is gone, as its note says.
+fn is_anew(finding: &Finding) -> bool {
+    let mend = finding.mend.as_ref();
+    mend.is_some_and(|mend| {
+        mend.note.contains("copy the data away") || mend.note.contains("make it LUKS2")
+    })
+}
+
+fn commands(finding: &Finding) -> &[String] {
+    finding
+        .mend
+        .as_ref()
+        .map_or(&[], |mend| mend.commands.as_slice())
+}
+
+/// Types some commands; what was said if they fail.
+fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
+    let output = Command::new("sh")
+        .args(["-e", "-c", &format!("{WORDS}\n{}", commands.join("\n"))])
+        .current_dir(folder)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "{commands:#?}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )),
+    }
+}
+
+/// Is every finding that has commands gone once they have been typed, and nothing worse come?
+#[test]
+fn what_is_printed_mends() {
+    if !Path::new("/dev/loop-control").exists() || !is_root() {
+        testkit::skip!("parts of images take loop devices, which are root's");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let workshop = Workshop::new(folder.path());
+    let (mut mended, mut without, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for case in CASES.iter().filter(|case| !case.wrong.is_empty()) {
+        if let Some((_, why)) = NOT_TYPED.iter().find(|(name, _)| *name == case.name) {
+            without.push(format!("{}: {why}", case.name));
+            continue;
+        }
+        let images = match workshop.make(case.name, case.made_by) {
+            Made::Images(images) => images,
+            Made::Without(why) => {
+                without.push(format!("{}: {why}", case.name));
+                continue;
+            }
+        };
+        let own = workshop.folder_of(case.name);
+        // One after the other, lowest layer first: what is mended may move others.
+        let mut tries = 0;
+        loop {
+            let (stack, mut found) = look_at(&images, case);
+            found.retain(|finding| !commands(finding).is_empty());
+            found.sort_by_key(|finding| finding.layer);
+            let Some(first) = found.first() else { break };
+            tries += 1;
+            let line = format!(
+                "{}: {} at {}",
+                case.name,
+                first.rule.id(),
+                stack.title(first.layer)
+            );
+            let result = typed(&own, commands(first));
+            let (changed, after) = look_at(&images, case);
+            if !is_anew(first) && kinds(&stack) != kinds(&changed) {
+                failures.push(format!(
+                    "{line}: {:?} became {:?}",
+                    kinds(&stack),
+                    kinds(&changed)
+                ));
+                break;
+            }
+            let is_there =
+                |other: &&Finding| other.rule == first.rule && other.layer == first.layer;
+            if let Err(why) = result {
+                failures.push(format!("{line}: {why}"));
+                break;
+            }
+            if after.iter().any(|other| is_there(&other)) || tries > 8 {
+                failures.push(format!("{line}: still there after {:#?}", commands(first)));
+                break;
+            }
+            mended.push(line);
+        }
+        let (_, left) = look_at(&images, case);
+        without.extend(
+            left.iter()
+                .filter(|finding| commands(finding).is_empty())
+                .map(|finding| format!("{}: {} has no commands", case.name, finding.rule.id())),
+        );
+    }
+    println!("{} mended: {mended:#?}\nnot: {without:#?}", mended.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(mended.len() >= 25, "{mended:#?}");
+}

@@ -1,0 +1,251 @@
+//! `--measure`: what a device is like by its times, and the range that may be overwritten for it.
+
+use std::fs;
+use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
+use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use traxtent_check::layers::Medium;
+use traxtent_check::measure::{Grid, Measured, believe};
+use traxtent_check::report::Measurement;
+use traxtent_check::stack::{Place, Spread};
+use traxtent_check::{Kind, Stack};
+use traxtent_core::probe::{Identity, Target, TargetError, Timing};
+use traxtent_core::request::Request;
+use traxtent_core::units::{Lbn, SimTime};
+use traxtent_exec::device::BlockTarget;
+
+use crate::failure::{Failure, Result, note, warn};
+use crate::parse;
+use crate::progress::Progress;
+
+/// What is to be measured, and what may be overwritten for it.
+#[derive(clap::Args, Debug)]
+pub(super) struct Measure {
+    /// Measure by the drive's times what it is like, and go by that: all that can be, or what is named
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_parser = grids(),
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        conflicts_with_all = ["collect", "quiet"]
+    )]
+    measure: Option<Vec<Grid>>,
+    /// LBNs that --measure may overwrite: the physical sector and the erase block are found by writes
+    #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns, requires = "measure")]
+    scratch: Option<Range<Lbn>>,
+    /// Overwrite --scratch without asking
+    #[arg(long, requires = "scratch")]
+    yes: bool,
+    /// The seed of --measure
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "measure")]
+    seed: u64,
+}
+
+fn grids() -> impl TypedValueParser<Value = Grid> {
+    PossibleValuesParser::new(Grid::all().map(Grid::name)).map(|name| {
+        let mut all = Grid::all().into_iter();
+        all.find(|grid| grid.name() == name)
+            .expect("only names pass")
+    })
+}
+
+impl Measure {
+    pub(super) fn is_asked(&self) -> bool {
+        self.measure.is_some()
+    }
+
+    /// Measures what is asked for of the one target, and lets its stack be what was found.
+    pub(super) fn measure(
+        &self,
+        targets: &[PathBuf],
+        stack: &mut Stack,
+    ) -> Result<Vec<Measurement>> {
+        let Some(asked) = &self.measure else {
+            return Ok(Vec::new());
+        };
+        let [path] = targets else {
+            return Err(Failure::input(
+                "--measure is for one block device: name it alone",
+            ));
+        };
+        let path = fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
+        let kind = fs::metadata(&path).map_err(|error| Failure::file(&path, &error))?;
+        let node = path.to_string_lossy().into_owned();
+        let layers = || {
+            stack
+                .layers
+                .iter()
+                .filter(|layer| layer.node.as_ref() == Some(&node))
+        };
+        if !kind.file_type().is_block_device() || layers().next().is_none() {
+            return Err(Failure::input(format!(
+                "--measure: {node} is no block device; a file has no times of its own"
+            )));
+        }
+        if layers().any(|layer| matches!(layer.kind, Kind::Partition(_))) {
+            return Err(Failure::input(format!(
+                "--measure: {node} is a partition: measure the drive that it is on"
+            )));
+        }
+        let limits = layers().find_map(|layer| layer.limits.clone());
+        let limits = limits.unwrap_or_default();
+        let mut medium = layers().filter_map(|layer| match &layer.kind {
+            Kind::Disk(disk) => Some(disk.medium),
+            _ => None,
+        });
+        let grids = self.grids(asked, medium.next().unwrap_or(Medium::Unknown))?;
+        let mut target =
+            BlockTarget::open(&path).map_err(|error| Failure::Io(error.to_string()))?;
+        target.notes().iter().for_each(note);
+        if let Some(scratch) = &self.scratch
+            && grids.iter().any(|grid| grid.writes())
+        {
+            self.confirm(scratch, &node, &target, stack)?;
+            target
+                .allow_writes(scratch.clone(), self.seed)
+                .map_err(|error| Failure::Io(error.to_string()))?;
+        }
+        note(format!("measuring {node}, seed {}", self.seed));
+        let mut target = Counted {
+            target,
+            progress: Progress::new("requests", None),
+        };
+        let mut found: Vec<Measured> = Vec::new();
+        for grid in grids {
+            let measured = grid.measure(&mut target, self.scratch.clone(), self.seed);
+            found.push(measured.map_err(|error| Failure::Io(format!("{node}: {error}")))?);
+        }
+        drop(target);
+        believe(stack, &node, &found);
+        let beside = |measured: Measured| Measurement {
+            node: node.clone(),
+            claimed_bytes: measured.grid.claimed(&limits),
+            measured,
+        };
+        Ok(found.into_iter().map(beside).collect())
+    }
+
+    /// What is to be measured: what was named, or all that suits the drive.
+    fn grids(&self, asked: &[Grid], medium: Medium) -> Result<Vec<Grid>> {
+        let writes = self.scratch.is_some();
+        if let Some(grid) = asked.iter().find(|grid| grid.writes() && !writes) {
+            return Err(Failure::input(format!(
+                "--measure={} writes: name LBNs with --scratch FIRST..END whose data may be lost",
+                grid.name()
+            )));
+        }
+        if !asked.is_empty() {
+            return Ok(asked.to_vec());
+        }
+        let suits = |grid: &Grid| match grid {
+            Grid::Chunk => true,
+            Grid::PhysicalSector => writes,
+            Grid::EraseBlock => writes && medium != Medium::Rotating,
+        };
+        Ok(Grid::all().into_iter().filter(suits).collect())
+    }
+
+    /// Says what is to be overwritten and what is known to lie there, and asks.
+    fn confirm(
+        &self,
+        scratch: &Range<Lbn>,
+        node: &str,
+        target: &BlockTarget,
+        stack: &Stack,
+    ) -> Result<()> {
+        let identity = target.identity();
+        if scratch.end.0 > identity.capacity.0 {
+            return Err(Failure::input(format!(
+                "--scratch: {node} has LBNs 0 to {}",
+                identity.capacity.0
+            )));
+        }
+        let logical = u64::from(identity.logical_bytes);
+        let (start, end) = (scratch.start.0 * logical, scratch.end.0 * logical);
+        let there = lying_in(stack, node, &(start..end));
+        let there = match there.as_slice() {
+            [] => "nothing that is known lies there".to_owned(),
+            layers => format!("there: {}", layers.join(", ")),
+        };
+        warn(format!(
+            "LBNs {} to {} of {node}, bytes {start} to {end}, are overwritten; {there}",
+            scratch.start, scratch.end
+        ));
+        if self.yes {
+            return Ok(());
+        }
+        if !stdin().is_terminal() {
+            return Err(Failure::input(
+                "--scratch: nobody is here to be asked; --yes overwrites without asking",
+            ));
+        }
+        write!(stderr(), "Overwrite them? yes or no: ")?;
+        stderr().flush()?;
+        let mut answer = String::new();
+        stdin().lock().read_line(&mut answer)?;
+        match answer.trim() {
+            "yes" => Ok(()),
+            _ => Err(Failure::input("--scratch: nothing has been overwritten")),
+        }
+    }
+}
+
+/// The layers above a device that have bytes in a range of it, or may have.
+fn lying_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
+    // Where a layer begins on the device; none of its own where its pieces are scattered. Layers stand behind what they
+    // lie on.
+    let mut starts: Vec<Option<Option<u64>>> = Vec::new();
+    let mut there = Vec::new();
+    for (id, layer) in stack.iter() {
+        let is_device = layer.node.as_deref() == Some(node);
+        let below = |place: &Place| starts.get(place.layer.0).copied().flatten();
+        let start = match layer.on.as_slice() {
+            _ if is_device => Some(Some(0)),
+            [place] if layer.spread == Spread::Joined => {
+                below(place).map(|start| start.and_then(|start| start.checked_add(place.start)))
+            }
+            places => places.iter().find_map(below).map(|_| None),
+        };
+        starts.push(start);
+        let is_known = !matches!(layer.kind, Kind::Disk(_) | Kind::Unknown(_));
+        let is_there = match start {
+            None => false,
+            Some(None) => true,
+            Some(Some(start)) => {
+                start < range.end && range.start < start.saturating_add(layer.bytes)
+            }
+        };
+        if is_there && is_known && !is_device {
+            there.push(stack.title(id));
+        }
+    }
+    there
+}
+
+/// A target whose requests are counted for whoever waits.
+struct Counted {
+    target: BlockTarget,
+    progress: Progress,
+}
+
+impl Target for Counted {
+    fn identity(&self) -> &Identity {
+        self.target.identity()
+    }
+    fn now(&self) -> SimTime {
+        self.target.now()
+    }
+    fn wait_until(&mut self, at: SimTime) {
+        self.target.wait_until(at);
+    }
+    fn request(&mut self, request: Request) -> std::result::Result<Timing, TargetError> {
+        let timing = self.target.request(request);
+        self.progress.add(1);
+        timing
+    }
+}
