@@ -462,12 +462,20 @@ impl Tpl {
             .next()
     }
 
-    /// A plan that makes the copies of a track equal to the first ones.
+    /// A plan that makes the copies of a track equal to the first ones, where a crash has left it with copies that may
+    /// differ.
     ///
     /// # Errors
-    /// If a plan is under way.
+    /// If it has not, or a plan is under way.
     pub fn resync(&mut self, track: usize) -> Result<Plan, TplError> {
         self.is_free()?;
+        if !self.is_suspect(track) {
+            return Err(TplError::Figure {
+                figure: "the track to bring up to date",
+                value: track as u64,
+                expected: "one that a crash has left behind",
+            });
+        }
         let count = self.track(track).count;
         let mut steps = Vec::new();
         for (first, blocks) in self.held(track) {

@@ -1,6 +1,9 @@
 //! Partitions of tracks as paper P simulates them: reads take the nearest of several copies around a track, addresses stay
 //! what they are, and writes go to the original alone (section 3).
 
+pub mod host;
+pub mod predict;
+
 use std::fs::File;
 use std::io::BufReader;
 use std::sync::Arc;
