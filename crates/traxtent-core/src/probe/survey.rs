@@ -13,14 +13,16 @@ use super::algorithm::ProbeError;
 use super::clock::{Clock, fraction, wrap};
 use super::target::Target;
 use crate::layout::tpl::{Reach, Survey};
+use crate::request::Request;
 use crate::trackmap::TrackMap;
+use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
-/// So many tracks are read between two readings of the sector that is read again and again.
-const BETWEEN: usize = 24;
+/// So many readings come between two of the sector that is read again and again.
+const BETWEEN: u32 = 24;
 
-/// How fast the phase follows those readings.
-const FOLLOW: f64 = 0.3;
+/// What one of those corrects of the phase, and of its rate.
+const FOLLOW: (f64, f64) = (0.15, 0.01);
 
 /// Distances up to the stroke of which the arm's time is measured.
 const DISTANCES: usize = 160;
@@ -28,10 +30,14 @@ const DISTANCES: usize = 160;
 /// The arm's time over a distance is the longest of so many measurements.
 const TRIALS: usize = 3;
 
+/// So many reads tell how much later than its last sector a read is complete.
+const TAILS: usize = 101;
+
 /// It is measured to this part of a revolution.
 const RESOLUTION: f64 = 1.0 / 512.0;
 
-/// Surveys these tracks of a map, reading each `readings` times. `progress` is told how many are done.
+/// Surveys these tracks of a map, reading each `readings` times, for a host that will read `sectors` at a time. `progress` is
+/// told how many are done.
 ///
 /// # Errors
 /// If the drive cannot be timed, or fails.
@@ -40,19 +46,18 @@ pub fn survey(
     map: &TrackMap,
     tracks: Range<usize>,
     readings: u32,
+    sectors: u32,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Survey, ProbeError> {
     let mut clock = Clock::start(target)?;
     let first = map.track(tracks.start).map_or(map.first(), |track| track.first_lbn);
-    let (mut drift, mut home) = (0.0, None);
+    let mut drift = Drift::new(first);
     let mut angles: Vec<u16> = Vec::with_capacity(tracks.len());
     let all = map.tracks().skip(tracks.start).take(tracks.len());
+    let between = (BETWEEN / readings.max(1)).max(1) as usize;
     for (index, track) in all.enumerate() {
-        if index % BETWEEN == 0 {
-            if let Some(pass) = clock.pass(first.0)? {
-                let angle = pass.angle - drift;
-                drift += FOLLOW * wrap(angle - *home.get_or_insert(angle));
-            }
+        if index % between == 0 {
+            drift.follow(&mut clock)?;
             progress(index);
         }
         let mut sum = 0.0;
@@ -63,7 +68,7 @@ pub fn survey(
             let into = (lbn - track.first_lbn.0) as f64 / track.sectors.0 as f64;
             for _ in 0..readings.max(1) {
                 let Some(pass) = clock.pass(lbn)? else { break };
-                let angle = pass.angle - drift - into;
+                let angle = pass.angle - drift.now(&clock) - into;
                 if counted == 0 {
                     base = angle;
                 }
@@ -86,14 +91,15 @@ pub fn survey(
         rng: Rng::new(0x7475_726e_73),
     };
     let reach = arm.reach()?;
+    let tail = arm.tail(sectors)?;
     let drift = arm.drift;
-    let (period, now) = (clock.period, clock.target.now());
+    let now = clock.target.now();
     Ok(Survey {
         first_track: tracks.start,
         angles,
-        reach,
-        period,
-        phase: (now, fraction(clock.turns(now) - drift)),
+        reach: reach.later(tail),
+        period: clock.period * (1.0 + drift.rate),
+        phase: (now, fraction(clock.turns(now) - drift.now(&clock) - tail)),
     })
 }
 
@@ -103,8 +109,60 @@ struct Arm<'a, 'b> {
     map: &'a TrackMap,
     tracks: Range<usize>,
     angles: &'a [u16],
-    drift: f64,
+    drift: Drift,
     rng: Rng,
+}
+
+/// How the platter drifts against the clock, as one sector shows that is read now and then.
+#[derive(Clone, Copy, Debug)]
+struct Drift {
+    sector: Lbn,
+    /// Its angle at first.
+    angle: Option<f64>,
+    at: SimTime,
+    turns: f64,
+    /// Per revolution.
+    rate: f64,
+}
+
+impl Drift {
+    fn new(sector: Lbn) -> Drift {
+        Drift {
+            sector,
+            angle: None,
+            at: SimTime::ZERO,
+            turns: 0.0,
+            rate: 0.0,
+        }
+    }
+
+    /// Reads the sector again.
+    fn follow(&mut self, clock: &mut Clock<'_>) -> Result<(), ProbeError> {
+        let Some(pass) = clock.pass(self.sector.0)? else {
+            // What cannot be read any more guides no longer.
+            return Ok(());
+        };
+        let expected = self.now(clock);
+        let angle = *self.angle.get_or_insert(pass.angle);
+        let error = wrap(pass.angle - expected - angle);
+        let now = clock.target.now();
+        let turns = now.saturating_since(self.at).0 as f64 / clock.period;
+        if self.at > SimTime::ZERO && turns > 0.5 {
+            self.rate += FOLLOW.1 * error / turns;
+        }
+        self.turns = expected + FOLLOW.0 * error;
+        self.at = now;
+        Ok(())
+    }
+
+    /// Now, in revolutions.
+    fn now(&self, clock: &Clock<'_>) -> f64 {
+        let since = clock.target.now().saturating_since(self.at).0 as f64;
+        match self.angle {
+            Some(_) => self.turns + self.rate * since / clock.period,
+            None => 0.0,
+        }
+    }
 }
 
 impl Arm<'_, '_> {
@@ -128,8 +186,29 @@ impl Arm<'_, '_> {
         }
     }
 
+    /// How much later than the sector itself, timed as it was here, the host sees the end of a read of so many that ends with
+    /// it: what buses and buffers add. The median.
+    fn tail(&mut self, sectors: u32) -> Result<f64, ProbeError> {
+        let mut later = Vec::new();
+        while later.len() < TAILS {
+            let track = self.tracks.start + self.rng.below(self.tracks.len() as u64) as usize;
+            let track = self.map.track(track).expect("it is in the map");
+            let first = self.rng.below(track.sectors.0.saturating_sub(sectors.into()).max(1));
+            let lbn = Lbn(track.first_lbn.0 + first);
+            let last = lbn.0 + u64::from(sectors.max(1)) - 1;
+            let Some(pass) = self.clock.pass(last.min(track.end().0 - 1))? else {
+                continue;
+            };
+            let timing = self.clock.target.request(Request::read(lbn, sectors.max(1)))?;
+            later.push(wrap(self.clock.turns(timing.completed) - pass.angle));
+        }
+        later.sort_by(f64::total_cmp);
+        Ok(later[TAILS / 2])
+    }
+
     /// The least time over a distance, from a track at random, by bisection.
     fn least(&mut self, distance: usize) -> Result<f64, ProbeError> {
+        self.drift.follow(self.clock)?;
         let from = self.tracks.start + self.rng.below((self.tracks.len() - distance) as u64) as usize;
         let (from, to) = match self.rng.chance(0.5) {
             true => (from, from + distance),
@@ -161,7 +240,7 @@ impl Arm<'_, '_> {
             let sector = match due {
                 Some(due) => {
                     let first = f64::from(self.angles[to - self.tracks.start]) / 65_536.0;
-                    let now = self.clock.now() - self.drift;
+                    let now = self.clock.now() - self.drift.now(self.clock);
                     // Rounded up: what is due a little later is not missed either.
                     (fraction(now + due - first) * size as f64).ceil() as u64 % size
                 }

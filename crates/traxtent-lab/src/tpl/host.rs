@@ -22,6 +22,9 @@ pub const BLOCK: u32 = 8;
 /// Blocks with copies that are behind, of which the host keeps the data in memory: 16 MB.
 const STALE_MAX: usize = 4096;
 
+/// Requests of more blocks than this are not counted among response times.
+const BULK: u64 = 64;
+
 /// How writes reach the copies of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
@@ -65,7 +68,7 @@ impl Surveyed {
     pub fn new(bench: &Bench) -> Result<Surveyed, LabError> {
         let map = TrackMap::of(&bench.geometry);
         let mut target = bench.target();
-        let survey = survey(&mut target, &map, 0..map.len(), 1, &mut |_| ())?;
+        let survey = survey(&mut target, &map, 0..map.len(), 1, BLOCK, &mut |_| ())?;
         Ok(Surveyed {
             bench: bench.clone(),
             map: Arc::new(map),
@@ -159,13 +162,24 @@ pub struct Host {
     next_split: usize,
 }
 
+/// The kind of what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Read blocks.
+    Read,
+    /// Write them.
+    Write,
+    /// Give them up.
+    Trim,
+}
+
 /// What is asked of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// When.
     pub at: SimTime,
-    /// Whether to write.
-    pub write: bool,
+    /// What.
+    pub what: What,
     /// The first block.
     pub block: u64,
     /// How many.
@@ -184,6 +198,18 @@ pub struct Served {
 }
 
 impl Served {
+    fn note(&mut self, asked: &Asked, end: SimTime) {
+        // What comes in bulk is no request that somebody waits for.
+        if asked.blocks > BULK {
+            return;
+        }
+        let response = end.since(asked.at).as_ms();
+        self.response_ms.push(response);
+        if asked.what == What::Read {
+            self.reads_ms.push(response);
+        }
+    }
+
     /// Requests a second.
     pub fn rate(&self) -> f64 {
         self.response_ms.count() as f64 / self.span_ms * 1000.0
@@ -225,11 +251,7 @@ impl Host {
             }
             let asked = queue.swap_remove(self.nearest(&queue)?);
             let end = self.serve(&asked)?;
-            let response = end.since(asked.at).as_ms();
-            served.response_ms.push(response);
-            if !asked.write {
-                served.reads_ms.push(response);
-            }
+            served.note(&asked, end);
             load.complete(end);
             let waited_for = !queue.is_empty() || load.due().is_some_and(|due| due <= self.now);
             if self.sync == Sync::Passing && !waited_for {
@@ -265,24 +287,27 @@ impl Host {
     /// Where a request can begin.
     fn candidates(&self, asked: &Asked) -> Result<Vec<(u32, Lbn)>, LabError> {
         let run = self.tpl.runs(asked.block..asked.block + asked.blocks)?[0];
-        let mask = match asked.write {
-            true => self.tpl.writable(run),
-            false => self.tpl.current(run),
+        let mask = match asked.what {
+            What::Write => self.tpl.writable(run),
+            What::Read | What::Trim => self.tpl.current(run),
         };
         Ok(self.tpl.places(run, mask).collect())
     }
 
     fn serve(&mut self, asked: &Asked) -> Result<SimTime, LabError> {
         let blocks = asked.block..asked.block + asked.blocks;
-        if asked.write {
-            while let Some(plan) = self.tpl.prepare(blocks.clone())? {
-                self.carry_out(plan);
-            }
+        while let Some(plan) = match asked.what {
+            What::Read => None,
+            What::Write => self.tpl.prepare(blocks.clone())?,
+            What::Trim => self.tpl.trim(blocks.clone())?,
+        } {
+            self.carry_out(plan);
         }
         for run in self.tpl.runs(blocks)? {
-            match asked.write {
-                true => self.write(run)?,
-                false => self.read(run),
+            match asked.what {
+                What::Read => self.read(run),
+                What::Write => self.write(run)?,
+                What::Trim => {}
             }
         }
         Ok(self.now)
@@ -468,6 +493,56 @@ impl Host {
     }
 }
 
+/// Two drives with the same blocks: a read is served by whichever is free first and has it nearest, a write by both.
+#[derive(Clone, Debug)]
+pub struct Mirror(pub [Host; 2]);
+
+/// A request of a mirror, and how many drives have yet to serve it.
+type Shared = (Asked, u32, SimTime);
+
+impl Mirror {
+    /// Serves a load to its end.
+    ///
+    /// # Errors
+    /// If it asks for blocks that are not there.
+    pub fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
+        let mut served = Served::default();
+        let mut all: Vec<Shared> = Vec::new();
+        // What each drive may serve: positions in `all`.
+        let mut queues: [Vec<usize>; 2] = Default::default();
+        loop {
+            let at = usize::from(self.0[1].now < self.0[0].now);
+            let now = self.0[at].now;
+            while load.due().is_some_and(|due| due <= now) {
+                let asked = load.take();
+                queues.iter_mut().for_each(|queue| queue.push(all.len()));
+                let drives = if asked.what == What::Read { 1 } else { 2 };
+                all.push((asked, drives, asked.at));
+            }
+            queues[at].retain(|index| all[*index].0.what != What::Read || all[*index].1 > 0);
+            if queues[at].is_empty() {
+                let other = self.0[1 - at].now;
+                let later = load.due().into_iter().chain((other > now).then_some(other)).min();
+                let Some(later) = later else { break };
+                self.0[at].now = later;
+                continue;
+            }
+            let waiting: Vec<Asked> = queues[at].iter().map(|index| all[*index].0).collect();
+            let index = queues[at].swap_remove(self.0[at].nearest(&waiting)?);
+            let asked = all[index].0;
+            let end = self.0[at].serve(&asked)?;
+            all[index].1 -= 1;
+            all[index].2 = all[index].2.max(end);
+            if all[index].1 == 0 {
+                served.note(&asked, all[index].2);
+                load.complete(all[index].2);
+            }
+        }
+        served.span_ms = self.0[0].now.max(self.0[1].now).as_ms();
+        Ok(served)
+    }
+}
+
 /// Random requests, so many outstanding at any time.
 #[derive(Clone, Debug)]
 pub struct Closed {
@@ -475,7 +550,7 @@ pub struct Closed {
     blocks: u64,
     reads: f64,
     left: u64,
-    /// When each of those that may be sent may be.
+    /// When each of those that may be sent may be, ascending.
     free: Vec<SimTime>,
 }
 
@@ -494,17 +569,18 @@ impl Closed {
 
 impl Load for Closed {
     fn due(&self) -> Option<SimTime> {
-        self.free.last().copied().filter(|_| self.left > 0)
+        self.free.first().copied().filter(|_| self.left > 0)
     }
 
     fn take(&mut self) -> Asked {
         self.left -= 1;
-        let at = self.free.pop().expect("one is due");
+        let at = self.free.remove(0);
         random(&mut self.rng, at, self.blocks, self.reads)
     }
 
     fn complete(&mut self, at: SimTime) {
-        self.free.push(at);
+        let place = self.free.partition_point(|free| *free <= at);
+        self.free.insert(place, at);
     }
 }
 
@@ -567,7 +643,11 @@ impl Load for Open {
 fn random(rng: &mut Rng, at: SimTime, blocks: u64, reads: f64) -> Asked {
     Asked {
         at,
-        write: !rng.chance(reads),
+        what: if rng.chance(reads) {
+            What::Read
+        } else {
+            What::Write
+        },
         block: rng.below(blocks),
         blocks: 1,
     }

@@ -3,7 +3,7 @@
 //! A [`Head`] is a state machine without I/O over a track map, where tracks begin around the platter, and how long the arm
 //! takes. Time comes in with each question. Every completion corrects it: the angle at which it came, against the one
 //! foretold, corrects the phase and the period (as a phase-locked loop does), and what came a revolution late, against the
-//! risk foretold, corrects how sure it is of the arm. So it reports its own error ([`Head::accuracy`]).
+//! risk foretold, corrects how sure it is. So it reports its own error ([`Head::accuracy`]).
 //!
 //! Angles are fractions of a revolution. The angle of a sector is that of the platter when a read of it is complete; so it
 //! holds what lies between the medium and the host, as long as that does not change.
@@ -19,16 +19,16 @@ use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::{Lbn, SimTime, Span};
 
 /// What one completion corrects of the phase, once many have.
-const PHASE_GAIN: f64 = 0.1;
+const PHASE_GAIN: f64 = 0.02;
 
 /// What it corrects of the period.
-const PERIOD_GAIN: f64 = 0.002;
+const PERIOD_GAIN: f64 = 0.000_1;
 
-/// How fast the trust in the arm follows what was missed.
+/// How fast the trust in a prediction follows what was missed.
 const TRUST_GAIN: f64 = 0.3;
 
-/// Standard deviation of the arm's times, in revolutions: the least and the most that are believed.
-const ARM_SIGMA: (f64, f64) = (0.000_3, 0.2);
+/// Standard deviation of a prediction, in revolutions: the least and the most that are believed.
+const SIGMA: (f64, f64) = (0.000_3, 0.2);
 
 /// What is known of a drive before its head is followed: see [`crate::probe::survey`].
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,14 @@ impl Reach {
         Reach(points)
     }
 
+    /// The same, so much longer.
+    pub(crate) fn later(mut self, turns: f64) -> Reach {
+        for (_, least) in &mut self.0 {
+            *least += turns;
+        }
+        self
+    }
+
     /// Over so many tracks.
     pub fn over(&self, tracks: usize) -> f64 {
         let later = self.0.partition_point(|(distance, _)| *distance < tracks);
@@ -84,7 +92,8 @@ pub struct Head {
     completions: u64,
     /// Mean square of the angles' errors.
     phase_variance: f64,
-    arm_sigma: f64,
+    /// Standard deviation of when a sector passes against when the arm is there.
+    sigma: f64,
     /// Completions that came a revolution late, and how many had been expected to.
     missed: u64,
     expected: f64,
@@ -133,7 +142,7 @@ impl Head {
             survey,
             completions: 0,
             phase_variance: 0.0,
-            arm_sigma: 0.002,
+            sigma: 0.005,
             missed: 0,
             expected: 0.0,
         }
@@ -190,9 +199,8 @@ impl Head {
     fn due(&self, angle: f64, track: &MappedTrack, lbn: Lbn) -> Option<(f64, f64)> {
         let lead = self.survey.reach.over(track.index.abs_diff(self.at));
         let after = fraction(self.angle_on(track, lbn)? - angle - lead);
-        let sigma = (self.phase_variance + self.arm_sigma * self.arm_sigma).sqrt();
         // It may be missed by a little, or have been reachable after all by a little less than a revolution earlier.
-        let risk = 0.5 * libm::erfc(after / sigma * std::f64::consts::FRAC_1_SQRT_2);
+        let risk = 0.5 * libm::erfc(after / self.sigma * std::f64::consts::FRAC_1_SQRT_2);
         Some((lead + after, risk))
     }
 
@@ -233,11 +241,11 @@ impl Head {
         self.correct(expected, completed);
     }
 
-    /// Widens what is believed of the arm's uncertainty by what is missed against expectation, and narrows it by what is not.
+    /// Widens what is believed of the uncertainty by what is missed against expectation, and narrows it by what is not.
     fn trust(&mut self, late: bool, risk: f64) {
         let surprise = f64::from(u8::from(late)) - risk;
-        let sigma = self.arm_sigma * libm::exp(TRUST_GAIN * surprise);
-        self.arm_sigma = sigma.clamp(ARM_SIGMA.0, ARM_SIGMA.1);
+        let sigma = self.sigma * libm::exp(TRUST_GAIN * surprise);
+        self.sigma = sigma.clamp(SIGMA.0, SIGMA.1);
     }
 
     /// Corrects phase and period by the angle at which a completion came.
