@@ -36,9 +36,16 @@ pub(crate) fn table(input: &[u8]) {
     let mut read = |lbn: Lbn, sectors: Sectors| {
         let from = (lbn.0 as usize).checked_mul(SECTOR)?;
         let length = (sectors.0 as usize).checked_mul(SECTOR)?;
-        device.get(from..from.checked_add(length)?).map(<[u8]>::to_vec)
+        device
+            .get(from..from.checked_add(length)?)
+            .map(<[u8]>::to_vec)
     };
-    match Tpl::open(map.clone(), map.first()..map.end(), SECTOR as u32, &mut read) {
+    match Tpl::open(
+        map.clone(),
+        map.first()..map.end(),
+        SECTOR as u32,
+        &mut read,
+    ) {
         Ok(opened) => use_it(opened.tpl),
         Err(error) => assert!(!error.to_string().contains('\n')),
     }
@@ -84,7 +91,8 @@ fn use_it(mut tpl: Tpl) {
         let run = tpl.runs(block..block + 1).expect("it is there")[0];
         let copies = tpl.current(run);
         assert!(tpl.places(run, copies).count() as u32 == copies.count_ones());
-        tpl.wrote(run, tpl.writable(run) & 0x5555_5555).expect("nothing is under way");
+        tpl.wrote(run, tpl.writable(run) & 0x5555_5555)
+            .expect("nothing is under way");
     }
     for track in tpl.shape().tracks() {
         for make in [Tpl::resync, Tpl::merge, Tpl::split] {

@@ -50,7 +50,9 @@ pub fn survey(
     progress: &mut dyn FnMut(usize),
 ) -> Result<Survey, ProbeError> {
     let mut clock = Clock::start(target)?;
-    let first = map.track(tracks.start).map_or(map.first(), |track| track.first_lbn);
+    let first = map
+        .track(tracks.start)
+        .map_or(map.first(), |track| track.first_lbn);
     let mut drift = Drift::new(first);
     let mut angles: Vec<u16> = Vec::with_capacity(tracks.len());
     let all = map.tracks().skip(tracks.start).take(tracks.len());
@@ -193,13 +195,18 @@ impl Arm<'_, '_> {
         while later.len() < TAILS {
             let track = self.tracks.start + self.rng.below(self.tracks.len() as u64) as usize;
             let track = self.map.track(track).expect("it is in the map");
-            let first = self.rng.below(track.sectors.0.saturating_sub(sectors.into()).max(1));
+            let first = self
+                .rng
+                .below(track.sectors.0.saturating_sub(sectors.into()).max(1));
             let lbn = Lbn(track.first_lbn.0 + first);
             let last = lbn.0 + u64::from(sectors.max(1)) - 1;
             let Some(pass) = self.clock.pass(last.min(track.end().0 - 1))? else {
                 continue;
             };
-            let timing = self.clock.target.request(Request::read(lbn, sectors.max(1)))?;
+            let timing = self
+                .clock
+                .target
+                .request(Request::read(lbn, sectors.max(1)))?;
             later.push(wrap(self.clock.turns(timing.completed) - pass.angle));
         }
         later.sort_by(f64::total_cmp);
@@ -209,7 +216,8 @@ impl Arm<'_, '_> {
     /// The least time over a distance, from a track at random, by bisection.
     fn least(&mut self, distance: usize) -> Result<f64, ProbeError> {
         self.drift.follow(self.clock)?;
-        let from = self.tracks.start + self.rng.below((self.tracks.len() - distance) as u64) as usize;
+        let from =
+            self.tracks.start + self.rng.below((self.tracks.len() - distance) as u64) as usize;
         let (from, to) = match self.rng.chance(0.5) {
             true => (from, from + distance),
             false => (from + distance, from),
@@ -232,11 +240,19 @@ impl Arm<'_, '_> {
     fn took(&mut self, from: usize, to: usize, due: Option<f64>) -> Result<f64, ProbeError> {
         for _ in 0..8 {
             let lbn = |track: usize, sector: u64| {
-                self.map.track(track).map_or(0, |track| track.first_lbn.0 + sector)
+                self.map
+                    .track(track)
+                    .map_or(0, |track| track.first_lbn.0 + sector)
             };
             let size = self.map.track(to).map_or(1, |track| track.sectors.0);
-            let start = lbn(from, self.rng.below(size.min(self.map.track(from).map_or(1, |t| t.sectors.0))));
-            let Some(_) = self.clock.pass(start)? else { continue };
+            let start = lbn(
+                from,
+                self.rng
+                    .below(size.min(self.map.track(from).map_or(1, |t| t.sectors.0))),
+            );
+            let Some(_) = self.clock.pass(start)? else {
+                continue;
+            };
             let sector = match due {
                 Some(due) => {
                     let first = f64::from(self.angles[to - self.tracks.start]) / 65_536.0;
@@ -251,7 +267,10 @@ impl Arm<'_, '_> {
             }
         }
         Err(ProbeError::Baffled {
-            lbn: self.map.track(to).map_or(self.map.first(), |track| track.first_lbn),
+            lbn: self
+                .map
+                .track(to)
+                .map_or(self.map.first(), |track| track.first_lbn),
             problem: "its track cannot be read".to_owned(),
         })
     }

@@ -16,7 +16,12 @@ struct Args {
     #[command(subcommand)]
     table: Table,
     /// Built-in drives
-    #[arg(long, global = true, value_delimiter = ',', default_value = "atlas10k2")]
+    #[arg(
+        long,
+        global = true,
+        value_delimiter = ',',
+        default_value = "atlas10k2"
+    )]
     drives: Vec<String>,
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
@@ -49,7 +54,9 @@ enum Table {
 fn main() -> Result<()> {
     let args = Args::parse();
     for drive in &args.drives {
-        let bench = Bench::new(drive, args.seed)?.quick(args.quick).traces(Some(args.traces.clone()));
+        let bench = Bench::new(drive, args.seed)?
+            .quick(args.quick)
+            .traces(Some(args.traces.clone()));
         match args.table {
             Table::Host => host(&bench)?,
             Table::Writes => writes(&bench)?,
@@ -63,7 +70,9 @@ fn main() -> Result<()> {
 
 fn host(bench: &Bench) -> Result<()> {
     println!("\n{}\n", bench.profile.model);
-    println!("| jitter | partitions | no copies | drive chooses | host chooses | share of the gain | angles off by | missed | expected |");
+    println!(
+        "| jitter | partitions | no copies | drive chooses | host chooses | share of the gain | angles off by | missed | expected |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     for jitter_ms in [0.0, 0.1] {
         for (count, gain) in COUNTS.iter().zip(gains(bench, jitter_ms)?) {
@@ -85,29 +94,46 @@ fn host(bench: &Bench) -> Result<()> {
 
 fn writes(bench: &Bench) -> Result<()> {
     let points = surface(bench)?;
-    println!("\n{}: {RATE} requests a second; {DEPTH} outstanding\n", bench.profile.model);
+    println!(
+        "\n{}: {RATE} requests a second; {DEPTH} outstanding\n",
+        bench.profile.model
+    );
     println!("| copies become current | reads | 1 | 2 | 4 | 8 | 16 | 32 | best |");
     println!("|---|---|---|---|---|---|---|---|---|");
     for sync in Sync::ALL {
         for reads in SHARES {
-            let of = points.iter().filter(|point| point.sync == sync && point.reads == reads);
+            let of = points
+                .iter()
+                .filter(|point| point.sync == sync && point.reads == reads);
             let cells = of.map(|point| format!("{:.2} ms, {:.0}/s", point.response_ms, point.rate));
             let cells: Vec<String> = cells.collect();
             let best = best(&points, sync, reads).map_or(0, |point| point.count);
-            println!("| {} | {:.0} % | {} | {best} |", sync.name(), 100.0 * reads, cells.join(" | "));
+            println!(
+                "| {} | {:.0} % | {} | {best} |",
+                sync.name(),
+                100.0 * reads,
+                cells.join(" | ")
+            );
         }
     }
     Ok(())
 }
 
 fn day_table(bench: &Bench, most: u32) -> Result<()> {
-    println!("\n{}, at most {most} where they follow free space\n", bench.profile.model);
-    println!("| in use | 1 | 2 | 4 | 8 | 16 | 32 | following | over the best | in the background |");
+    println!(
+        "\n{}, at most {most} where they follow free space\n",
+        bench.profile.model
+    );
+    println!(
+        "| in use | 1 | 2 | 4 | 8 | 16 | 32 | following | over the best | in the background |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for level in day::levels(bench, most)? {
         let fixed = |count: u32| {
             let found = level.fixed.iter().find(|(of, _)| *of == count);
-            found.map_or("-".to_owned(), |(_, day)| format!("{:.2} ms", day.response_ms))
+            found.map_or("-".to_owned(), |(_, day)| {
+                format!("{:.2} ms", day.response_ms)
+            })
         };
         let fixed: Vec<String> = [1, 2, 4, 8, 16, 32].into_iter().map(fixed).collect();
         println!(
@@ -126,12 +152,22 @@ fn compare(bench: &Bench) -> Result<()> {
     let drive = Surveyed::new(bench)?;
     for (title, reads) in [("random reads", 1.0), ("70 % reads, 30 % writes", 0.7)] {
         println!("\n{}, {title}\n", bench.profile.model);
-        let depths: Vec<String> = DEPTHS.iter().map(|depth| format!("{depth} outstanding")).collect();
-        println!("| layout | capacity | {RATE} a second | {} |", depths.join(" | "));
+        let depths: Vec<String> = DEPTHS
+            .iter()
+            .map(|depth| format!("{depth} outstanding"))
+            .collect();
+        println!(
+            "| layout | capacity | {RATE} a second | {} |",
+            depths.join(" | ")
+        );
         println!("|---|---|---|---|---|---|");
-        let mut row = |name: String, layout: Layout| -> Result<()> {
+        let row = |name: String, layout: Layout| -> Result<()> {
             let found = random(bench, &drive, layout, reads)?;
-            let rates: Vec<String> = found.rates.iter().map(|rate| format!("{rate:.0}/s")).collect();
+            let rates: Vec<String> = found
+                .rates
+                .iter()
+                .map(|rate| format!("{rate:.0}/s"))
+                .collect();
             println!(
                 "| {name} | {:.1} % | {:.2} ms | {} |",
                 100.0 * found.capacity,
@@ -143,7 +179,10 @@ fn compare(bench: &Bench) -> Result<()> {
         row("one copy".to_owned(), Layout::ShortStroke(1))?;
         for count in COUNTS {
             row(format!("{count} copies"), Layout::Partitions(count))?;
-            row(format!("short-stroked to 1/{count}"), Layout::ShortStroke(count))?;
+            row(
+                format!("short-stroked to 1/{count}"),
+                Layout::ShortStroke(count),
+            )?;
         }
         row("two drives".to_owned(), Layout::Mirror)?;
     }
@@ -152,7 +191,10 @@ fn compare(bench: &Bench) -> Result<()> {
 
 fn traces(bench: &Bench) -> Result<()> {
     let drive = Surveyed::new(bench)?;
-    println!("\n{}, its trace, addresses folded to the capacity\n", bench.profile.model);
+    println!(
+        "\n{}, its trace, addresses folded to the capacity\n",
+        bench.profile.model
+    );
     println!("| capacity | copies | short-stroked | one copy, whole drive |");
     println!("|---|---|---|---|");
     let whole = trace(bench, &drive, Layout::ShortStroke(1), 1)?;

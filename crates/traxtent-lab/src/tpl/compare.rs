@@ -9,7 +9,9 @@ use traxtent_core::request::Op;
 use traxtent_core::units::{Lbn, SimTime, Span};
 use traxtent_core::workload::{TraceFormat, TraceOptions, TraceReader};
 
-use super::host::{Asked, BLOCK, Closed, Host, Load, Mirror, Open, Served, Surveyed, Sync, What, fill};
+use super::host::{
+    Asked, BLOCK, Closed, Host, Load, Mirror, Open, Served, Surveyed, Sync, What, fill,
+};
 use super::writes::RATE;
 use crate::bench::{Bench, LabError};
 
@@ -22,7 +24,7 @@ pub const DEPTHS: [usize; 3] = [1, 8, 32];
 /// How the blocks of a capacity lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// So many copies around the track, over the whole drive; writes reach them in idle time.
+    /// So many copies around the track, over the whole drive; writes reach them as the head passes.
     Partitions(u32),
     /// One copy, on the first part of the drive: one in so many LBNs.
     ShortStroke(u32),
@@ -69,7 +71,7 @@ fn layout(drive: &Surveyed, layout: Layout) -> Result<Tpl, LabError> {
 }
 
 fn system(drive: &Surveyed, of: Layout, tpl: &Tpl) -> System {
-    let host = || drive.host(tpl.clone(), Sync::Idle);
+    let host = || drive.host(tpl.clone(), Sync::Passing);
     match of {
         Layout::Mirror => System::Two(Box::new(Mirror([host(), host()]))),
         _ => System::One(Box::new(host())),
@@ -80,12 +82,23 @@ fn system(drive: &Surveyed, of: Layout, tpl: &Tpl) -> System {
 ///
 /// # Errors
 /// If the layout does not fit the drive.
-pub fn random(bench: &Bench, drive: &Surveyed, of: Layout, reads: f64) -> Result<Compared, LabError> {
+pub fn random(
+    bench: &Bench,
+    drive: &Surveyed,
+    of: Layout,
+    reads: f64,
+) -> Result<Compared, LabError> {
     let tpl = layout(drive, of)?;
     let blocks = tpl.shape().blocks();
     let count = bench.few(REQUESTS);
     let until = SimTime::from_ms(count as f64 / RATE * 1000.0);
-    let mut open = Open::new(bench.seed, blocks, reads, (|_, rate| rate, RATE), (SimTime::ZERO, until));
+    let mut open = Open::new(
+        bench.seed,
+        blocks,
+        reads,
+        (|_, rate| rate, RATE),
+        (SimTime::ZERO, until),
+    );
     let response_ms = system(drive, of, &tpl).run(&mut open)?.response_ms.mean();
     let mut rates = [0.0; 3];
     for (rate, depth) in rates.iter_mut().zip(DEPTHS) {

@@ -49,7 +49,10 @@ pub struct Level {
 impl Level {
     /// The best of the fixed ones.
     pub fn best(&self) -> &(u32, Day) {
-        let best = self.fixed.iter().min_by(|a, b| a.1.response_ms.total_cmp(&b.1.response_ms));
+        let best = self
+            .fixed
+            .iter()
+            .min_by(|a, b| a.1.response_ms.total_cmp(&b.1.response_ms));
         best.expect("one partition always has room")
     }
 
@@ -69,7 +72,10 @@ pub const MOST: u32 = 4;
 /// If the drive cannot be surveyed.
 pub fn levels(bench: &Bench, most: u32) -> Result<Vec<Level>, LabError> {
     let drive = Surveyed::new(bench)?;
-    LEVELS.into_iter().map(|fill| level(bench, &drive, fill, most)).collect()
+    LEVELS
+        .into_iter()
+        .map(|fill| level(bench, &drive, fill, most))
+        .collect()
 }
 
 fn level(bench: &Bench, drive: &Surveyed, fill: f64, most: u32) -> Result<Level, LabError> {
@@ -84,7 +90,7 @@ fn level(bench: &Bench, drive: &Surveyed, fill: f64, most: u32) -> Result<Level,
             continue;
         }
         self::fill(&mut tpl, 0..used, true)?;
-        let mut host = drive.host(tpl, Sync::Idle);
+        let mut host = drive.host(tpl, Sync::Passing);
         fixed.push((count.get(), day(bench, &mut host, used, churn)?));
     }
     let mut tpl = drive.layout(Bounds::new(Count::ONE, Count::new(most)?)?, drive.map.end())?;
@@ -93,7 +99,7 @@ fn level(bench: &Bench, drive: &Surveyed, fill: f64, most: u32) -> Result<Level,
     if yesterday > used {
         forget(&mut tpl, used..yesterday)?;
     }
-    let mut host = drive.host(tpl, Sync::Idle);
+    let mut host = drive.host(tpl, Sync::Passing);
     let dynamic = day(bench, &mut host, used, churn)?;
     Ok(Level {
         fill,
@@ -102,7 +108,12 @@ fn level(bench: &Bench, drive: &Surveyed, fill: f64, most: u32) -> Result<Level,
     })
 }
 
-fn day(bench: &Bench, host: &mut super::host::Host, used: u64, churn: u64) -> Result<Day, LabError> {
+fn day(
+    bench: &Bench,
+    host: &mut super::host::Host,
+    used: u64,
+    churn: u64,
+) -> Result<Day, LabError> {
     // In a rough answer the day is a tenth as long, from 7 o'clock on.
     let begin = SimTime::from_ms(if bench.quick { 7.0 * HOUR_MS } else { 0.0 });
     let until = begin + Span::from_ms(24.0 * HOUR_MS / if bench.quick { 10.0 } else { 1.0 });

@@ -33,7 +33,7 @@ pub enum Sync {
     /// A write is complete with the nearest copy; the others follow when the drive has been idle for a revolution.
     Idle,
     /// A write is complete with the nearest copy; the others follow while the head is on the track, as long as nothing else
-    /// waits.
+    /// waits, and what is left when the drive has been idle.
     Passing,
 }
 
@@ -137,8 +137,13 @@ pub fn fill(tpl: &mut Tpl, blocks: std::ops::Range<u64>, closed: bool) -> Result
 /// # Errors
 /// If there are no such blocks.
 pub fn forget(tpl: &mut Tpl, blocks: std::ops::Range<u64>) -> Result<(), LabError> {
-    while let Some(plan) = tpl.trim(blocks.clone())? {
-        tpl.commit(plan);
+    let mut first = blocks.start;
+    for run in tpl.runs(blocks)? {
+        let end = first + u64::from(run.blocks);
+        while let Some(plan) = tpl.trim(first..end)? {
+            tpl.commit(plan);
+        }
+        first = end;
     }
     Ok(())
 }
@@ -359,7 +364,9 @@ impl Host {
     fn write_copies(&mut self, run: Run, mask: u32) {
         let sectors = run.blocks * BLOCK;
         let places = self.tpl.places(run, mask);
-        let writes: Vec<Request> = places.map(|(_, lbn)| Request::write(lbn, sectors)).collect();
+        let writes: Vec<Request> = places
+            .map(|(_, lbn)| Request::write(lbn, sectors))
+            .collect();
         self.send(&writes);
     }
 
@@ -425,7 +432,7 @@ impl Host {
     /// Does a bit of what nobody waits for; says whether there was any.
     fn work(&mut self) -> Result<bool, LabError> {
         let begun = self.now;
-        if self.tpl.stale_count() > 0 && self.sync == Sync::Idle {
+        if self.tpl.stale_count() > 0 {
             self.sync_track()?;
         } else if let Some(track) = self.to_split() {
             let plan = self.tpl.split(track)?;
@@ -522,7 +529,11 @@ impl Mirror {
             queues[at].retain(|index| all[*index].0.what != What::Read || all[*index].1 > 0);
             if queues[at].is_empty() {
                 let other = self.0[1 - at].now;
-                let later = load.due().into_iter().chain((other > now).then_some(other)).min();
+                let later = load
+                    .due()
+                    .into_iter()
+                    .chain((other > now).then_some(other))
+                    .min();
                 let Some(later) = later else { break };
                 self.0[at].now = later;
                 continue;
@@ -556,7 +567,14 @@ pub struct Closed {
 
 impl Closed {
     /// So many requests for one of `blocks` blocks each, `depth` outstanding from `now` on.
-    pub fn new(seed: u64, blocks: u64, reads: f64, count: u64, depth: usize, now: SimTime) -> Closed {
+    pub fn new(
+        seed: u64,
+        blocks: u64,
+        reads: f64,
+        count: u64,
+        depth: usize,
+        now: SimTime,
+    ) -> Closed {
         Closed {
             rng: Rng::new(seed),
             blocks,

@@ -59,7 +59,14 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
     // Enough that the angles are known better than they are seen.
     let readings = if jitter_ms > 0.0 { 6 } else { 1 };
     let mut target = noisy(bench.target(), noise, bench.seed);
-    let survey = survey(&mut target, &map, 0..map.len(), readings, BLOCK, &mut |_| ())?;
+    let survey = survey(
+        &mut target,
+        &map,
+        0..map.len(),
+        readings,
+        BLOCK,
+        &mut |_| (),
+    )?;
     // Whatever the survey has switched off.
     let _ = target.switch_caching(true);
     let gain = |count: u32| -> Result<Gain, LabError> {

@@ -64,11 +64,22 @@ pub fn surface(bench: &Bench) -> Result<Vec<Point>, LabError> {
 }
 
 /// The mean response time at [`RATE`], and the throughput at [`DEPTH`].
-fn measure(bench: &Bench, host: &mut Host, blocks: u64, reads: f64) -> Result<(f64, f64), LabError> {
+fn measure(
+    bench: &Bench,
+    host: &mut Host,
+    blocks: u64,
+    reads: f64,
+) -> Result<(f64, f64), LabError> {
     let count = bench.few(REQUESTS);
     let mut busy = host.clone();
     let until = SimTime::from_ms(count as f64 / RATE * 1000.0);
-    let mut open = Open::new(bench.seed, blocks, reads, (|_, rate| rate, RATE), (host.now, until));
+    let mut open = Open::new(
+        bench.seed,
+        blocks,
+        reads,
+        (|_, rate| rate, RATE),
+        (host.now, until),
+    );
     let response = host.run(&mut open)?.response_ms.mean();
     let mut closed = Closed::new(bench.seed, blocks, reads, count, DEPTH, busy.now);
     Ok((response, busy.run(&mut closed)?.rate()))
@@ -76,7 +87,9 @@ fn measure(bench: &Bench, host: &mut Host, blocks: u64, reads: f64) -> Result<(f
 
 /// The number of partitions with the least response time, for a way and a share of reads.
 pub fn best(points: &[Point], sync: Sync, reads: f64) -> Option<&Point> {
-    let of = points.iter().filter(|point| point.sync == sync && point.reads == reads);
+    let of = points
+        .iter()
+        .filter(|point| point.sync == sync && point.reads == reads);
     of.min_by(|a, b| a.response_ms.total_cmp(&b.response_ms))
 }
 
@@ -90,8 +103,12 @@ pub(crate) fn curves(bench: &Bench) -> Result<Figure, LabError> {
         series: SHARES
             .into_iter()
             .map(|reads| {
-                let of = points.iter().filter(|point| point.sync == sync && point.reads == reads);
-                let line = of.map(|point| (f64::from(point.count), value(point))).collect();
+                let of = points
+                    .iter()
+                    .filter(|point| point.sync == sync && point.reads == reads);
+                let line = of
+                    .map(|point| (f64::from(point.count), value(point)))
+                    .collect();
                 Series::line(format!("{:.0} % reads", 100.0 * reads), line)
             })
             .collect(),

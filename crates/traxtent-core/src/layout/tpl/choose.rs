@@ -71,7 +71,10 @@ impl Reach {
     pub fn over(&self, tracks: usize) -> f64 {
         let later = self.0.partition_point(|(distance, _)| *distance < tracks);
         let points = &self.0;
-        match (later.checked_sub(1).map(|before| points[before]), points.get(later)) {
+        match (
+            later.checked_sub(1).map(|before| points[before]),
+            points.get(later),
+        ) {
             (None, Some((_, turns))) => *turns,
             (Some((_, turns)), None) => turns,
             (Some((d0, t0)), Some((d1, t1))) => {

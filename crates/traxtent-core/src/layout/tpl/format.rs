@@ -152,7 +152,11 @@ impl Header {
         };
         let bytes = u64::from(self.sector_bytes) * u64::from(self.page_sectors);
         if bytes < 2 * HEADER_BYTES as u64 || bytes > PAGE_BYTES_MAX || !bytes.is_multiple_of(2) {
-            return Err(figure("a page in bytes", bytes, "an even number from 160 to 65536"));
+            return Err(figure(
+                "a page in bytes",
+                bytes,
+                "an even number from 160 to 65536",
+            ));
         }
         if self.block_sectors == 0 {
             return Err(figure("the size of a block", 0, "1 sector or more"));

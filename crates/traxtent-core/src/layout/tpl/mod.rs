@@ -132,7 +132,9 @@ impl Tpl {
         for copy in 0..2 {
             // The header goes last: a layout that was not finished is none.
             let pages = 0..tpl.pages.len() as u32;
-            steps.extend(pages.map(|number| tpl.table_step(copy, number, &tpl.pages[number as usize])));
+            steps.extend(
+                pages.map(|number| tpl.table_step(copy, number, &tpl.pages[number as usize])),
+            );
             steps.push(Step::Flush);
             steps.push(Step::Table {
                 lbn: tpl.areas[copy],
@@ -256,7 +258,9 @@ impl Tpl {
                 if merged != state {
                     self.keep_first_copies(run.home.track, &mut steps, &mut synced);
                 }
-                return self.change(number, page, steps, synced, run.home.track).map(Some);
+                return self
+                    .change(number, page, steps, synced, run.home.track)
+                    .map(Some);
             }
             if !state.holds(layer) {
                 self.is_free()?;
@@ -275,7 +279,9 @@ impl Tpl {
                     sectors: self.shape.sectors(indices.end - indices.start),
                 };
                 let track = run.home.track;
-                return self.change(number, page, vec![zeros], Vec::new(), track).map(Some);
+                return self
+                    .change(number, page, vec![zeros], Vec::new(), track)
+                    .map(Some);
             }
         }
         Ok(None)
@@ -294,7 +300,10 @@ impl Tpl {
             return Err(TplError::Busy);
         }
         let (page, _) = self.page_of(track);
-        assert!(self.pages[page as usize].open && self.holds(run.home), "not prepared");
+        assert!(
+            self.pages[page as usize].open && self.holds(run.home),
+            "not prepared"
+        );
         let written = copies & self.writable(run);
         assert!(written != 0, "no copy was written");
         for home in homes(run) {
@@ -358,7 +367,10 @@ impl Tpl {
             why,
         };
         let bounds = self.header.bounds;
-        let doubled = state.count.doubled().filter(|count| *count <= bounds.most());
+        let doubled = state
+            .count
+            .doubled()
+            .filter(|count| *count <= bounds.most());
         let doubled = doubled.ok_or_else(|| not("it has the most"))?;
         if doubled > state.allowed(bounds) {
             return Err(not("its data leave too little free space"));
@@ -451,7 +463,8 @@ impl Tpl {
 
     /// The first track at or behind `from`, and before `to`, that a crash has left with copies that may differ.
     pub fn suspect(&self, from: usize) -> Option<usize> {
-        let (page, index) = self.page_of(from.clamp(self.shape.tracks().start, self.shape.tracks().end - 1));
+        let (page, index) =
+            self.page_of(from.clamp(self.shape.tracks().start, self.shape.tracks().end - 1));
         let pages = self.suspect.range(page..);
         pages
             .filter_map(|(number, suspect)| {
@@ -508,7 +521,10 @@ impl Tpl {
             let tracks = self.tracks_of(*number);
             self.pages[*number as usize].open
                 && !self.suspect.contains_key(number)
-                && self.stale(home(tracks.start)).next().is_none_or(|(home, _)| home.track >= tracks.end)
+                && self
+                    .stale(home(tracks.start))
+                    .next()
+                    .is_none_or(|(home, _)| home.track >= tracks.end)
         };
         let Some(number) = (first..self.pages.len() as u32).find(closable) else {
             return Ok(None);

@@ -140,7 +140,8 @@ impl Shape {
 
     /// How many blocks the tracks hold with so many partitions each.
     pub fn blocks_with(&self, count: Count) -> u64 {
-        let layers = (0..self.bounds.layers()).filter(|layer| self.bounds.count_of(*layer) >= count);
+        let layers =
+            (0..self.bounds.layers()).filter(|layer| self.bounds.count_of(*layer) >= count);
         layers.map(|layer| self.total[layer]).sum()
     }
 

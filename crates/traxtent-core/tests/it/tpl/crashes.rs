@@ -39,7 +39,10 @@ fn no_read_is_stale() {
         (0..4).for_each(|kind| plans[kind] += user.plans[kind]);
     }
     // All of it happened.
-    assert!(crashes > 2_000 && lossy * 20 > crashes, "{crashes} crashes, {lossy} with a loss");
+    assert!(
+        crashes > 2_000 && lossy * 20 > crashes,
+        "{crashes} crashes, {lossy} with a loss"
+    );
     assert!(plans.iter().all(|count| *count > 20), "{plans:?}");
 }
 

@@ -88,7 +88,11 @@ impl User {
     /// A few blocks, mostly of the first layers, which are few.
     fn blocks(&mut self) -> std::ops::Range<u64> {
         let all = self.tpl.shape().blocks();
-        let most = if self.rng.chance(0.8) { all.div_ceil(4) } else { all };
+        let most = if self.rng.chance(0.8) {
+            all.div_ceil(4)
+        } else {
+            all
+        };
         let first = self.rng.below(most);
         first..(first + 1 + self.rng.below(6)).min(all)
     }
@@ -112,7 +116,9 @@ impl User {
             let places: Vec<u64> = self.tpl.places(run, copies).map(|(_, lbn)| lbn.0).collect();
             let first = block * u64::from(self.tpl.shape().block_sectors());
             for sector in 0..u64::from(sectors) {
-                self.sectors[(first + sector) as usize].since.push(self.stamp);
+                self.sectors[(first + sector) as usize]
+                    .since
+                    .push(self.stamp);
             }
             for place in places {
                 for sector in 0..u64::from(sectors) {
@@ -175,7 +181,10 @@ impl User {
             let plan = self.tpl.split(track).unwrap();
             if self.rng.chance(0.2) {
                 let steps = plan.steps().to_vec();
-                for step in steps.iter().take_while(|step| matches!(step, Step::Copy { .. })) {
+                for step in steps
+                    .iter()
+                    .take_while(|step| matches!(step, Step::Copy { .. }))
+                {
                     self.perform(step);
                 }
                 return self.tpl.abandon(plan);
@@ -246,7 +255,10 @@ impl User {
     }
 
     fn carry_out(&mut self, plan: Plan) {
-        assert_eq!(self.tpl.merge(self.tpl.shape().tracks().start), Err(TplError::Busy));
+        assert_eq!(
+            self.tpl.merge(self.tpl.shape().tracks().start),
+            Err(TplError::Busy)
+        );
         for step in plan.steps().to_vec() {
             self.perform(&step);
         }
@@ -290,10 +302,16 @@ impl User {
                 }
                 for (copy, place) in self.tpl.places(run, copies) {
                     let found = self.device.stamp(place.0 + sector);
-                    assert_eq!(found, expected, "block {block}, sector {sector}, copy {copy}");
+                    assert_eq!(
+                        found, expected,
+                        "block {block}, sector {sector}, copy {copy}"
+                    );
                 }
             }
-            assert!(run.blocks > 1 || copies != 0, "block {block} has no current copy");
+            assert!(
+                run.blocks > 1 || copies != 0,
+                "block {block} has no current copy"
+            );
             block += u64::from(run.blocks);
         }
     }
@@ -315,10 +333,16 @@ impl User {
         self.crashes += 1;
         let all = self.sectors.iter().zip(&found).enumerate();
         for (at, (sector, found)) in all {
-            assert!(sector.allows(*found), "sector {at}: {found} was found, not {sector:?}");
+            assert!(
+                sector.allows(*found),
+                "sector {at}: {found} was found, not {sector:?}"
+            );
         }
         let lost = self.sectors.iter().zip(&found);
-        self.lossy += u64::from(lost.into_iter().any(|(sector, found)| sector.now() != *found));
+        self.lossy += u64::from(
+            lost.into_iter()
+                .any(|(sector, found)| sector.now() != *found),
+        );
     }
 
     /// Cuts the power, and goes on with what is left.
@@ -338,9 +362,12 @@ impl User {
 
 /// Opens a layout on what is left of its device, and reads all of it: every copy that may be read has to say the same.
 fn reopen(map: &TrackMap, mut device: Device) -> ((Tpl, Device), Vec<u64>) {
-    let opened = Tpl::open(map.clone(), lbns(map), SECTOR as u32, &mut |lbn, sectors| {
-        Some(device.bytes(lbn, sectors))
-    });
+    let opened = Tpl::open(
+        map.clone(),
+        lbns(map),
+        SECTOR as u32,
+        &mut |lbn, sectors| Some(device.bytes(lbn, sectors)),
+    );
     let opened = opened.unwrap_or_else(|error| panic!("{error} was found, not a layout"));
     for step in &opened.repairs {
         device.perform(step, |_| ());
@@ -355,9 +382,14 @@ fn reopen(map: &TrackMap, mut device: Device) -> ((Tpl, Device), Vec<u64>) {
                 found.push(0);
                 continue;
             }
-            let mut places = tpl.places(run, copies).map(|(_, lbn)| device.stamp(lbn.0 + sector));
+            let mut places = tpl
+                .places(run, copies)
+                .map(|(_, lbn)| device.stamp(lbn.0 + sector));
             let first = places.next().unwrap();
-            assert!(places.all(|other| other == first), "copies differ after a crash");
+            assert!(
+                places.all(|other| other == first),
+                "copies differ after a crash"
+            );
             found.push(first);
         }
     }

@@ -116,5 +116,15 @@ fn refused() {
     );
     let map = super::map_of(4, 60);
     let none = Shape::new(map, 0..4, 2, bounds(1, 32)).unwrap_err();
-    assert!(matches!(none, TplError::DoesNotFit { most: 32, blocks: 30, .. }), "{none}");
+    assert!(
+        matches!(
+            none,
+            TplError::DoesNotFit {
+                most: 32,
+                blocks: 30,
+                ..
+            }
+        ),
+        "{none}"
+    );
 }

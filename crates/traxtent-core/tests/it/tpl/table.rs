@@ -51,7 +51,10 @@ fn one_damage_takes_nothing() {
             assert_eq!(opened.track(track), tpl.track(track));
         }
         // The second half of a header's page is not looked at.
-        assert!(repairs >= 2 || place % 2 == 1 && repairs == 0, "{place}: {repairs}");
+        assert!(
+            repairs >= 2 || place % 2 == 1 && repairs == 0,
+            "{place}: {repairs}"
+        );
     }
 }
 
@@ -70,7 +73,10 @@ fn refused() {
         "page 1 of the table: neither copy can be believed (its checksum is wrong; its checksum is wrong)"
     );
     let error = open(&map, &Device::default()).unwrap_err();
-    assert_eq!(error.to_string(), "the header of a layout in partitions: other bytes stand there");
+    assert_eq!(
+        error.to_string(),
+        "the header of a layout in partitions: other bytes stand there"
+    );
 
     // A track that lost a sector to the next.
     let mut csv = Vec::new();
@@ -85,11 +91,17 @@ fn refused() {
     let changed = TrackMap::read_csv(lines.join("\n").as_bytes()).unwrap();
     let error = open(&changed, &device).unwrap_err();
     assert!(matches!(error, TplError::OtherMap { .. }), "{error}");
-    assert!(error.to_string().starts_with("the map has changed: "), "{error}");
+    assert!(
+        error.to_string().starts_with("the map has changed: "),
+        "{error}"
+    );
 
     let small = map_of(2, 90);
     let none = Tpl::format(small.clone(), lbns(&small), &config(bounds(1, 2))).unwrap_err();
-    assert_eq!(none.to_string(), "LBNs 0 to 180 of the map have no room for the table and a track of data");
+    assert_eq!(
+        none.to_string(),
+        "LBNs 0 to 180 of the map have no room for the table and a track of data"
+    );
 }
 
 /// Is a track whose data leave no room refused to split, with the reason?
