@@ -475,12 +475,24 @@ impl Host {
             .stale(Home { track, index: 0 })
             .take_while(|(home, _)| home.track == track)
             .collect();
-        let (mut writes, mut done) = (Vec::new(), Vec::new());
+        // Blocks behind one another whose copies are alike are written in one go.
+        let mut runs: Vec<(Run, u32)> = Vec::new();
         for (home, current) in behind {
-            let run = Run { home, blocks: 1 };
+            match runs.last_mut() {
+                Some((run, mask))
+                    if *mask == current && run.home.index + run.blocks == home.index =>
+                {
+                    run.blocks += 1;
+                }
+                _ => runs.push((Run { home, blocks: 1 }, current)),
+            }
+        }
+        let (mut writes, mut done) = (Vec::new(), Vec::new());
+        for (run, current) in runs {
             let missing = self.tpl.writable(run) & !current;
+            let sectors = run.blocks * BLOCK;
             let places = self.tpl.places(run, missing);
-            writes.extend(places.map(|(_, lbn)| Request::write(lbn, BLOCK)));
+            writes.extend(places.map(|(_, lbn)| Request::write(lbn, sectors)));
             done.push((run, missing));
         }
         self.send(&writes);
