@@ -90,7 +90,7 @@ pub fn survey(
         tracks: tracks.clone(),
         angles: &angles,
         drift,
-        rng: Rng::new(0x7475_726e_73),
+        rng: Rng::new(0x0074_7572_6e73),
     };
     let reach = arm.reach()?;
     let tail = arm.tail(sectors)?;

@@ -62,9 +62,9 @@ impl Level {
     }
 }
 
-/// The upper bound of the partitions that follow free space: the least copies with which most of the wait is gone. With
-/// more, a drive that is nearly empty spreads few data over its whole stroke, and loses more by seeks than it wins.
-pub const MOST: u32 = 4;
+/// The upper bound of the partitions that follow free space. With more, a drive that is nearly empty spreads few data over its
+/// whole stroke, and bulk writes have to be made more often than the day has time for.
+pub const MOST: u32 = 2;
 
 /// All levels.
 ///

@@ -240,51 +240,60 @@ impl Tpl {
     /// # Errors
     /// If there are no such blocks, or a plan is under way.
     pub fn prepare(&mut self, blocks: Range<u64>) -> Result<Option<Plan>, TplError> {
-        for run in self.runs(blocks)? {
-            let (number, index) = self.page_of(run.home.track);
-            let state = self.track(run.home.track);
-            let layer = self.layer(run.home);
-            let most = self.header.bounds.count_of(layer);
-            let mut page = self.pages[number as usize].clone();
-            if !page.open || state.count > most {
-                self.is_free()?;
-                page.open = true;
-                let merged = TrackState {
-                    count: state.count.min(most),
-                    ..state
-                };
-                page.set(index, merged, format::tracks(&self.header, number));
-                let (mut steps, mut synced) = (Vec::new(), Vec::new());
-                if merged != state {
-                    self.keep_first_copies(run.home.track, &mut steps, &mut synced);
-                }
-                return self
-                    .change(number, page, steps, synced, run.home.track)
-                    .map(Some);
+        let runs = self.runs(blocks)?;
+        let layers: Vec<usize> = runs.iter().map(|run| self.layer(run.home)).collect();
+        let bounds = self.header.bounds;
+        let lacks_room = |run: &Run, layer: usize| {
+            let (number, _) = self.page_of(run.home.track);
+            let count = self.track(run.home.track).count;
+            !self.pages[number as usize].open || count > bounds.count_of(layer)
+        };
+        let all = || runs.iter().zip(layers.iter().copied());
+        let first = all().find(|(run, layer)| lacks_room(run, *layer));
+        let makes_room = first.is_some();
+        let Some((first, _)) = first.or_else(|| all().find(|(run, _)| !self.holds(run.home)))
+        else {
+            return Ok(None);
+        };
+        self.is_free()?;
+        // All that the page of the table has to tell is written at once.
+        let (number, _) = self.page_of(first.home.track);
+        let tracks = format::tracks(&self.header, number);
+        let mut page = self.pages[number as usize].clone();
+        page.open = true;
+        let (mut steps, mut synced) = (Vec::new(), Vec::new());
+        let mut busy = first.home.track..first.home.track + 1;
+        for (run, layer) in all() {
+            let track = run.home.track;
+            let (of, index) = self.page_of(track);
+            if of != number {
+                continue;
             }
-            if !state.holds(layer) {
-                self.is_free()?;
-                let indices = self.shape.layer_on(run.home.track, layer);
-                let used = TrackState {
-                    used: state.used | 1 << layer,
-                    ..state
-                };
-                page.set(index, used, format::tracks(&self.header, number));
+            let state = TrackState::decode(page.get(index), bounds).expect("it is kept");
+            let mut new = state;
+            if makes_room {
+                new.count = state.count.min(bounds.count_of(layer));
+                if new != state && state == self.track(track) {
+                    self.keep_first_copies(track, &mut steps, &mut synced);
+                }
+            } else if !state.holds(layer) {
+                new.used |= 1 << layer;
+                let indices = self.shape.layer_on(track, layer);
                 let first = Home {
+                    track,
                     index: indices.start,
-                    ..run.home
                 };
-                let zeros = Step::Zeros {
+                steps.push(Step::Zeros {
                     to: self.shape.copies(first, state.count).collect(),
                     sectors: self.shape.sectors(indices.end - indices.start),
-                };
-                let track = run.home.track;
-                return self
-                    .change(number, page, vec![zeros], Vec::new(), track)
-                    .map(Some);
+                });
             }
+            page.set(index, new, tracks);
+            busy = busy.start.min(track)..busy.end.max(track + 1);
         }
-        Ok(None)
+        let plan = self.change(number, page, steps, synced, busy.start)?;
+        self.busy = Some(busy);
+        Ok(Some(plan))
     }
 
     /// Notes that blocks were written to these copies: they are the current ones.

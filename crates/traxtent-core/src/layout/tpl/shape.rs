@@ -231,7 +231,7 @@ impl Shape {
 
     fn copy_on(&self, track: &MappedTrack, index: u32, count: Count, copy: u32) -> Lbn {
         let blocks = self.blocks_on(track);
-        let from = u64::from(copy) * u64::from(blocks) >> count.exponent();
+        let from = (u64::from(copy) * u64::from(blocks)) >> count.exponent();
         track.first_lbn + Sectors((from + u64::from(index)) * u64::from(self.block_sectors))
     }
 
