@@ -434,7 +434,7 @@ impl Host {
         let begun = self.now;
         if self.tpl.stale_count() > 0 {
             self.sync_track()?;
-        } else if let Some(track) = self.to_split() {
+        } else if let Some(track) = self.next_to_split() {
             let plan = self.tpl.split(track)?;
             self.carry_out(plan);
             self.next_split = track;
@@ -445,7 +445,7 @@ impl Host {
         Ok(true)
     }
 
-    fn to_split(&mut self) -> Option<usize> {
+    fn next_to_split(&mut self) -> Option<usize> {
         let found = self.tpl.splittable(self.next_split, self.prefer);
         found.or_else(|| match std::mem::take(&mut self.next_split) {
             0 => None,
