@@ -10,6 +10,7 @@ use traxtent_core::drive::{Breakdown, Drive};
 use traxtent_core::geometry::Geometry;
 use traxtent_core::layout::LayoutError;
 use traxtent_core::layout::log::LogError;
+use traxtent_core::layout::tpl::TplError;
 use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
@@ -50,6 +51,9 @@ pub enum LabError {
     /// A log that does not fit, or cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// A layout in partitions that does not fit, or is not used as it must be.
+    #[error(transparent)]
+    Tpl(#[from] TplError),
     /// A disk with data that fails.
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -5,7 +5,8 @@
 //! An [`Allocator`] says which blocks a file gets, a [`Reserve`]
 //! keeps traxtents whole while they fill, [`Boundaries`] shapes requests.
 //! A [`Reorganizer`] moves [`File`]s so that they are aligned again; [`Aging`] is what makes that
-//! worth while. [`log`] writes all that changes behind what was written last, a traxtent at a time.
+//! worth while. [`log`] writes all that changes behind what was written last, a traxtent at a time. [`tpl`] keeps copies of
+//! blocks around their tracks.
 //!
 //! Variants stand by name in one list each: [`Strategy`], [`Placement`], [`Boundaries`].
 //!
@@ -26,6 +27,7 @@ mod reorganize;
 mod request;
 mod reserve;
 mod space;
+pub mod tpl;
 
 pub use aging::Aging;
 pub use allocator::{Allocator, Placement, Strategy};

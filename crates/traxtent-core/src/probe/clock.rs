@@ -50,12 +50,12 @@ impl Reach {
 
 /// A drive as a clock.
 pub(super) struct Clock<'a> {
-    target: &'a mut dyn Target,
+    pub(super) target: &'a mut dyn Target,
     method: Qualified,
     /// Distant reads before each timed one, where nothing else reads in between.
     between: u32,
     /// The period of revolution in picoseconds.
-    period: f64,
+    pub(super) period: f64,
     /// Standard deviation of an angle.
     pub(super) sigma: f64,
     /// Time from sending a read to the end of a sector so far away, by class of distance, in revolutions.
@@ -180,7 +180,8 @@ impl<'a> Clock<'a> {
         self.turns(self.target.now())
     }
 
-    fn turns(&self, at: SimTime) -> f64 {
+    /// The angle of the platter at an instant.
+    pub(super) fn turns(&self, at: SimTime) -> f64 {
         // The whole revolutions go first: their product with the period is exact enough, and the rest is small.
         let whole = (at.0 as f64 / self.period).floor();
         fraction((at.0 as f64 - whole * self.period) / self.period)

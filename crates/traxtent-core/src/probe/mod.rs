@@ -21,6 +21,7 @@ mod method;
 mod pattern;
 mod planned;
 mod scan;
+mod survey;
 mod target;
 mod track_end;
 mod tree;
@@ -32,4 +33,5 @@ pub use algorithm::{
 };
 pub use count::{Counted, Counts};
 pub use method::{Evidence, Method, Qualified, Rejected, qualify};
+pub use survey::survey;
 pub use target::{Defects, Identity, Target, TargetError, Timing};

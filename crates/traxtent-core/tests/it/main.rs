@@ -21,6 +21,7 @@ mod scsi;
 mod shared;
 mod statistics;
 mod synthio;
+mod tpl;
 mod traces;
 mod trackmap;
 mod workload_generator;

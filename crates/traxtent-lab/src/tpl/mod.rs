@@ -1,8 +1,15 @@
 //! Partitions of tracks as paper P simulates them: reads take the nearest of several copies around a track, addresses stay
 //! what they are, and writes go to the original alone (section 3).
 
+pub mod compare;
+pub mod day;
+pub mod host;
+pub mod predict;
+pub mod writes;
+
 use std::fs::File;
 use std::io::BufReader;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use traxtent_core::drive::Drive;
@@ -45,9 +52,8 @@ struct Replayed {
     response_ms: f64,
 }
 
-/// Replays the trace that was measured on the drive, each request as long after the answer to the one before it as then.
-fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
-    let bench = partitioned(bench, count)?;
+/// The trace that was measured on a drive.
+fn trace_of(bench: &Bench) -> Result<PathBuf, LabError> {
     let name = &bench.profile.name;
     let missing = |why: String| LabError::NoTrace {
         drive: name.clone(),
@@ -57,9 +63,18 @@ fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
     let folder = folder.ok_or_else(|| missing("no folder of traces is given".to_owned()))?;
     let trace = TRACES.iter().find(|(drive, _)| drive == name);
     let (_, trace) = trace.ok_or_else(|| missing("none was measured".to_owned()))?;
-    let path = folder.join(trace);
+    Ok(folder.join(trace))
+}
+
+/// Replays the trace that was measured on the drive, each request as long after the answer to the one before it as then.
+fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
+    let bench = partitioned(bench, count)?;
+    let path = trace_of(&bench)?;
     let file = File::open(&path);
-    let file = file.map_err(|error| missing(format!("{}: {error}", path.display())))?;
+    let file = file.map_err(|error| LabError::NoTrace {
+        drive: bench.profile.name.clone(),
+        why: format!("{}: {error}", path.display()),
+    })?;
     let format = TraceFormat::DiskSimValidate;
     let reader = TraceReader::new(format, BufReader::new(file), TraceOptions::default());
     let mut source = Replay::new(reader, ReplayPace::natural(format));
@@ -144,6 +159,15 @@ pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
         head_switch.as_ms(),
         60_000.0 / mechanics.revolution().as_ms(),
     ])
+}
+
+/// What the paper leaves for later, as it was built: the least share of the gain of the drive's own choice that the host's
+/// has, with steady completions and with ones that deviate by 100 microseconds; the greatest response time of a day with
+/// partitions that follow free space, over that with the best fixed number of them, at any fill level.
+pub(crate) fn built(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let mut values = predict::shares(bench)?;
+    values.push(day::worst(bench)?);
+    Ok(values)
 }
 
 /// A curve over the number of partitions.

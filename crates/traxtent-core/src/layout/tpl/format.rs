@@ -1,0 +1,313 @@
+//! The bytes of the table on its device.
+//!
+//! All numbers are least significant byte first, checksums are CRC-32 as in Ethernet and zip. The table lies twice, each
+//! copy from the beginning of a track: a header, then the pages, each a sector (of `sector_bytes`) or several.
+//!
+//! | header: byte | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | `traxttpl` |
+//! | 8 | 4 | CRC-32 of bytes 12 to 80 |
+//! | 12 | 4 | version: 1 |
+//! | 16 | 8 | ID of the layout |
+//! | 24 | 8 | LBN of the header's first copy |
+//! | 32 | 8 | LBN behind the layout's last |
+//! | 40 | 8 | tracks of the map |
+//! | 48 | 4 | CRC-32 of the map's tracks |
+//! | 52 | 4 | bytes of a sector |
+//! | 56 | 4 | sectors of a page |
+//! | 60 | 4 | sectors of a block |
+//! | 64 | 4 | the fewest partitions |
+//! | 68 | 4 | the most |
+//! | 72 | 8 | tracks of data |
+//!
+//! | page: byte | bytes | |
+//! |---|---|---|
+//! | 0 | 4 | `tplp` |
+//! | 4 | 4 | CRC-32 of the rest of the page |
+//! | 8 | 8 | ID of the layout |
+//! | 16 | 8 | generation: one more with each change |
+//! | 24 | 4 | number of the page |
+//! | 28 | 4 | 1 if copies may differ, else 0 |
+//! | 32 | 2 a track | exponent of the partitions (bits 0 to 2), layers in use (bits 3 to 8); zeros behind the last |
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::count::{Bounds, Count};
+use super::error::TplError;
+use super::table::{Page, TrackState};
+use crate::trackmap::TrackMap;
+use crate::units::Lbn;
+
+const VERSION: u32 = 1;
+const HEADER: [u8; 8] = *b"traxttpl";
+const PAGE: [u8; 4] = *b"tplp";
+
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = size_of::<HeaderBytes>();
+
+/// Bytes of a page before its tracks.
+const PAGE_HEAD: usize = size_of::<PageHead>();
+
+/// A page has at most so many bytes.
+const PAGE_BYTES_MAX: u64 = 1 << 16;
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct HeaderBytes {
+    magic: [u8; 8],
+    crc: U32,
+    version: U32,
+    id: U64,
+    first: U64,
+    end: U64,
+    map_tracks: U64,
+    map_hash: U32,
+    sector_bytes: U32,
+    page_sectors: U32,
+    block_sectors: U32,
+    least: U32,
+    most: U32,
+    data_tracks: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct PageHead {
+    magic: [u8; 4],
+    crc: U32,
+    id: U64,
+    generation: U64,
+    number: U32,
+    open: U32,
+}
+
+/// What a layout is, written once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Tells it from others that were on the device.
+    pub id: u64,
+    /// Where it begins.
+    pub first: Lbn,
+    /// Behind its last LBN.
+    pub end: Lbn,
+    /// Tracks of the map it was made with.
+    pub map_tracks: u64,
+    /// The hash of that map's tracks: [`hash`].
+    pub map_hash: u32,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Sectors of a page of the table: what the device writes as one.
+    pub page_sectors: u32,
+    /// Sectors of a block.
+    pub block_sectors: u32,
+    /// The fewest and the most partitions.
+    pub bounds: Bounds,
+    /// Tracks of data.
+    pub data_tracks: u64,
+}
+
+/// A hash of where tracks begin: the CRC-32 of their runs, which does not depend on how the map is kept.
+pub fn hash(map: &TrackMap) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&map.first().0.to_le_bytes());
+    let mut run = (0_u32, 0_u64);
+    let mut add = |(size, times): (u32, u64)| {
+        hasher.update(&size.to_le_bytes());
+        hasher.update(&times.to_le_bytes());
+    };
+    for (size, times) in map.runs() {
+        if size == run.0 {
+            run.1 += u64::from(times);
+        } else {
+            add(std::mem::replace(&mut run, (size, times.into())));
+        }
+    }
+    add(run);
+    hasher.finalize()
+}
+
+impl Header {
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_sectors as usize * self.sector_bytes as usize
+    }
+
+    /// Tracks of a page.
+    pub fn tracks_of_page(&self) -> usize {
+        (self.page_bytes() - PAGE_HEAD) / size_of::<u16>()
+    }
+
+    /// How many pages there are.
+    pub fn pages(&self) -> u64 {
+        self.data_tracks.div_ceil(self.tracks_of_page() as u64)
+    }
+
+    /// Whether its figures can be.
+    pub(super) fn check(&self) -> Result<(), TplError> {
+        let figure = |figure, value, expected| TplError::Figure {
+            figure,
+            value,
+            expected,
+        };
+        let bytes = u64::from(self.sector_bytes) * u64::from(self.page_sectors);
+        if bytes < 2 * HEADER_BYTES as u64 || bytes > PAGE_BYTES_MAX || !bytes.is_multiple_of(2) {
+            return Err(figure(
+                "a page in bytes",
+                bytes,
+                "an even number from 160 to 65536",
+            ));
+        }
+        if self.block_sectors == 0 {
+            return Err(figure("the size of a block", 0, "1 sector or more"));
+        }
+        if self.data_tracks == 0 || self.data_tracks > self.map_tracks {
+            let expected = "1 or more, and not more than the map has";
+            return Err(figure("tracks of data", self.data_tracks, expected));
+        }
+        Ok(())
+    }
+
+    /// The header's bytes, a page of them.
+    pub fn encode(&self) -> Vec<u8> {
+        let head = HeaderBytes {
+            magic: HEADER,
+            crc: 0.into(),
+            version: VERSION.into(),
+            id: self.id.into(),
+            first: self.first.0.into(),
+            end: self.end.0.into(),
+            map_tracks: self.map_tracks.into(),
+            map_hash: self.map_hash.into(),
+            sector_bytes: self.sector_bytes.into(),
+            page_sectors: self.page_sectors.into(),
+            block_sectors: self.block_sectors.into(),
+            least: self.bounds.least().get().into(),
+            most: self.bounds.most().get().into(),
+            data_tracks: self.data_tracks.into(),
+        };
+        let mut bytes = head.as_bytes().to_vec();
+        bytes.resize(self.page_bytes(), 0);
+        reseal(&mut bytes);
+        bytes
+    }
+
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// If it is none, is damaged, or names what cannot be.
+    pub fn decode(bytes: &[u8]) -> Result<Header, TplError> {
+        Header::read(bytes).map_err(|problem| TplError::Format {
+            what: "the header of a layout in partitions",
+            problem,
+        })
+    }
+
+    fn read(bytes: &[u8]) -> Result<Header, &'static str> {
+        let (head, _) = HeaderBytes::read_from_prefix(bytes).map_err(|_| "it is cut short")?;
+        if head.magic != HEADER {
+            return Err("other bytes stand there");
+        }
+        if crc32fast::hash(&bytes[12..HEADER_BYTES]) != head.crc.get() {
+            return Err("its checksum is wrong");
+        }
+        if head.version.get() != VERSION {
+            return Err("a version that is not known");
+        }
+        let bounds = || {
+            let least = Count::new(head.least.get()).ok()?;
+            Bounds::new(least, Count::new(head.most.get()).ok()?).ok()
+        };
+        let header = Header {
+            id: head.id.get(),
+            first: Lbn(head.first.get()),
+            end: Lbn(head.end.get()),
+            map_tracks: head.map_tracks.get(),
+            map_hash: head.map_hash.get(),
+            sector_bytes: head.sector_bytes.get(),
+            page_sectors: head.page_sectors.get(),
+            block_sectors: head.block_sectors.get(),
+            bounds: bounds().ok_or("bounds of partitions that cannot be")?,
+            data_tracks: head.data_tracks.get(),
+        };
+        header.check().map_err(|_| "a figure that cannot be")?;
+        Ok(header)
+    }
+}
+
+/// The bytes of a page.
+pub(super) fn encode(header: &Header, number: u32, page: &Page) -> Vec<u8> {
+    let head = PageHead {
+        magic: PAGE,
+        crc: 0.into(),
+        id: header.id.into(),
+        generation: page.generation.into(),
+        number: number.into(),
+        open: u32::from(page.open).into(),
+    };
+    let mut bytes = head.as_bytes().to_vec();
+    for index in 0..tracks(header, number) {
+        bytes.extend(page.get(index).to_le_bytes());
+    }
+    bytes.resize(header.page_bytes(), 0);
+    reseal(&mut bytes);
+    bytes
+}
+
+/// What the bytes of a page say.
+pub(super) fn decode(header: &Header, number: u32, bytes: &[u8]) -> Result<Page, &'static str> {
+    let bytes = bytes.get(..header.page_bytes()).ok_or("it is cut short")?;
+    let (head, rest) = PageHead::read_from_prefix(bytes).map_err(|_| "it is cut short")?;
+    if head.magic != PAGE {
+        return Err("other bytes stand there");
+    }
+    if crc32fast::hash(&bytes[8..]) != head.crc.get() {
+        return Err("its checksum is wrong");
+    }
+    if head.id.get() != header.id {
+        return Err("it is another layout's");
+    }
+    if head.number.get() != number {
+        return Err("it is another page");
+    }
+    // Counts up for longer than any device lasts.
+    if head.generation.get() >> 62 != 0 || head.open.get() > 1 {
+        return Err("a figure that cannot be");
+    }
+    let states = rest.chunks_exact(2).take(tracks(header, number));
+    let states: Vec<u16> = states
+        .map(|two| u16::from_le_bytes([two[0], two[1]]))
+        .collect();
+    if states
+        .iter()
+        .any(|state| TrackState::decode(*state, header.bounds).is_none())
+    {
+        return Err("the state of a track that cannot be");
+    }
+    Ok(Page::new(
+        head.generation.get(),
+        head.open.get() == 1,
+        &states,
+    ))
+}
+
+/// How many tracks a page has; the last has what is left.
+pub(super) fn tracks(header: &Header, number: u32) -> usize {
+    let each = header.tracks_of_page();
+    let before = u64::from(number) * each as u64;
+    (header.data_tracks - before).min(each as u64) as usize
+}
+
+/// Sets a structure's checksum anew: for tests that want damaged structures believed.
+pub fn reseal(bytes: &mut [u8]) {
+    let crc_at = |bytes: &mut [u8], at: usize, crc: u32| {
+        bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+    };
+    if bytes.starts_with(&HEADER) && bytes.len() >= HEADER_BYTES {
+        let crc = crc32fast::hash(&bytes[12..HEADER_BYTES]);
+        crc_at(bytes, 8, crc);
+    } else if bytes.starts_with(&PAGE) && bytes.len() >= PAGE_HEAD {
+        let crc = crc32fast::hash(&bytes[8..]);
+        crc_at(bytes, 4, crc);
+    }
+}

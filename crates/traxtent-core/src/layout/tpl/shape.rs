@@ -1,0 +1,273 @@
+//! Where blocks and their copies lie: arithmetic over a track map.
+//!
+//! A track of `B` whole blocks in `m` partitions holds `B / m` of them (rounded down). Copy `k` of the `j`th begins at
+//! block `k B / m + j` of the track (the quotient rounded down), so that copies lie evenly around it, to a block.
+//! Blocks begin with the first sector of their track and never lie on two; what does not fill a block is not used.
+//!
+//! Blocks are numbered in *layers*. The first holds what tracks hold with the most partitions, track after track; each
+//! further one what they hold in addition with half as many. So a device that is filled from its first block on keeps the
+//! most copies that its free space allows, and half of all blocks lie in the last layer, half a track at a time. Within a
+//! layer, the block after a track's last is the next track's first: its copies pass one skew after the former's.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::count::{Bounds, Count};
+use super::error::TplError;
+use crate::trackmap::{MappedTrack, TrackMap};
+use crate::units::{Lbn, Sectors};
+
+/// So many tracks have one mark of how many blocks come before them.
+const STRIDE: usize = 128;
+
+/// The most layers there are.
+pub(super) const LAYERS_MAX: usize = 6;
+
+/// Blocks, layer by layer.
+type Layers = [u64; LAYERS_MAX];
+
+/// What is known at every [`STRIDE`]th track.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// Blocks of the tracks before.
+    before: Layers,
+    /// Whether the tracks up to the next mark are of one size.
+    even: bool,
+}
+
+/// Where a block lies: on which track, and which of its blocks it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Home {
+    /// The position of the track in the map.
+    pub track: usize,
+    /// Which block of a partition, from 0.
+    pub index: u32,
+}
+
+/// The blocks of tracks in partitions.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    map: Arc<TrackMap>,
+    tracks: Range<usize>,
+    block_sectors: u32,
+    bounds: Bounds,
+    marks: Vec<Mark>,
+    total: Layers,
+}
+
+impl Shape {
+    /// The blocks of the tracks at these positions of a map.
+    ///
+    /// # Errors
+    /// If there is no such track, a block has no sectors or the most partitions fit no track.
+    pub fn new(
+        map: impl Into<Arc<TrackMap>>,
+        tracks: Range<usize>,
+        block_sectors: u32,
+        bounds: Bounds,
+    ) -> Result<Shape, TplError> {
+        let map = map.into();
+        if block_sectors == 0 {
+            return Err(TplError::Figure {
+                figure: "the size of a block",
+                value: 0,
+                expected: "1 sector or more",
+            });
+        }
+        let mut shape = Shape {
+            tracks: tracks.start..tracks.end.min(map.len()),
+            map,
+            block_sectors,
+            bounds,
+            marks: Vec::new(),
+            total: Layers::default(),
+        };
+        let (mut largest, mut size) = (0, Sectors(0));
+        let map = Arc::clone(&shape.map);
+        let all = map.tracks().skip(shape.tracks.start);
+        for (position, track) in all.take(shape.tracks.len()).enumerate() {
+            if position % STRIDE == 0 {
+                shape.marks.push(Mark {
+                    before: shape.total,
+                    even: true,
+                });
+                size = track.sectors;
+            }
+            let mark = shape.marks.last_mut().expect("the first track has one");
+            mark.even &= track.sectors == size;
+            let blocks = shape.blocks_on(&track);
+            largest = largest.max(blocks);
+            for layer in 0..bounds.layers() {
+                shape.total[layer] += len(&shape.indices(blocks, layer));
+            }
+        }
+        let at = |index: usize| map.track(index).map_or(map.end(), |track| track.first_lbn);
+        if largest < bounds.most().get() {
+            return Err(TplError::DoesNotFit {
+                most: bounds.most().get(),
+                start: at(tracks.start),
+                end: at(tracks.end),
+                blocks: largest.into(),
+            });
+        }
+        Ok(shape)
+    }
+
+    /// The tracks of the drive.
+    pub fn map(&self) -> &Arc<TrackMap> {
+        &self.map
+    }
+
+    /// Positions in the map of the tracks that hold blocks.
+    pub fn tracks(&self) -> Range<usize> {
+        self.tracks.clone()
+    }
+
+    /// Sectors of a block.
+    pub fn block_sectors(&self) -> u32 {
+        self.block_sectors
+    }
+
+    /// The fewest and the most partitions of a track.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// How many blocks there are in all: what the tracks hold with the fewest partitions.
+    pub fn blocks(&self) -> u64 {
+        self.total.iter().sum()
+    }
+
+    /// How many blocks the tracks hold with so many partitions each.
+    pub fn blocks_with(&self, count: Count) -> u64 {
+        let layers =
+            (0..self.bounds.layers()).filter(|layer| self.bounds.count_of(*layer) >= count);
+        layers.map(|layer| self.total[layer]).sum()
+    }
+
+    /// Bytes that finding blocks takes, beside the map.
+    pub fn memory(&self) -> usize {
+        self.marks.capacity() * size_of::<Mark>()
+    }
+
+    /// Where a block lies; nothing beyond the last.
+    pub fn home(&self, block: u64) -> Option<Home> {
+        let (layer, within) = self.layer(block)?;
+        let later = self
+            .marks
+            .partition_point(|mark| mark.before[layer] <= within);
+        let mark = &self.marks[later - 1];
+        let mut before = mark.before[layer];
+        let mut track = self.tracks.start + (later - 1) * STRIDE;
+        if mark.even {
+            // Nearly all tracks are counted off at once.
+            let skipped = (within - before) / len(&self.layer_on(track, layer));
+            track += skipped as usize;
+            before += skipped * len(&self.layer_on(track, layer));
+        }
+        loop {
+            let indices = self.layer_on(track, layer);
+            if within - before < len(&indices) {
+                return Some(Home {
+                    track,
+                    index: indices.start + (within - before) as u32,
+                });
+            }
+            before += len(&indices);
+            track += 1;
+        }
+    }
+
+    /// The block that lies there; nothing where none does.
+    pub fn block(&self, home: Home) -> Option<u64> {
+        if !self.tracks.contains(&home.track) {
+            return None;
+        }
+        let layer = self.layer_of(home)?;
+        let position = home.track - self.tracks.start;
+        let from = position - position % STRIDE;
+        let earlier: u64 = self.total[..layer].iter().sum();
+        let tracks = self.tracks.start + from..home.track;
+        let between: u64 = tracks.map(|track| len(&self.layer_on(track, layer))).sum();
+        let first = self.layer_on(home.track, layer).start;
+        let before = self.marks[from / STRIDE].before[layer] + between;
+        Some(earlier + before + u64::from(home.index - first))
+    }
+
+    /// The layer of a block; nothing beyond the last.
+    pub fn layer_of(&self, home: Home) -> Option<usize> {
+        let blocks = self.blocks_of(home.track);
+        (0..self.bounds.layers()).find(|layer| self.indices(blocks, *layer).contains(&home.index))
+    }
+
+    /// Which blocks of a track belong to a layer.
+    pub fn layer_on(&self, track: usize, layer: usize) -> Range<u32> {
+        self.indices(self.blocks_of(track), layer)
+    }
+
+    /// How many blocks a track of so many partitions holds.
+    pub fn share(&self, track: usize, count: Count) -> u32 {
+        self.blocks_of(track) / count.get()
+    }
+
+    /// The LBN at which a copy of a block begins, on a track of so many partitions; copies are numbered from 0, and
+    /// `index` is below [`Shape::share`].
+    pub fn copy(&self, home: Home, count: Count, copy: u32) -> Lbn {
+        let track = self.track(home.track);
+        self.copy_on(&track, home.index, count, copy)
+    }
+
+    /// The LBNs at which the copies of a block begin, ascending.
+    pub fn copies(&self, home: Home, count: Count) -> impl ExactSizeIterator<Item = Lbn> + use<'_> {
+        let track = self.track(home.track);
+        (0..count.get() as usize)
+            .map(move |copy| self.copy_on(&track, home.index, count, copy as u32))
+    }
+
+    /// So many sectors have so many blocks.
+    pub fn sectors(&self, blocks: u32) -> Sectors {
+        Sectors(u64::from(blocks) * u64::from(self.block_sectors))
+    }
+
+    fn copy_on(&self, track: &MappedTrack, index: u32, count: Count, copy: u32) -> Lbn {
+        let blocks = self.blocks_on(track);
+        let from = (u64::from(copy) * u64::from(blocks)) >> count.exponent();
+        track.first_lbn + Sectors((from + u64::from(index)) * u64::from(self.block_sectors))
+    }
+
+    fn track(&self, track: usize) -> MappedTrack {
+        self.map.track(track).expect("the track is in the map")
+    }
+
+    fn blocks_of(&self, track: usize) -> u32 {
+        self.blocks_on(&self.track(track))
+    }
+
+    fn blocks_on(&self, track: &MappedTrack) -> u32 {
+        (track.sectors.0 / u64::from(self.block_sectors)) as u32
+    }
+
+    /// Which blocks of a track of so many belong to a layer.
+    fn indices(&self, blocks: u32, layer: usize) -> Range<u32> {
+        let share = |layer| blocks / self.bounds.count_of(layer).get();
+        let first = if layer == 0 { 0 } else { share(layer - 1) };
+        first..share(layer)
+    }
+
+    /// The layer that a block is in, and how many of the layer come before it.
+    fn layer(&self, block: u64) -> Option<(usize, u64)> {
+        let mut within = block;
+        for layer in 0..self.bounds.layers() {
+            if within < self.total[layer] {
+                return Some((layer, within));
+            }
+            within -= self.total[layer];
+        }
+        None
+    }
+}
+
+/// How many a range has.
+pub(super) fn len(range: &Range<u32>) -> u64 {
+    u64::from(range.end - range.start)
+}

@@ -1,0 +1,42 @@
+//! The layout in partitions: where copies lie, what its table survives, and that no read is stale.
+
+mod crashes;
+mod device;
+mod model;
+mod shape;
+mod table;
+
+use traxtent_core::layout::tpl::{Bounds, Config, Count};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+
+/// A map of so many tracks of `sectors` LBNs, or up to 9 less.
+fn map_of(tracks: u64, sectors: u64) -> TrackMap {
+    let mut csv = "first_lbn,sectors\n".to_owned();
+    let mut first = 0;
+    for track in 0..tracks {
+        let sectors = sectors - track / 20 % 8 - u64::from(track % 11 == 3);
+        csv += &format!("{first},{sectors}\n");
+        first += sectors;
+    }
+    TrackMap::read_csv(csv.as_bytes()).unwrap()
+}
+
+fn bounds(least: u32, most: u32) -> Bounds {
+    Bounds::new(Count::new(least).unwrap(), Count::new(most).unwrap()).unwrap()
+}
+
+/// Pages of 160 bytes, which have 64 tracks, in two sectors, so that they can be torn.
+fn config(bounds: Bounds) -> Config {
+    Config {
+        id: 77,
+        sector_bytes: 80,
+        page_sectors: 2,
+        block_sectors: 2,
+        bounds,
+    }
+}
+
+fn lbns(map: &TrackMap) -> std::ops::Range<Lbn> {
+    map.first()..map.end()
+}

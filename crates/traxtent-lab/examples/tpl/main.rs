@@ -1,0 +1,209 @@
+//! The tables of docs/tpl.md: what copies around the track buy, and what they cost.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use traxtent_lab::Bench;
+use traxtent_lab::tpl::compare::{DEPTHS, Layout, random, trace};
+use traxtent_lab::tpl::day;
+use traxtent_lab::tpl::host::{Surveyed, Sync};
+use traxtent_lab::tpl::predict::{COUNTS, gains};
+use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
+
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    table: Table,
+    /// Built-in drives
+    #[arg(
+        long,
+        global = true,
+        value_delimiter = ',',
+        default_value = "atlas10k2"
+    )]
+    drives: Vec<String>,
+    #[arg(long, global = true, default_value_t = 1)]
+    seed: u64,
+    /// A tenth of the requests
+    #[arg(long, global = true)]
+    quick: bool,
+    /// The folder with the traces
+    #[arg(long, global = true, default_value = "../shared/data/disksim")]
+    traces: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum Table {
+    /// How much of the gain of a drive's own choice the host's has
+    Host,
+    /// Writes that reach all copies, by each way of synchronization
+    Writes,
+    /// A day with partitions that follow free space, against fixed numbers of them
+    Day {
+        /// The most partitions where they follow free space
+        #[arg(long, default_value_t = day::MOST)]
+        most: u32,
+    },
+    /// Copies against a short-stroked drive, two drives, a deep queue
+    Compare,
+    /// The same by the traces that come with DiskSim
+    Traces,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    for drive in &args.drives {
+        let bench = Bench::new(drive, args.seed)?
+            .quick(args.quick)
+            .traces(Some(args.traces.clone()));
+        match args.table {
+            Table::Host => host(&bench)?,
+            Table::Writes => writes(&bench)?,
+            Table::Day { most } => day_table(&bench, most)?,
+            Table::Compare => compare(&bench)?,
+            Table::Traces => traces(&bench)?,
+        }
+    }
+    Ok(())
+}
+
+fn host(bench: &Bench) -> Result<()> {
+    println!("\n{}\n", bench.profile.model);
+    println!(
+        "| jitter | partitions | no copies | drive chooses | host chooses | share of the gain | angles off by | missed | expected |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for jitter_ms in [0.0, 0.1] {
+        for (count, gain) in COUNTS.iter().zip(gains(bench, jitter_ms)?) {
+            println!(
+                "| {:.0} us | {count} | {:.2} ms | {:.2} ms | {:.2} ms | {:.1} % | {:.2} % of a revolution | {:.2} % | {:.2} % |",
+                1000.0 * jitter_ms,
+                gain.without_ms,
+                gain.drive_ms,
+                gain.host_ms,
+                100.0 * gain.share(),
+                100.0 * gain.angle_rms,
+                100.0 * gain.missed,
+                100.0 * gain.expected,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn writes(bench: &Bench) -> Result<()> {
+    let points = surface(bench)?;
+    println!(
+        "\n{}: {RATE} requests a second; {DEPTH} outstanding\n",
+        bench.profile.model
+    );
+    println!("| copies become current | reads | 1 | 2 | 4 | 8 | 16 | 32 | best |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for sync in Sync::ALL {
+        for reads in SHARES {
+            let of = points
+                .iter()
+                .filter(|point| point.sync == sync && point.reads == reads);
+            let cells = of.map(|point| format!("{:.2} ms, {:.0}/s", point.response_ms, point.rate));
+            let cells: Vec<String> = cells.collect();
+            let best = best(&points, sync, reads).map_or(0, |point| point.count);
+            println!(
+                "| {} | {:.0} % | {} | {best} |",
+                sync.name(),
+                100.0 * reads,
+                cells.join(" | ")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn day_table(bench: &Bench, most: u32) -> Result<()> {
+    println!(
+        "\n{}, at most {most} where they follow free space\n",
+        bench.profile.model
+    );
+    println!(
+        "| in use | 1 | 2 | 4 | 8 | 16 | 32 | following | over the best | in the background |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for level in day::levels(bench, most)? {
+        let fixed = |count: u32| {
+            let found = level.fixed.iter().find(|(of, _)| *of == count);
+            found.map_or("-".to_owned(), |(_, day)| {
+                format!("{:.2} ms", day.response_ms)
+            })
+        };
+        let fixed: Vec<String> = [1, 2, 4, 8, 16, 32].into_iter().map(fixed).collect();
+        println!(
+            "| {:.1} % | {} | {:.2} ms | {:.3} | {:.1} % |",
+            100.0 * level.fill,
+            fixed.join(" | "),
+            level.dynamic.response_ms,
+            level.ratio(),
+            100.0 * level.dynamic.background,
+        );
+    }
+    Ok(())
+}
+
+fn compare(bench: &Bench) -> Result<()> {
+    let drive = Surveyed::new(bench)?;
+    for (title, reads) in [("random reads", 1.0), ("70 % reads, 30 % writes", 0.7)] {
+        println!("\n{}, {title}\n", bench.profile.model);
+        let depths: Vec<String> = DEPTHS
+            .iter()
+            .map(|depth| format!("{depth} outstanding"))
+            .collect();
+        println!(
+            "| layout | capacity | {RATE} a second | {} |",
+            depths.join(" | ")
+        );
+        println!("|---|---|---|---|---|---|");
+        let row = |name: String, layout: Layout| -> Result<()> {
+            let found = random(bench, &drive, layout, reads)?;
+            let rates: Vec<String> = found
+                .rates
+                .iter()
+                .map(|rate| format!("{rate:.0}/s"))
+                .collect();
+            println!(
+                "| {name} | {:.1} % | {:.2} ms | {} |",
+                100.0 * found.capacity,
+                found.response_ms,
+                rates.join(" | ")
+            );
+            Ok(())
+        };
+        row("one copy".to_owned(), Layout::ShortStroke(1))?;
+        for count in COUNTS {
+            row(format!("{count} copies"), Layout::Partitions(count))?;
+            row(
+                format!("short-stroked to 1/{count}"),
+                Layout::ShortStroke(count),
+            )?;
+        }
+        row("two drives".to_owned(), Layout::Mirror)?;
+    }
+    Ok(())
+}
+
+fn traces(bench: &Bench) -> Result<()> {
+    let drive = Surveyed::new(bench)?;
+    println!(
+        "\n{}, its trace, addresses folded to the capacity\n",
+        bench.profile.model
+    );
+    println!("| capacity | copies | short-stroked | one copy, whole drive |");
+    println!("|---|---|---|---|");
+    let whole = trace(bench, &drive, Layout::ShortStroke(1), 1)?;
+    for count in COUNTS {
+        println!(
+            "| 1/{count} | {:.2} ms | {:.2} ms | {whole:.2} ms |",
+            trace(bench, &drive, Layout::Partitions(count), count)?,
+            trace(bench, &drive, Layout::ShortStroke(count), count)?,
+        );
+    }
+    Ok(())
+}

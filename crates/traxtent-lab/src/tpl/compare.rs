@@ -1,0 +1,177 @@
+//! What a user would compare copies around the track with: the same drive, used only as far as the capacity that is left
+//! (short-stroked), two drives with the same data, and a deep queue.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use traxtent_core::layout::tpl::{Bounds, Count, Tpl};
+use traxtent_core::request::Op;
+use traxtent_core::units::{Lbn, SimTime, Span};
+use traxtent_core::workload::{TraceFormat, TraceOptions, TraceReader};
+
+use super::host::{
+    Asked, BLOCK, Closed, Host, Load, Mirror, Open, Served, Surveyed, Sync, What, fill,
+};
+use super::writes::RATE;
+use crate::bench::{Bench, LabError};
+
+/// Requests of a measurement.
+const REQUESTS: u64 = 5000;
+
+/// Outstanding requests.
+pub const DEPTHS: [usize; 3] = [1, 8, 32];
+
+/// How the blocks of a capacity lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// So many copies around the track, over the whole drive; writes reach them as the head passes.
+    Partitions(u32),
+    /// One copy, on the first part of the drive: one in so many LBNs.
+    ShortStroke(u32),
+    /// One copy on each of two drives, over the whole of both.
+    Mirror,
+}
+
+/// What a layout comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// The capacity, over the drive's.
+    pub capacity: f64,
+    /// Mean response time at [`RATE`], in milliseconds.
+    pub response_ms: f64,
+    /// Requests a second with each of [`DEPTHS`].
+    pub rates: [f64; 3],
+}
+
+enum System {
+    One(Box<Host>),
+    Two(Box<Mirror>),
+}
+
+impl System {
+    fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
+        match self {
+            System::One(host) => host.run(load),
+            System::Two(mirror) => mirror.run(load),
+        }
+    }
+}
+
+fn layout(drive: &Surveyed, layout: Layout) -> Result<Tpl, LabError> {
+    let (count, part) = match layout {
+        Layout::Partitions(count) => (Count::new(count)?, 1),
+        Layout::ShortStroke(part) => (Count::ONE, part),
+        Layout::Mirror => (Count::ONE, 1),
+    };
+    let end = Lbn(drive.map.end().0 / u64::from(part));
+    let mut tpl = drive.layout(Bounds::new(count, count)?, end)?;
+    let blocks = tpl.shape().blocks();
+    fill(&mut tpl, 0..blocks, false)?;
+    Ok(tpl)
+}
+
+fn system(drive: &Surveyed, of: Layout, tpl: &Tpl) -> System {
+    let host = || drive.host(tpl.clone(), Sync::Passing);
+    match of {
+        Layout::Mirror => System::Two(Box::new(Mirror([host(), host()]))),
+        _ => System::One(Box::new(host())),
+    }
+}
+
+/// Random requests for single blocks, this share of them reads.
+///
+/// # Errors
+/// If the layout does not fit the drive.
+pub fn random(
+    bench: &Bench,
+    drive: &Surveyed,
+    of: Layout,
+    reads: f64,
+) -> Result<Compared, LabError> {
+    let tpl = layout(drive, of)?;
+    let blocks = tpl.shape().blocks();
+    let count = bench.few(REQUESTS);
+    let until = SimTime::from_ms(count as f64 / RATE * 1000.0);
+    let mut open = Open::new(
+        bench.seed,
+        blocks,
+        reads,
+        (|_, rate| rate, RATE),
+        (SimTime::ZERO, until),
+    );
+    let response_ms = system(drive, of, &tpl).run(&mut open)?.response_ms.mean();
+    let mut rates = [0.0; 3];
+    for (rate, depth) in rates.iter_mut().zip(DEPTHS) {
+        let mut closed = Closed::new(bench.seed, blocks, reads, count, depth, SimTime::ZERO);
+        *rate = system(drive, of, &tpl).run(&mut closed)?.rate();
+    }
+    Ok(Compared {
+        capacity: blocks as f64 * f64::from(BLOCK) / drive.map.end().0 as f64,
+        response_ms,
+        rates,
+    })
+}
+
+/// The trace that was measured on the drive, each request as long after the answer to the one before it as then. Its
+/// addresses are folded into the first `1 / part` of the drive's: the mean response time.
+///
+/// # Errors
+/// If there is no trace, or the layout does not fit the drive.
+pub fn trace(bench: &Bench, drive: &Surveyed, of: Layout, part: u32) -> Result<f64, LabError> {
+    let path = super::trace_of(bench)?;
+    let file = File::open(&path).map_err(|error| LabError::file(&path, error))?;
+    let format = TraceFormat::DiskSimValidate;
+    let tpl = layout(drive, of)?;
+    let blocks = tpl.shape().blocks();
+    let mut asked = Vec::new();
+    let mut pause = Span::ZERO;
+    for record in TraceReader::new(format, BufReader::new(file), TraceOptions::default()) {
+        let record = record.map_err(|error| LabError::Host(error.to_string()))?;
+        let request = record.request;
+        let first = request.lbn.0 / u64::from(part) / u64::from(BLOCK);
+        let size = u64::from(request.sectors).div_ceil(u64::from(BLOCK)).max(1);
+        let first = first.min(blocks.saturating_sub(size));
+        let gap = std::mem::replace(&mut pause, record.think.unwrap_or_default());
+        asked.push((gap, request.op == Op::Write, first, size));
+    }
+    asked.truncate(bench.few(10_000) as usize);
+    asked.reverse();
+    let mut load = Traced {
+        asked,
+        last: SimTime::ZERO,
+        waiting: false,
+    };
+    Ok(system(drive, of, &tpl).run(&mut load)?.response_ms.mean())
+}
+
+/// Requests one after another, with the pauses that were recorded.
+struct Traced {
+    /// The last comes first.
+    asked: Vec<(Span, bool, u64, u64)>,
+    last: SimTime,
+    waiting: bool,
+}
+
+impl Load for Traced {
+    fn due(&self) -> Option<SimTime> {
+        let (gap, ..) = self.asked.last()?;
+        (!self.waiting).then_some(self.last + *gap)
+    }
+
+    fn take(&mut self) -> Asked {
+        let at = self.due().expect("one is due");
+        let (_, write, block, blocks) = self.asked.pop().expect("one is due");
+        self.waiting = true;
+        Asked {
+            at,
+            what: if write { What::Write } else { What::Read },
+            block,
+            blocks,
+        }
+    }
+
+    fn complete(&mut self, at: SimTime) {
+        self.last = at;
+        self.waiting = false;
+    }
+}

@@ -1,0 +1,209 @@
+//! Partitions that follow free space, over a day: against every fixed number of them, at several fill levels.
+//!
+//! The day begins at midnight. From 8 to 20 o'clock, requests come in bursts of five seconds each minute, 60 a second, and 2
+//! a second between them; else one comes in two seconds. Of these, 70 % are reads of a random block in use, the others write
+//! one. Every other hour, half a percent of the capacity is written anew, which is given up in the hour after. Where the
+//! number of partitions follows free space, the drive was twice as full yesterday (or full), and what was given up over night
+//! is all still to be split: that work is counted, as is what is written to the table.
+
+use traxtent_core::layout::tpl::{Bounds, Count};
+use traxtent_core::units::{SimTime, Span};
+
+use super::host::{Asked, Load, Open, Served, Surveyed, Sync, What, fill, forget};
+use crate::bench::{Bench, LabError};
+
+/// Shares of the capacity that are in use.
+pub const LEVELS: [f64; 7] = [0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 1.0];
+
+/// The share that comes and goes.
+const CHURN: f64 = 0.005;
+
+/// The share of reads.
+const READS: f64 = 0.7;
+
+/// Blocks of a request that writes anew: 1 MB.
+const AT_ONCE: u64 = 256;
+
+const HOUR_MS: f64 = 3_600_000.0;
+
+/// What a day comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Day {
+    /// The mean response time of the requests, in milliseconds.
+    pub response_ms: f64,
+    /// The share of the day that the drive worked in the background.
+    pub background: f64,
+}
+
+/// A fill level.
+#[derive(Clone, Debug)]
+pub struct Level {
+    /// The share of the capacity that is in use.
+    pub fill: f64,
+    /// The day with each fixed number of partitions that has room.
+    pub fixed: Vec<(u32, Day)>,
+    /// The day with one that follows free space, up to this.
+    pub dynamic: Day,
+}
+
+impl Level {
+    /// The best of the fixed ones.
+    pub fn best(&self) -> &(u32, Day) {
+        let best = self
+            .fixed
+            .iter()
+            .min_by(|a, b| a.1.response_ms.total_cmp(&b.1.response_ms));
+        best.expect("one partition always has room")
+    }
+
+    /// The response time with partitions that follow free space, over the best of the fixed ones.
+    pub fn ratio(&self) -> f64 {
+        self.dynamic.response_ms / self.best().1.response_ms
+    }
+}
+
+/// The upper bound of the partitions that follow free space. With more, a drive that is nearly empty spreads few data over its
+/// whole stroke, and bulk writes have to be made more often than the day has time for.
+pub const MOST: u32 = 2;
+
+/// All levels.
+///
+/// # Errors
+/// If the drive cannot be surveyed.
+pub fn levels(bench: &Bench, most: u32) -> Result<Vec<Level>, LabError> {
+    let drive = Surveyed::new(bench)?;
+    LEVELS
+        .into_iter()
+        .map(|fill| level(bench, &drive, fill, most))
+        .collect()
+}
+
+fn level(bench: &Bench, drive: &Surveyed, fill: f64, most: u32) -> Result<Level, LabError> {
+    let all = drive.layout(Bounds::new(Count::ONE, Count::ONE)?, drive.map.end())?;
+    let capacity = all.shape().blocks() as f64;
+    let used = ((fill - CHURN) * capacity) as u64;
+    let churn = (CHURN * capacity) as u64;
+    let mut fixed = Vec::new();
+    for count in Count::ALL {
+        let mut tpl = drive.layout(Bounds::new(count, count)?, drive.map.end())?;
+        if tpl.shape().blocks() < used + churn {
+            continue;
+        }
+        self::fill(&mut tpl, 0..used, true)?;
+        let mut host = drive.host(tpl, Sync::Passing);
+        fixed.push((count.get(), day(bench, &mut host, used, churn)?));
+    }
+    let mut tpl = drive.layout(Bounds::new(Count::ONE, Count::new(most)?)?, drive.map.end())?;
+    let yesterday = (2 * used).min(tpl.shape().blocks());
+    self::fill(&mut tpl, 0..yesterday, true)?;
+    if yesterday > used {
+        forget(&mut tpl, used..yesterday)?;
+    }
+    let mut host = drive.host(tpl, Sync::Passing);
+    let dynamic = day(bench, &mut host, used, churn)?;
+    Ok(Level {
+        fill,
+        fixed,
+        dynamic,
+    })
+}
+
+fn day(
+    bench: &Bench,
+    host: &mut super::host::Host,
+    used: u64,
+    churn: u64,
+) -> Result<Day, LabError> {
+    // In a rough answer the day is a tenth as long, from 7 o'clock on.
+    let begin = SimTime::from_ms(if bench.quick { 7.0 * HOUR_MS } else { 0.0 });
+    let until = begin + Span::from_ms(24.0 * HOUR_MS / if bench.quick { 10.0 } else { 1.0 });
+    host.now = begin;
+    let mut load = DayLoad {
+        requests: Open::new(bench.seed, used, READS, (rate, 1.0), (begin, until)),
+        churn: used..used + churn,
+        next: 0,
+        hour: begin,
+        until,
+    };
+    let served: Served = host.run(&mut load)?;
+    Ok(Day {
+        response_ms: served.response_ms.mean(),
+        background: host.background.as_ms() / until.since(begin).as_ms(),
+    })
+}
+
+/// Requests a second at an instant of the day.
+fn rate(at: SimTime, _: f64) -> f64 {
+    let hours = at.as_ms() / HOUR_MS;
+    let second = at.as_ms() / 1000.0 % 60.0;
+    match (8.0..20.0).contains(&(hours % 24.0)) {
+        true if second < 5.0 => 60.0,
+        true => 2.0,
+        false => 0.5,
+    }
+}
+
+/// Requests, and what comes and goes.
+struct DayLoad {
+    requests: Open,
+    churn: std::ops::Range<u64>,
+    /// How much of it is written, or 0.
+    next: u64,
+    /// When the next part of it is due.
+    hour: SimTime,
+    until: SimTime,
+}
+
+impl DayLoad {
+    fn is_churn(&self) -> bool {
+        self.hour < self.until && self.requests.due().is_none_or(|due| self.hour <= due)
+    }
+}
+
+impl Load for DayLoad {
+    fn due(&self) -> Option<SimTime> {
+        match self.is_churn() {
+            true => Some(self.hour),
+            false => self.requests.due(),
+        }
+    }
+
+    fn take(&mut self) -> Asked {
+        if !self.is_churn() {
+            return self.requests.take();
+        }
+        let at = self.hour;
+        let size = self.churn.end - self.churn.start;
+        if self.next == size {
+            // Given up in one go, an hour after.
+            self.next = 0;
+            self.hour += Span::from_ms(HOUR_MS);
+            return Asked {
+                at,
+                what: What::Trim,
+                block: self.churn.start,
+                blocks: size,
+            };
+        }
+        let block = self.churn.start + self.next;
+        let blocks = AT_ONCE.min(size - self.next);
+        self.next += blocks;
+        // A megabyte a second; the hour after the last.
+        let wait = if self.next == size { HOUR_MS } else { 1000.0 };
+        self.hour += Span::from_ms(wait);
+        Asked {
+            at,
+            what: What::Write,
+            block,
+            blocks,
+        }
+    }
+
+    fn complete(&mut self, _: SimTime) {}
+}
+
+/// The greatest ratio to the best fixed number of partitions, over all levels.
+pub(crate) fn worst(bench: &Bench) -> Result<f64, LabError> {
+    let levels = levels(bench, MOST)?;
+    Ok(levels.iter().map(Level::ratio).fold(0.0, f64::max))
+}

@@ -1,0 +1,684 @@
+//! A host with a layout in partitions on a simulated drive, on the virtual clock: it keeps the queue, chooses among copies by
+//! predicting the head's angle, and brings copies up to date in one of three ways.
+
+use std::sync::Arc;
+
+use traxtent_core::drive::Drive;
+use traxtent_core::layout::tpl::{
+    Accuracy, Bounds, Config, Count, Head, Home, Plan, Run, Step, Survey, Tpl,
+};
+use traxtent_core::probe::survey;
+use traxtent_core::request::Request;
+use traxtent_core::stats::Moments;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Lbn, SimTime, Span};
+use traxtent_core::workload::Rng;
+
+use crate::bench::{Bench, LabError};
+
+/// Sectors of a block: 4 KB.
+pub const BLOCK: u32 = 8;
+
+/// Blocks with copies that are behind, of which the host keeps the data in memory: 16 MB.
+const STALE_MAX: usize = 4096;
+
+/// Requests of more blocks than this are not counted among response times.
+const BULK: u64 = 64;
+
+/// How writes reach the copies of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// A write is complete when all copies are written.
+    AtOnce,
+    /// A write is complete with the nearest copy; the others follow when the drive has been idle for a revolution.
+    Idle,
+    /// A write is complete with the nearest copy; the others follow while the head is on the track, as long as nothing else
+    /// waits, and what is left when the drive has been idle.
+    Passing,
+}
+
+impl Sync {
+    /// All of them.
+    pub const ALL: [Sync; 3] = [Sync::AtOnce, Sync::Idle, Sync::Passing];
+
+    /// As reports have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sync::AtOnce => "at once",
+            Sync::Idle => "in idle time",
+            Sync::Passing => "as the head passes",
+        }
+    }
+}
+
+/// A drive that has been surveyed.
+#[derive(Clone, Debug)]
+pub struct Surveyed {
+    bench: Bench,
+    /// Its tracks.
+    pub map: Arc<TrackMap>,
+    survey: Survey,
+}
+
+impl Surveyed {
+    /// Surveys the drive of a bench.
+    ///
+    /// # Errors
+    /// If it cannot be timed.
+    pub fn new(bench: &Bench) -> Result<Surveyed, LabError> {
+        let map = TrackMap::of(&bench.geometry);
+        let mut target = bench.target();
+        let survey = survey(&mut target, &map, 0..map.len(), 1, BLOCK, &mut |_| ())?;
+        Ok(Surveyed {
+            bench: bench.clone(),
+            map: Arc::new(map),
+            survey,
+        })
+    }
+
+    /// An empty layout on a part of the drive, from its first LBN on.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn layout(&self, bounds: Bounds, end: Lbn) -> Result<Tpl, LabError> {
+        let sector = &self.bench.profile.sector;
+        let config = Config {
+            id: self.bench.seed,
+            sector_bytes: sector.logical_bytes,
+            page_sectors: (sector.physical_bytes / sector.logical_bytes).max(1),
+            block_sectors: BLOCK,
+            bounds,
+        };
+        let (tpl, _) = Tpl::format(Arc::clone(&self.map), Lbn(0)..end, &config)?;
+        Ok(tpl)
+    }
+
+    /// A host with this layout, and the drive at rest.
+    pub fn host(&self, tpl: Tpl, sync: Sync) -> Host {
+        let bench = &self.bench;
+        let (profile, geometry) = (Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+        Host {
+            revolution: Span::from_ms(profile.revolution_ms()),
+            drive: Drive::with_geometry(profile, geometry),
+            head: Head::new(Arc::clone(&self.map), self.survey.clone()),
+            tpl,
+            sync,
+            now: SimTime::ZERO,
+            prefer: Count::MOST,
+            background: Span::ZERO,
+            next_sync: Home { track: 0, index: 0 },
+            next_split: 0,
+        }
+    }
+}
+
+/// Puts all blocks of a range in use without any I/O, as if they had been written long ago; `closed` as if everything had
+/// come to rest since.
+///
+/// # Errors
+/// If there are no such blocks.
+pub fn fill(tpl: &mut Tpl, blocks: std::ops::Range<u64>, closed: bool) -> Result<(), LabError> {
+    let mut first = blocks.start;
+    for run in tpl.runs(blocks)? {
+        let end = first + u64::from(run.blocks);
+        while let Some(plan) = tpl.prepare(first..end)? {
+            tpl.commit(plan);
+        }
+        first = end;
+    }
+    while closed && let Some(plan) = tpl.close(0)? {
+        tpl.commit(plan);
+    }
+    Ok(())
+}
+
+/// Gives up all blocks of a range without any I/O.
+///
+/// # Errors
+/// If there are no such blocks.
+pub fn forget(tpl: &mut Tpl, blocks: std::ops::Range<u64>) -> Result<(), LabError> {
+    let mut first = blocks.start;
+    for run in tpl.runs(blocks)? {
+        let end = first + u64::from(run.blocks);
+        while let Some(plan) = tpl.trim(first..end)? {
+            tpl.commit(plan);
+        }
+        first = end;
+    }
+    Ok(())
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Host {
+    drive: Drive,
+    head: Head,
+    /// The layout.
+    pub tpl: Tpl,
+    sync: Sync,
+    /// The time.
+    pub now: SimTime,
+    revolution: Span,
+    /// Tracks are split in idle time up to so many partitions.
+    pub prefer: Count,
+    /// Time that the drive has worked for nobody who waits.
+    pub background: Span,
+    next_sync: Home,
+    next_split: usize,
+}
+
+/// The kind of what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Read blocks.
+    Read,
+    /// Write them.
+    Write,
+    /// Give them up.
+    Trim,
+}
+
+/// What is asked of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// When.
+    pub at: SimTime,
+    /// What.
+    pub what: What,
+    /// The first block.
+    pub block: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+/// What a run comes to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Served {
+    /// Response times in milliseconds.
+    pub response_ms: Moments,
+    /// Those of reads.
+    pub reads_ms: Moments,
+    /// From the beginning until all copies are current.
+    pub span_ms: f64,
+}
+
+impl Served {
+    fn note(&mut self, asked: &Asked, end: SimTime) {
+        // What comes in bulk is no request that somebody waits for.
+        if asked.blocks > BULK {
+            return;
+        }
+        let response = end.since(asked.at).as_ms();
+        self.response_ms.push(response);
+        if asked.what == What::Read {
+            self.reads_ms.push(response);
+        }
+    }
+
+    /// Requests a second.
+    pub fn rate(&self) -> f64 {
+        self.response_ms.count() as f64 / self.span_ms * 1000.0
+    }
+}
+
+/// Requests on their way in.
+pub trait Load {
+    /// When the next one comes; never, if none does until others are complete.
+    fn due(&self) -> Option<SimTime>;
+    /// Takes it.
+    fn take(&mut self) -> Asked;
+    /// One is complete.
+    fn complete(&mut self, at: SimTime);
+}
+
+impl Host {
+    /// How its predictions have been.
+    pub fn accuracy(&self) -> Accuracy {
+        self.head.accuracy()
+    }
+
+    /// Serves a load to its end, and then brings all copies up to date.
+    ///
+    /// # Errors
+    /// If it asks for blocks that are not there.
+    pub fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
+        let begun = self.now;
+        let mut served = Served::default();
+        let mut queue: Vec<Asked> = Vec::new();
+        loop {
+            while load.due().is_some_and(|due| due <= self.now) {
+                queue.push(load.take());
+            }
+            if queue.is_empty() {
+                let Some(next) = load.due() else { break };
+                self.idle(next)?;
+                continue;
+            }
+            let asked = queue.swap_remove(self.nearest(&queue)?);
+            let end = self.serve(&asked)?;
+            served.note(&asked, end);
+            load.complete(end);
+            let waited_for = !queue.is_empty() || load.due().is_some_and(|due| due <= self.now);
+            if self.sync == Sync::Passing && !waited_for {
+                self.pass(&asked)?;
+            }
+            if self.tpl.stale_count() > STALE_MAX {
+                self.sync_track()?;
+            }
+        }
+        while self.tpl.stale_count() > 0 {
+            self.sync_track()?;
+        }
+        served.span_ms = self.now.since(begun).as_ms();
+        Ok(served)
+    }
+
+    /// Which of the waiting requests is likely to be served first.
+    fn nearest(&self, queue: &[Asked]) -> Result<usize, LabError> {
+        if queue.len() == 1 {
+            return Ok(0);
+        }
+        let (mut lbns, mut owners) = (Vec::new(), Vec::new());
+        for (index, asked) in queue.iter().enumerate() {
+            for (_, lbn) in self.candidates(asked)? {
+                lbns.push(lbn);
+                owners.push(index);
+            }
+        }
+        let choice = self.head.choose(self.now, lbns);
+        Ok(choice.map_or(0, |choice| owners[choice.index]))
+    }
+
+    /// Where a request can begin.
+    fn candidates(&self, asked: &Asked) -> Result<Vec<(u32, Lbn)>, LabError> {
+        let run = self.tpl.runs(asked.block..asked.block + asked.blocks)?[0];
+        let mask = match asked.what {
+            What::Write => self.tpl.writable(run),
+            What::Read | What::Trim => self.tpl.current(run),
+        };
+        Ok(self.tpl.places(run, mask).collect())
+    }
+
+    fn serve(&mut self, asked: &Asked) -> Result<SimTime, LabError> {
+        let blocks = asked.block..asked.block + asked.blocks;
+        while let Some(plan) = match asked.what {
+            What::Read => None,
+            What::Write => self.tpl.prepare(blocks.clone())?,
+            What::Trim => self.tpl.trim(blocks.clone())?,
+        } {
+            self.carry_out(plan);
+        }
+        for run in self.tpl.runs(blocks)? {
+            match asked.what {
+                What::Read => self.read(run),
+                What::Write => self.write(run)?,
+                What::Trim => {}
+            }
+        }
+        Ok(self.now)
+    }
+
+    fn read(&mut self, run: Run) {
+        if !self.tpl.holds(run.home) {
+            return;
+        }
+        let mask = self.tpl.current(run);
+        if mask == 0 {
+            // Some blocks have other current copies than others.
+            for index in 0..run.blocks {
+                let home = Home {
+                    index: run.home.index + index,
+                    ..run.home
+                };
+                self.read(Run { home, blocks: 1 });
+            }
+            return;
+        }
+        let (_, lbn) = self.choose(run, mask);
+        let sectors = run.blocks * BLOCK;
+        let sent = self.now;
+        let done = self.drive.serve(sent, Request::read(lbn, sectors));
+        self.now = done.expect("the layout is within the drive").completed;
+        self.head.completed(lbn, sectors, sent, self.now);
+    }
+
+    fn write(&mut self, run: Run) -> Result<(), LabError> {
+        let all = self.tpl.writable(run);
+        let mask = match self.sync {
+            Sync::AtOnce => all,
+            Sync::Idle | Sync::Passing => 1 << self.choose(run, all).0,
+        };
+        self.write_copies(run, mask);
+        self.tpl.wrote(run, mask)?;
+        Ok(())
+    }
+
+    /// The copy to take of those of a mask.
+    fn choose(&self, run: Run, mask: u32) -> (u32, Lbn) {
+        let places = || self.tpl.places(run, mask);
+        let choice = self.head.choose(self.now, places().map(|(_, lbn)| lbn));
+        let index = choice.map_or(0, |choice| choice.index);
+        places().nth(index).expect("there is a copy")
+    }
+
+    fn write_copies(&mut self, run: Run, mask: u32) {
+        let sectors = run.blocks * BLOCK;
+        let places = self.tpl.places(run, mask);
+        let writes: Vec<Request> = places
+            .map(|(_, lbn)| Request::write(lbn, sectors))
+            .collect();
+        self.send(&writes);
+    }
+
+    /// Sends requests at once, and waits for all.
+    fn send(&mut self, requests: &[Request]) {
+        for request in requests {
+            let sent = self.drive.submit(self.now, *request);
+            sent.expect("the layout is within the drive");
+        }
+        let mut left = requests.len();
+        while left > 0 {
+            let wake = self.drive.next_wakeup().expect("requests are outstanding");
+            while let Some(done) = self.drive.poll(wake) {
+                self.now = self.now.max(done.completed);
+                self.head.moved_to(done.request.lbn);
+                left -= 1;
+            }
+        }
+    }
+
+    /// Does a plan and what follows it.
+    fn carry_out(&mut self, plan: Plan) {
+        for step in plan.steps().to_vec() {
+            self.perform(&step);
+        }
+        for step in self.tpl.commit(plan) {
+            self.perform(&step);
+        }
+    }
+
+    fn perform(&mut self, step: &Step) {
+        let bytes = self.drive.profile().sector.logical_bytes;
+        let write = |lbn: &Lbn, sectors: u64| Request::write(*lbn, sectors as u32);
+        match step {
+            Step::Flush => self.send(&[Request::flush()]),
+            Step::Table { lbn, bytes: page } => {
+                self.send(&[write(lbn, (page.len() as u64).div_ceil(bytes.into()))]);
+            }
+            Step::Zeros { to, sectors } => {
+                let writes: Vec<Request> = to.iter().map(|lbn| write(lbn, sectors.0)).collect();
+                self.send(&writes);
+            }
+            Step::Copy { from, to, sectors } => {
+                self.send(&[Request::read(*from, sectors.0 as u32)]);
+                let writes: Vec<Request> = to.iter().map(|lbn| write(lbn, sectors.0)).collect();
+                self.send(&writes);
+            }
+        }
+    }
+
+    /// Passes the time until `next`: once the drive has been idle for a revolution, it works in the background, a track at a
+    /// time; what comes meanwhile waits.
+    fn idle(&mut self, next: SimTime) -> Result<(), LabError> {
+        let begin = self.now + self.revolution;
+        if begin < next {
+            self.now = begin;
+            while self.now < next && self.work()? {}
+        }
+        self.now = self.now.max(next);
+        Ok(())
+    }
+
+    /// Does a bit of what nobody waits for; says whether there was any.
+    fn work(&mut self) -> Result<bool, LabError> {
+        let begun = self.now;
+        if self.tpl.stale_count() > 0 {
+            self.sync_track()?;
+        } else if let Some(track) = self.next_to_split() {
+            let plan = self.tpl.split(track)?;
+            self.carry_out(plan);
+            self.next_split = track;
+        } else {
+            return Ok(false);
+        }
+        self.background += self.now.since(begun);
+        Ok(true)
+    }
+
+    fn next_to_split(&mut self) -> Option<usize> {
+        let found = self.tpl.splittable(self.next_split, self.prefer);
+        found.or_else(|| match std::mem::take(&mut self.next_split) {
+            0 => None,
+            _ => self.tpl.splittable(0, self.prefer),
+        })
+    }
+
+    /// Brings the next track up to date that has copies which are behind, going round the drive. What was written lately is
+    /// in memory.
+    fn sync_track(&mut self) -> Result<(), LabError> {
+        let next = self.tpl.stale(self.next_sync).next();
+        let Some((home, _)) = next.or_else(|| self.tpl.stale(Home { track: 0, index: 0 }).next())
+        else {
+            return Ok(());
+        };
+        self.sync_on(home.track);
+        self.next_sync = Home {
+            track: home.track + 1,
+            index: 0,
+        };
+        Ok(())
+    }
+
+    fn sync_on(&mut self, track: usize) {
+        let behind: Vec<(Home, u32)> = self
+            .tpl
+            .stale(Home { track, index: 0 })
+            .take_while(|(home, _)| home.track == track)
+            .collect();
+        // Blocks behind one another whose copies are alike are written in one go.
+        let mut runs: Vec<(Run, u32)> = Vec::new();
+        for (home, current) in behind {
+            match runs.last_mut() {
+                Some((run, mask))
+                    if *mask == current && run.home.index + run.blocks == home.index =>
+                {
+                    run.blocks += 1;
+                }
+                _ => runs.push((Run { home, blocks: 1 }, current)),
+            }
+        }
+        let (mut writes, mut done) = (Vec::new(), Vec::new());
+        for (run, current) in runs {
+            let missing = self.tpl.writable(run) & !current;
+            let sectors = run.blocks * BLOCK;
+            let places = self.tpl.places(run, missing);
+            writes.extend(places.map(|(_, lbn)| Request::write(lbn, sectors)));
+            done.push((run, missing));
+        }
+        self.send(&writes);
+        for (run, copies) in done {
+            self.tpl.synced(run, copies);
+        }
+    }
+
+    /// Brings up to date what is on the track where the head is.
+    fn pass(&mut self, asked: &Asked) -> Result<(), LabError> {
+        let begun = self.now;
+        for run in self.tpl.runs(asked.block..asked.block + asked.blocks)? {
+            self.sync_on(run.home.track);
+        }
+        self.background += self.now.since(begun);
+        Ok(())
+    }
+}
+
+/// Two drives with the same blocks: a read is served by whichever is free first and has it nearest, a write by both.
+#[derive(Clone, Debug)]
+pub struct Mirror(pub [Host; 2]);
+
+/// A request of a mirror, and how many drives have yet to serve it.
+type Shared = (Asked, u32, SimTime);
+
+impl Mirror {
+    /// Serves a load to its end.
+    ///
+    /// # Errors
+    /// If it asks for blocks that are not there.
+    pub fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
+        let mut served = Served::default();
+        let mut all: Vec<Shared> = Vec::new();
+        // What each drive may serve: positions in `all`.
+        let mut queues: [Vec<usize>; 2] = Default::default();
+        loop {
+            let at = usize::from(self.0[1].now < self.0[0].now);
+            let now = self.0[at].now;
+            while load.due().is_some_and(|due| due <= now) {
+                let asked = load.take();
+                queues.iter_mut().for_each(|queue| queue.push(all.len()));
+                let drives = if asked.what == What::Read { 1 } else { 2 };
+                all.push((asked, drives, asked.at));
+            }
+            queues[at].retain(|index| all[*index].0.what != What::Read || all[*index].1 > 0);
+            if queues[at].is_empty() {
+                let other = self.0[1 - at].now;
+                let later = load
+                    .due()
+                    .into_iter()
+                    .chain((other > now).then_some(other))
+                    .min();
+                let Some(later) = later else { break };
+                self.0[at].now = later;
+                continue;
+            }
+            let waiting: Vec<Asked> = queues[at].iter().map(|index| all[*index].0).collect();
+            let index = queues[at].swap_remove(self.0[at].nearest(&waiting)?);
+            let asked = all[index].0;
+            let end = self.0[at].serve(&asked)?;
+            all[index].1 -= 1;
+            all[index].2 = all[index].2.max(end);
+            if all[index].1 == 0 {
+                served.note(&asked, all[index].2);
+                load.complete(all[index].2);
+            }
+        }
+        served.span_ms = self.0[0].now.max(self.0[1].now).as_ms();
+        Ok(served)
+    }
+}
+
+/// Random requests, so many outstanding at any time.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    rng: Rng,
+    blocks: u64,
+    reads: f64,
+    left: u64,
+    /// When each of those that may be sent may be, ascending.
+    free: Vec<SimTime>,
+}
+
+impl Closed {
+    /// So many requests for one of `blocks` blocks each, `depth` outstanding from `now` on.
+    pub fn new(
+        seed: u64,
+        blocks: u64,
+        reads: f64,
+        count: u64,
+        depth: usize,
+        now: SimTime,
+    ) -> Closed {
+        Closed {
+            rng: Rng::new(seed),
+            blocks,
+            reads,
+            left: count,
+            free: vec![now; depth],
+        }
+    }
+}
+
+impl Load for Closed {
+    fn due(&self) -> Option<SimTime> {
+        self.free.first().copied().filter(|_| self.left > 0)
+    }
+
+    fn take(&mut self) -> Asked {
+        self.left -= 1;
+        let at = self.free.remove(0);
+        random(&mut self.rng, at, self.blocks, self.reads)
+    }
+
+    fn complete(&mut self, at: SimTime) {
+        let place = self.free.partition_point(|free| *free <= at);
+        self.free.insert(place, at);
+    }
+}
+
+/// Random requests that come on their own, at a rate that may change.
+#[derive(Clone, Debug)]
+pub struct Open {
+    rng: Rng,
+    blocks: u64,
+    reads: f64,
+    /// Requests a second, at an instant.
+    rate: fn(SimTime, f64) -> f64,
+    mean: f64,
+    until: SimTime,
+    next: SimTime,
+}
+
+impl Open {
+    /// Requests for one of `blocks` blocks each from `now` until an instant, at `rate(instant, mean)` a second.
+    pub fn new(
+        seed: u64,
+        blocks: u64,
+        reads: f64,
+        (rate, mean): (fn(SimTime, f64) -> f64, f64),
+        (now, until): (SimTime, SimTime),
+    ) -> Open {
+        let mut open = Open {
+            rng: Rng::new(seed),
+            blocks,
+            reads,
+            rate,
+            mean,
+            until,
+            next: now,
+        };
+        open.advance();
+        open
+    }
+
+    fn advance(&mut self) {
+        let rate = (self.rate)(self.next, self.mean);
+        let gap = -(1.0 - self.rng.fraction()).ln() / rate;
+        self.next += Span::from_ms(gap * 1000.0);
+    }
+}
+
+impl Load for Open {
+    fn due(&self) -> Option<SimTime> {
+        (self.next < self.until).then_some(self.next)
+    }
+
+    fn take(&mut self) -> Asked {
+        let asked = random(&mut self.rng, self.next, self.blocks, self.reads);
+        self.advance();
+        asked
+    }
+
+    fn complete(&mut self, _: SimTime) {}
+}
+
+fn random(rng: &mut Rng, at: SimTime, blocks: u64, reads: f64) -> Asked {
+    Asked {
+        at,
+        what: if rng.chance(reads) {
+            What::Read
+        } else {
+            What::Write
+        },
+        block: rng.below(blocks),
+        blocks: 1,
+    }
+}

@@ -1,0 +1,132 @@
+//! Choosing the copy on the host: how much of the gain that a drive's own choice has?
+
+use std::sync::Arc;
+
+use traxtent_core::layout::tpl::{Bounds, Count, Head, Home, Shape};
+use traxtent_core::probe::{Target, survey};
+use traxtent_core::request::Request;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Lbn;
+use traxtent_core::workload::Rng;
+use traxtent_exec::{Noise, SimTarget};
+
+use super::host::BLOCK;
+use crate::bench::{Bench, LabError};
+
+/// Partitions that it is measured with.
+pub const COUNTS: [u32; 5] = [2, 4, 8, 16, 32];
+
+/// Reads of a measurement.
+const READS: u64 = 20_000;
+
+/// What the host's choice comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Gain {
+    /// Mean response time without copies, in milliseconds.
+    pub without_ms: f64,
+    /// With the drive's own choice.
+    pub drive_ms: f64,
+    /// With the host's.
+    pub host_ms: f64,
+    /// The host's own account: root mean square of its angles' errors, in revolutions.
+    pub angle_rms: f64,
+    /// The share of reads that came a revolution late.
+    pub missed: f64,
+    /// The share that it expected to.
+    pub expected: f64,
+}
+
+impl Gain {
+    /// The host's gain over the drive's.
+    pub fn share(&self) -> f64 {
+        (self.without_ms - self.host_ms) / (self.without_ms - self.drive_ms)
+    }
+}
+
+/// Random reads of a block, one at a time, the next when the one before is complete, by each of [`COUNTS`]; completions as
+/// the host sees them deviate by so much.
+///
+/// # Errors
+/// If the drive cannot be surveyed.
+pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
+    let map = Arc::new(TrackMap::of(&bench.geometry));
+    let noise = Noise {
+        deviation_ms: jitter_ms,
+        outliers: 0.0,
+        outlier_ms: (0.0, 0.0),
+        extra_revolutions: 0.0,
+    };
+    // Enough that the angles are known better than they are seen.
+    let readings = if jitter_ms > 0.0 { 6 } else { 1 };
+    let mut target = noisy(bench.target(), noise, bench.seed);
+    let survey = survey(
+        &mut target,
+        &map,
+        0..map.len(),
+        readings,
+        BLOCK,
+        &mut |_| (),
+    )?;
+    // Whatever the survey has switched off.
+    let _ = target.switch_caching(true);
+    let gain = |count: u32| -> Result<Gain, LabError> {
+        let count = Count::new(count)?;
+        let bounds = Bounds::new(count, count)?;
+        let shape = Shape::new(Arc::clone(&map), 0..map.len(), BLOCK, bounds)?;
+        let mut rng = Rng::new(bench.seed);
+        let homes: Vec<Home> = (0..bench.few(READS))
+            .filter_map(|_| shape.home(rng.below(shape.blocks())))
+            .collect();
+        let first = |home: &Home| shape.copy(*home, count, 0);
+        let mean = |target: &mut SimTarget| -> Result<f64, LabError> {
+            let mut sum = 0.0;
+            for home in &homes {
+                let timing = target.request(Request::read(first(home), BLOCK))?;
+                sum += timing.response().as_ms();
+            }
+            Ok(sum / homes.len() as f64)
+        };
+        let with = |partitions: u32| -> Result<f64, LabError> {
+            let bench = bench.with("access.track_partitions", &partitions.to_string())?;
+            mean(&mut noisy(bench.target(), noise, bench.seed))
+        };
+        let mut head = Head::new(Arc::clone(&map), survey.clone());
+        let mut drive = target.clone();
+        let mut sum = 0.0;
+        for home in &homes {
+            let choice = head.choose(drive.now(), shape.copies(*home, count));
+            let copy = choice.map_or(0, |choice| choice.index as u32);
+            let lbn: Lbn = shape.copy(*home, count, copy);
+            let timing = drive.request(Request::read(lbn, BLOCK))?;
+            head.completed(lbn, BLOCK, timing.sent, timing.completed);
+            sum += timing.response().as_ms();
+        }
+        let accuracy = head.accuracy();
+        Ok(Gain {
+            without_ms: with(1)?,
+            drive_ms: with(count.get())?,
+            host_ms: sum / homes.len() as f64,
+            angle_rms: accuracy.angle_rms,
+            missed: accuracy.missed,
+            expected: accuracy.expected,
+        })
+    };
+    COUNTS.into_iter().map(gain).collect()
+}
+
+fn noisy(target: SimTarget, noise: Noise, seed: u64) -> SimTarget {
+    match noise.deviation_ms > 0.0 {
+        true => target.with_noise(noise, seed),
+        false => target,
+    }
+}
+
+/// The least share of the drive's gain that the host has, by any number of partitions: with steady completions, and with
+/// ones that deviate by 100 microseconds.
+pub(crate) fn shares(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let least = |jitter| -> Result<f64, LabError> {
+        let gains = gains(bench, jitter)?;
+        Ok(gains.iter().map(Gain::share).fold(f64::INFINITY, f64::min))
+    };
+    Ok(vec![least(0.0)?, least(0.1)?])
+}

@@ -1,0 +1,122 @@
+//! Writes that reach all copies, by three ways of synchronization and with so many partitions (paper P, section 5).
+
+use traxtent_core::layout::tpl::{Bounds, Count};
+use traxtent_core::units::SimTime;
+
+use super::host::{Closed, Host, Open, Surveyed, Sync, fill};
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series};
+
+/// Shares of reads.
+pub const SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
+
+/// Requests of a measurement.
+const REQUESTS: u64 = 4000;
+
+/// Requests a second of those that come on their own: some 30 % of what the drive can do without copies.
+pub const RATE: f64 = 40.0;
+
+/// Requests outstanding where the drive is always busy.
+pub const DEPTH: usize = 8;
+
+/// What a way comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// How writes reach all copies.
+    pub sync: Sync,
+    /// The share of reads.
+    pub reads: f64,
+    /// Partitions of all tracks.
+    pub count: u32,
+    /// The mean response time of requests that come on their own, in milliseconds.
+    pub response_ms: f64,
+    /// Requests a second with [`DEPTH`] outstanding, the time counted that copies take to become current afterwards.
+    pub rate: f64,
+}
+
+/// Every way, share and number of partitions; all blocks that the layout has are in use.
+///
+/// # Errors
+/// If the drive cannot be surveyed.
+pub fn surface(bench: &Bench) -> Result<Vec<Point>, LabError> {
+    let drive = Surveyed::new(bench)?;
+    let mut points = Vec::new();
+    for count in Count::ALL {
+        let mut tpl = drive.layout(Bounds::new(count, count)?, drive.map.end())?;
+        let blocks = tpl.shape().blocks();
+        // In the long run, writes have opened every page of the table.
+        fill(&mut tpl, 0..blocks, false)?;
+        for sync in Sync::ALL {
+            for reads in SHARES {
+                let mut host = drive.host(tpl.clone(), sync);
+                let (response_ms, rate) = measure(bench, &mut host, blocks, reads)?;
+                points.push(Point {
+                    sync,
+                    reads,
+                    count: count.get(),
+                    response_ms,
+                    rate,
+                });
+            }
+        }
+    }
+    Ok(points)
+}
+
+/// The mean response time at [`RATE`], and the throughput at [`DEPTH`].
+fn measure(
+    bench: &Bench,
+    host: &mut Host,
+    blocks: u64,
+    reads: f64,
+) -> Result<(f64, f64), LabError> {
+    let count = bench.few(REQUESTS);
+    let mut busy = host.clone();
+    let until = SimTime::from_ms(count as f64 / RATE * 1000.0);
+    let mut open = Open::new(
+        bench.seed,
+        blocks,
+        reads,
+        (|_, rate| rate, RATE),
+        (host.now, until),
+    );
+    let response = host.run(&mut open)?.response_ms.mean();
+    let mut closed = Closed::new(bench.seed, blocks, reads, count, DEPTH, busy.now);
+    Ok((response, busy.run(&mut closed)?.rate()))
+}
+
+/// The number of partitions with the least response time, for a way and a share of reads.
+pub fn best(points: &[Point], sync: Sync, reads: f64) -> Option<&Point> {
+    let of = points
+        .iter()
+        .filter(|point| point.sync == sync && point.reads == reads);
+    of.min_by(|a, b| a.response_ms.total_cmp(&b.response_ms))
+}
+
+/// Response time and throughput over partitions, a panel a way, a curve a share of reads.
+pub(crate) fn curves(bench: &Bench) -> Result<Figure, LabError> {
+    let points = surface(bench)?;
+    let panel = |sync: Sync, y: &str, value: fn(&Point) -> f64| Panel {
+        title: sync.name().to_owned(),
+        x: "partitions of a track".to_owned(),
+        y: y.to_owned(),
+        series: SHARES
+            .into_iter()
+            .map(|reads| {
+                let of = points
+                    .iter()
+                    .filter(|point| point.sync == sync && point.reads == reads);
+                let line = of
+                    .map(|point| (f64::from(point.count), value(point)))
+                    .collect();
+                Series::line(format!("{:.0} % reads", 100.0 * reads), line)
+            })
+            .collect(),
+        ..Panel::default()
+    };
+    let response = Sync::ALL.map(|sync| panel(sync, "mean response time (ms)", |p| p.response_ms));
+    let rate = Sync::ALL.map(|sync| panel(sync, "requests a second", |p| p.rate));
+    Ok(Figure {
+        panels: response.into_iter().chain(rate).collect(),
+    })
+}

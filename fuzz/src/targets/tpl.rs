@@ -1,0 +1,104 @@
+//! The layout in partitions: its header, and the table of a whole device.
+
+use traxtent_core::layout::tpl::format::{Header, reseal};
+use traxtent_core::layout::tpl::{Bounds, Config, Count, Step, Tpl};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Lbn, Sectors};
+
+const SECTOR: usize = 160;
+
+/// A header: what was read is written and read again. Its checksum is set right first.
+pub(crate) fn header(input: &[u8]) {
+    let mut input = input.to_vec();
+    reseal(&mut input);
+    match Header::decode(&input) {
+        Ok(read) => assert_eq!(Header::decode(&read.encode()), Ok(read)),
+        Err(error) => assert!(!error.to_string().contains('\n')),
+    }
+}
+
+/// A device with a layout, of which bytes are changed: two of place, one of length, and that many bytes. It is refused, or
+/// opened and used.
+pub(crate) fn table(input: &[u8]) {
+    let map = map();
+    let mut device = formatted(&map);
+    let mut rest = input;
+    while let [low, high, length, after @ ..] = rest {
+        let at = usize::from(u16::from_le_bytes([*low, *high])) % device.len();
+        let bytes = &after[..after.len().min((*length).into())];
+        rest = &after[bytes.len()..];
+        let end = device.len().min(at + bytes.len());
+        device[at..end].copy_from_slice(&bytes[..end - at]);
+    }
+    for at in (0..device.len()).step_by(SECTOR) {
+        reseal(&mut device[at..at + SECTOR]);
+    }
+    let mut read = |lbn: Lbn, sectors: Sectors| {
+        let from = (lbn.0 as usize).checked_mul(SECTOR)?;
+        let length = (sectors.0 as usize).checked_mul(SECTOR)?;
+        device
+            .get(from..from.checked_add(length)?)
+            .map(<[u8]>::to_vec)
+    };
+    match Tpl::open(
+        map.clone(),
+        map.first()..map.end(),
+        SECTOR as u32,
+        &mut read,
+    ) {
+        Ok(opened) => use_it(opened.tpl),
+        Err(error) => assert!(!error.to_string().contains('\n')),
+    }
+}
+
+/// Twenty tracks of 70 sectors, and ten of 64.
+fn map() -> TrackMap {
+    let mut text = "first_lbn,sectors\n".to_owned();
+    (0..20).for_each(|track| text += &format!("{},70\n", 70 * track));
+    (0..10).for_each(|track| text += &format!("{},64\n", 1400 + 64 * track));
+    TrackMap::read_csv(text.as_bytes()).expect("a map")
+}
+
+fn formatted(map: &TrackMap) -> Vec<u8> {
+    let bounds = Bounds::new(Count::ONE, Count::MOST).expect("bounds");
+    let config = Config {
+        id: 1,
+        sector_bytes: SECTOR as u32,
+        page_sectors: 1,
+        block_sectors: 2,
+        bounds,
+    };
+    let layout = Tpl::format(map.clone(), map.first()..map.end(), &config);
+    let (_, steps) = layout.expect("a layout");
+    // The table takes the first tracks.
+    let mut device = vec![0; 300 * SECTOR];
+    for step in steps {
+        if let Step::Table { lbn, bytes } = step {
+            let at = lbn.0 as usize * SECTOR;
+            device[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+    }
+    device
+}
+
+/// Every block has its copies on its track; it can be prepared and written; tracks are split and merged.
+fn use_it(mut tpl: Tpl) {
+    let blocks = tpl.shape().blocks();
+    for block in (0..blocks).step_by(7) {
+        while let Some(plan) = tpl.prepare(block..block + 1).expect("nothing is under way") {
+            tpl.commit(plan);
+        }
+        let run = tpl.runs(block..block + 1).expect("it is there")[0];
+        let copies = tpl.current(run);
+        assert!(tpl.places(run, copies).count() as u32 == copies.count_ones());
+        tpl.wrote(run, tpl.writable(run) & 0x5555_5555)
+            .expect("nothing is under way");
+    }
+    for track in tpl.shape().tracks() {
+        for make in [Tpl::resync, Tpl::merge, Tpl::split] {
+            if let Ok(plan) = make(&mut tpl, track) {
+                tpl.commit(plan);
+            }
+        }
+    }
+}
