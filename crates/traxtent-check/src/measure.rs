@@ -118,7 +118,7 @@ const TURN: f64 = 1.25;
 /// Writes are alike where a turn more would have been so many standard errors.
 const ALIKE: f64 = 4.0;
 /// Writes at each shift.
-const WRITES: usize = 80;
+const WRITES: usize = 200;
 /// No disk has a write on its media sooner, wherever it comes down, in the mean.
 const MEDIA_LEAST_MS: f64 = 1.0;
 /// Reads of each kind at each size.
