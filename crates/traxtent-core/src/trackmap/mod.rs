@@ -9,7 +9,7 @@ mod csv;
 mod diff;
 mod error;
 mod file;
-mod pattern;
+pub(crate) mod pattern;
 mod read;
 mod write;
 

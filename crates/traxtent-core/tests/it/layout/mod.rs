@@ -2,6 +2,7 @@
 
 mod allocation;
 mod partitions;
+mod raid;
 mod reorganization;
 mod requests;
 
