@@ -1,5 +1,6 @@
 //! What can be wrong with an array.
 
+use super::Members;
 use crate::units::{Lbn, Sectors};
 
 /// Why an array cannot be made, or a question about it has no answer.
@@ -86,5 +87,11 @@ pub enum RaidError {
         member: usize,
         /// The track's number.
         spare: u32,
+    },
+    /// More members have failed than the others make up for.
+    #[error("member {failed} failed: what they have cannot be told from the others")]
+    Lost {
+        /// Those that failed.
+        failed: Members,
     },
 }

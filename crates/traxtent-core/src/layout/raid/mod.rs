@@ -10,10 +10,14 @@
 //! which is the left-symmetric rotation that Linux's md has as its default. What this wastes, and how even it is, [`Array::usage`] tells;
 //! figures are in docs/raid.md.
 //!
+//! A [`Planner`] turns a request into [`Plan`]s, one a stripe, which anybody can execute: on simulated drives, or with data.
+//!
 //! The order of tracks and the rotation are part of what a volume has on its drives: they must not change.
 
 mod error;
+mod members;
 mod order;
+mod plan;
 mod stripe;
 mod usage;
 
@@ -22,7 +26,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use error::RaidError;
+pub use members::Members;
 pub use order::DEFECTS_MAX;
+pub use plan::{Age, Extent, Plan, Planner, Sum, Update, joined};
 pub use stripe::{Chunk, Holds, Location, Stripe};
 pub use usage::MemberUsage;
 

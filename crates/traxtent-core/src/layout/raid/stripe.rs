@@ -163,7 +163,7 @@ impl<'a> Stripe<'a> {
         }
     }
 
-    fn level(&self) -> Level {
+    pub(super) fn level(&self) -> Level {
         self.array.shape.level
     }
 }

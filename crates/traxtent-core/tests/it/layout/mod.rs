@@ -3,6 +3,7 @@
 mod allocation;
 mod partitions;
 mod raid;
+mod raid_plans;
 mod reorganization;
 mod requests;
 

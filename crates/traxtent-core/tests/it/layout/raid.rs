@@ -13,7 +13,7 @@ use traxtent_core::units::{Lbn, Sectors};
 
 use super::map;
 
-fn member(first: u64, sizes: &[u64], data: Range<u64>) -> Member {
+pub(super) fn member(first: u64, sizes: &[u64], data: Range<u64>) -> Member {
     Member {
         map: Arc::new(map(first, sizes)),
         data: Lbn(data.start)..Lbn(data.end),
@@ -58,7 +58,7 @@ fn any_shape() -> impl Strategy<Value = Shape> {
 }
 
 /// Any array that can be made of up to six members.
-fn any_array() -> impl Strategy<Value = Array> {
+pub(super) fn any_array() -> impl Strategy<Value = Array> {
     let members = prop::collection::vec(any_member(), 1..7);
     (any_shape(), members).prop_filter_map("no array", |(shape, members)| {
         Array::new(shape, members).ok()
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-const RAID5: Shape = Shape {
+pub(super) const RAID5: Shape = Shape {
     level: Level::Raid5,
     chunks: Chunks::Tracks,
     granule: 1,
