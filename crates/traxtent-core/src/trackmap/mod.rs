@@ -73,6 +73,11 @@ impl TrackMap {
         }
     }
 
+    /// The map of tracks of these sizes.
+    pub(crate) fn from_sizes(first: Lbn, sizes: Pattern) -> TrackMap {
+        TrackMap { first, sizes }
+    }
+
     /// How many tracks.
     #[expect(clippy::len_without_is_empty, reason = "a map has tracks")]
     pub fn len(&self) -> usize {

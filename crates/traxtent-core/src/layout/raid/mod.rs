@@ -49,19 +49,22 @@ pub enum Level {
     Raid0,
     /// Each sector on every member.
     Raid1,
+    /// Each sector once, and in each stripe a chunk of parity on the last member.
+    Raid4,
     /// Each sector once, and in each stripe a chunk of parity, which moves from member to member.
     Raid5,
 }
 
 impl Level {
     /// All of them.
-    pub const ALL: [Level; 3] = [Level::Raid0, Level::Raid1, Level::Raid5];
+    pub const ALL: [Level; 4] = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5];
 
     /// The name by which it is chosen.
     pub fn name(self) -> &'static str {
         match self {
             Level::Raid0 => "raid-0",
             Level::Raid1 => "raid-1",
+            Level::Raid4 => "raid-4",
             Level::Raid5 => "raid-5",
         }
     }
@@ -71,7 +74,7 @@ impl Level {
         match self {
             Level::Raid0 => 1,
             Level::Raid1 => 2,
-            Level::Raid5 => 3,
+            Level::Raid4 | Level::Raid5 => 3,
         }
     }
 
@@ -80,7 +83,7 @@ impl Level {
         match self {
             Level::Raid0 => 0,
             Level::Raid1 => members - 1,
-            Level::Raid5 => 1,
+            Level::Raid4 | Level::Raid5 => 1,
         }
     }
 }
@@ -88,7 +91,7 @@ impl Level {
 /// What a chunk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunks {
-    /// So many sectors, wherever tracks begin: the conventional array.
+    /// So many sectors, wherever tracks begin: the conventional array. The last stripe has what is left.
     Fixed(Sectors),
     /// A track, in stripes of tracks of like size.
     Tracks,
@@ -365,16 +368,23 @@ impl Array {
             Ok(size) if size > 0 && size.is_multiple_of(granule) => size,
             _ => return Err(RaidError::Chunk { chunk, granule }),
         };
-        let mut stripes = u64::MAX;
+        let mut least = u64::MAX;
         for (number, member) in self.members.iter().enumerate() {
-            let fits = (member.data.end.0 - member.data.start.0) / chunk.0;
-            if fits == 0 {
+            let sectors = member.data.end.0 - member.data.start.0;
+            if sectors < chunk.0 {
                 return Err(self.no_room(number));
             }
-            stripes = stripes.min(fits);
+            least = least.min(sectors);
             self.places.push(Places::Even(member.data.start));
         }
-        self.add_run(&vec![size; self.members.len()], stripes)
+        let members = self.members.len();
+        self.add_run(&vec![size; members], least / chunk.0)?;
+        // What is left is a stripe of smaller chunks.
+        let rest = (least % chunk.0) as u32 / granule * granule;
+        if rest > 0 {
+            self.add_run(&vec![rest; members], 1)?;
+        }
+        Ok(())
     }
 
     fn fill_with_tracks(&mut self) -> Result<(), RaidError> {
@@ -463,7 +473,7 @@ struct Cycle<'a> {
 impl Cycle<'_> {
     fn len(self) -> u64 {
         match self.level {
-            Level::Raid0 | Level::Raid1 => 1,
+            Level::Raid0 | Level::Raid1 | Level::Raid4 => 1,
             Level::Raid5 => self.sizes.len() as u64,
         }
     }

@@ -368,9 +368,9 @@ fn rows_of<'a>(
 fn source(stripe: &Stripe<'_>, k: usize, failed: Members) -> Result<usize, RaidError> {
     let members = stripe.chunks().count();
     match stripe.level() {
-        Level::Raid0 | Level::Raid5 => {
+        Level::Raid0 | Level::Raid4 | Level::Raid5 => {
             let member = stripe.data(k).member;
-            let others = usize::from(stripe.level() == Level::Raid5);
+            let others = usize::from(stripe.level() != Level::Raid0);
             if failed.has(member) && failed.count() > others {
                 return Err(lost(failed));
             }

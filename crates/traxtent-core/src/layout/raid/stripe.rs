@@ -172,13 +172,16 @@ pub(super) fn data_chunks(level: Level, members: usize) -> usize {
     match level {
         Level::Raid0 => members,
         Level::Raid1 => 1,
-        Level::Raid5 => members - 1,
+        Level::Raid4 | Level::Raid5 => members - 1,
     }
 }
 
 fn parity_member(level: Level, members: usize, number: u64) -> Option<usize> {
-    let members_u64 = members as u64;
-    (level == Level::Raid5).then(|| (members_u64 - 1 - number % members_u64) as usize)
+    match level {
+        Level::Raid0 | Level::Raid1 => None,
+        Level::Raid4 => Some(members - 1),
+        Level::Raid5 => Some(members - 1 - (number % members as u64) as usize),
+    }
 }
 
 fn data_member(level: Level, members: usize, number: u64, k: usize) -> usize {

@@ -1,7 +1,9 @@
 //! How much of its members an array uses, and how evenly.
 
 use super::{Array, Level};
-use crate::units::Sectors;
+use crate::trackmap::TrackMap;
+use crate::trackmap::pattern::Pattern;
+use crate::units::{Lbn, Sectors};
 
 /// What an array has on a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Array {
         let ends = ends.chain([self.stripes]);
         for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
             let turn = match self.shape.level {
-                Level::Raid0 | Level::Raid1 => 1,
+                Level::Raid0 | Level::Raid1 | Level::Raid4 => 1,
                 Level::Raid5 => self.members.len() as u64,
             };
             for number in run.stripe..end.min(run.stripe + turn) {
@@ -61,6 +63,30 @@ impl Array {
             }
         }
         all
+    }
+
+    /// The array as a drive whose tracks are the stripes: a reader that stays within them has a whole chunk of each member at a time.
+    pub fn stripe_map(&self) -> TrackMap {
+        let mut sizes = Pattern::default();
+        let ends = self.runs.iter().skip(1).map(|run| run.stripe);
+        let ends = ends.chain([self.stripes]);
+        for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
+            let cycle = self.cycle(index, run.stripe);
+            let of = |number| u32::try_from(cycle.capacity(number)).unwrap_or(u32::MAX);
+            let first = of(run.stripe);
+            if (run.stripe..run.stripe + cycle.len()).all(|number| of(number) == first) {
+                let mut left = end - run.stripe;
+                while left > 0 {
+                    let times = left.min(u64::from(u32::MAX));
+                    sizes.push(first, times as u32);
+                    left -= times;
+                }
+            } else {
+                (run.stripe..end).for_each(|number| sizes.push(of(number), 1));
+            }
+        }
+        sizes.fold();
+        TrackMap::from_sizes(Lbn(0), sizes)
     }
 
     /// The share of all its members' sectors that hold neither data nor parity.
