@@ -1,7 +1,8 @@
 //! Arrays of simulated drives: each request becomes plans, whose reads and writes go to the drives' queues.
 //!
 //! A write of data goes out when what it overwrites has been read, if that is read at all; a write of parity when all
-//! that it is computed from has been. So it is in DiskSim's `disksim_redun.c`, without "synch writes for safety". Computing takes no time.
+//! that it is computed from has been. So it is in DiskSim's `disksim_redun.c`, without "synch writes for safety".
+//! Computing takes no time.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,8 @@ pub(crate) fn conventional(
 /// What a read costs beside its sectors: more than any number of these, so that the fewest requests decide.
 const POSITIONING: Sectors = Sectors(1 << 32);
 
-/// Arrays over the drives of a host, and what they are at. It does nothing between calls; whoever owns it owns the drives' queues.
+/// Arrays over the drives of a host, and what they are at. It does nothing between calls; whoever owns it owns the
+/// drives' queues.
 #[derive(Clone, Debug)]
 pub struct Arrays {
     planner: Planner,

@@ -111,8 +111,8 @@ impl<U: Unit> Port<U> {
         Ok(go_on)
     }
 
-    /// Hands each completion that is due to `sink` until that returns false; says whether it never did. What waits is passed on by
-    /// [`Port::feed`], so that whoever has to answer a completion with a request can do so first.
+    /// Hands each completion that is due to `sink` until that returns false; says whether it never did. What waits is
+    /// passed on by [`Port::feed`], so that whoever has to answer a completion with a request can do so first.
     pub(crate) fn complete(
         &mut self,
         wake: SimTime,

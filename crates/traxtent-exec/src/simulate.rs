@@ -94,8 +94,8 @@ impl Host {
         self
     }
 
-    /// The same with one more array of drives, in chunks of so many sectors. The devices of requests are then the arrays, in the order in
-    /// which they were added.
+    /// The same with one more array of drives, in chunks of so many sectors. The devices of requests are then the
+    /// arrays, in the order in which they were added.
     ///
     /// # Errors
     /// If these drives cannot be such an array.
@@ -117,7 +117,8 @@ impl Host {
         Ok(self)
     }
 
-    /// The mean response time of the requests that arrays made of theirs, in milliseconds; none without arrays, or before any.
+    /// The mean response time of the requests that arrays made of theirs, in milliseconds; none without arrays, or
+    /// before any.
     pub fn drive_response_ms(&self) -> Option<f64> {
         self.arrays.drive_response_ms()
     }

@@ -218,12 +218,12 @@ impl Ext2 {
     /// The system of the paper's section 2.5 on a drive whose tracks have so many sectors, with so many megabytes of memory.
     ///
     /// From the system's source: blocks of 4 KB, groups of 128 MB, 12 direct blocks, 1,024 block numbers in an
-    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks set aside for a file that grows, windows of 128 KB; the driver of the paper's
-    /// adapter lets a disk that is passed through have one request at a time (aac_slave_configure), so that the
-    /// kernel's elevator decides the order: one way, with a deadline of 125 ms for reads (as-iosched.c). Assumed: no
-    /// anticipation, which such readers as these teach the kernel to give up; a partition behind one track of 63 sectors, three quarters
-    /// of 128 MB and nearly all of 2 GB for the page cache. Plugging delays nothing here, since each read waits for its
-    /// first block, which unplugs.
+    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks set aside for a file that grows, windows
+    /// of 128 KB; the driver of the paper's adapter lets a disk that is passed through have one request at a time
+    /// (aac_slave_configure), so that the kernel's elevator decides the order: one way, with a deadline of 125 ms for
+    /// reads (as-iosched.c). Assumed: no anticipation, which such readers as these teach the kernel to give up; a
+    /// partition behind one track of 63 sectors, three quarters of 128 MB and nearly all of 2 GB for the page cache.
+    /// Plugging delays nothing here, since each read waits for its first block, which unplugs.
     pub fn config(self, track_sectors: u32, memory_mb: usize) -> Config {
         let blocks_of_track = track_sectors / 8;
         let config = Config {

@@ -1,11 +1,12 @@
 //! Measurements of paper Q, section 3: ext2 on a RAID-5 of five disks; and of misaligned writes to one (paper A).
 //!
-//! The conventional array is Linux's: chunks of 4 KB, left symmetric, windows of read-ahead as on one disk. The aligned one has
-//! tracks for chunks ([`Chunks::Tracks`], in whole blocks), windows that are stripes, and dummy reads of a parity that alone would be left out.
-//! As on one disk, conventional systems run with the drives' read-ahead on, aligned ones with it off. Each drive has the host's queue of its own,
-//! and no two spindles turn in step. Left out: the time of the exclusive or, the stripe cache's waiting for neighbours (write-backs of the conventional system are
-//! cut at multiples of whole stripes instead, as that waiting would make them), and plugging, since each read waits
-//! for its first block, which unplugs.
+//! The conventional array is Linux's: chunks of 4 KB, left symmetric, windows of read-ahead as on one disk. The
+//! aligned one has tracks for chunks ([`Chunks::Tracks`], in whole blocks), windows that are stripes, and dummy reads
+//! of a parity that alone would be left out. As on one disk, conventional systems run with the drives' read-ahead on,
+//! aligned ones with it off. Each drive has the host's queue of its own, and no two spindles turn in step. Left out:
+//! the time of the exclusive or, the stripe cache's waiting for neighbours (write-backs of the conventional system
+//! are cut at multiples of whole stripes instead, as that waiting would make them), and plugging, since each read
+//! waits for its first block, which unplugs.
 
 use std::sync::Arc;
 
@@ -224,7 +225,8 @@ pub fn dummy_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed; as far as they are below `until` seconds.
+/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed; as far as they are below
+/// `until` seconds.
 fn startup(bench: &Bench, system: Raid5, until: f64, most: usize) -> Result<Vec<f64>, LabError> {
     let mut count = most.min(128);
     loop {
@@ -263,8 +265,8 @@ fn streams_until(bench: &Bench, system: Raid5, until: f64) -> Result<f64, LabErr
     Ok(first.unwrap_or(latencies.len() - 1) as f64 + 1.0)
 }
 
-/// Q12: how many times as many streams alignment carries before the startup latency reaches 3 s; and which share of that gain windows of
-/// four tracks have.
+/// Q12: how many times as many streams alignment carries before the startup latency reaches 3 s; and which share of
+/// that gain windows of four tracks have.
 ///
 /// # Errors
 /// As [`bonnie`].
@@ -299,9 +301,9 @@ pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-/// Q13: what the smallest track as chunk leaves unused of the largest track of the first stripe, and of the member that loses most by it; what
-/// tracks of like size leave unused of all members; and how far from even data, and data with the parity that covers it, then
-/// lie on a member.
+/// Q13: what the smallest track as chunk leaves unused of the largest track of the first stripe, and of the member
+/// that loses most by it; what tracks of like size leave unused of all members; and how far from even data, and data
+/// with the parity that covers it, then lie on a member.
 ///
 /// # Errors
 /// As [`bonnie`].
@@ -351,7 +353,8 @@ fn unevenness(parts: &[f64]) -> f64 {
 /// Sectors of a stripe unit for random writes: 64 KB, md's default for long.
 const UNIT: u64 = 128;
 
-/// A5: how much longer random writes of a stripe unit take where they begin half a unit off its beginning, one at a time and eight at a time.
+/// A5: how much longer random writes of a stripe unit take where they begin half a unit off its beginning, one at a
+/// time and eight at a time.
 ///
 /// # Errors
 /// As [`bonnie`].

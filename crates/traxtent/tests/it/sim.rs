@@ -253,8 +253,9 @@ fn disksim_set_ups() {
     );
 }
 
-/// Are DiskSim's arrays simulated, with the mean that DiskSim's own script prints of each near: of the requests to the disks in the one,
-/// of those to the arrays in the other? Both are farther off than the 3 % that were aimed at, as docs/raid.md says; this guards what is reached.
+/// Are DiskSim's arrays simulated, with the mean that DiskSim's own script prints of each near: of the requests to
+/// the disks in the one, of those to the arrays in the other? Both are farther off than the 3 % that were aimed at,
+/// as docs/raid.md says; this guards what is reached.
 #[test]
 fn arrays_of_disksim() {
     let data = shared_data!("disksim");

@@ -1,14 +1,15 @@
 //! Arrays of drives whose chunks are tracks (paper Q, section 3): which sector of which member holds what.
 //!
-//! An [`Array`] is made of a [`Level`], a rule for [`Chunks`], and [`Member`]s; it cuts its own sectors into stripes, and a
-//! [`Stripe`] into a chunk a member, one of which may be parity. Nothing is kept for each stripe: stripes that have the same sizes form a run, and
-//! within one everything is arithmetic.
+//! An [`Array`] is made of a [`Level`], a rule for [`Chunks`], and [`Member`]s; it cuts its own sectors into stripes,
+//! and a [`Stripe`] into a chunk a member, one of which may be parity. Nothing is kept for each stripe: stripes that
+//! have the same sizes form a run, and within one everything is arithmetic.
 //!
-//! **Unequal tracks.** Drives of one model differ in how many sectors their tracks have (paper Q, Table 2), so with [`Chunks::Tracks`] the n-th stripe
-//! takes the n-th of each member's tracks by size. Parity covers a stripe as far as its own track goes: a longer track
-//! keeps its end empty there, a shorter one counts as zero beyond its end. Parity moves on by a member with each stripe, whatever the sizes,
-//! which is the left-symmetric rotation that Linux's md has as its default. What this wastes, and how even it is, [`Array::usage`] tells;
-//! figures are in docs/raid.md.
+//! **Unequal tracks.** Drives of one model differ in how many sectors their tracks have (paper Q, Table 2), so with
+//! [`Chunks::Tracks`] the n-th stripe takes the n-th of each member's tracks by size. Parity covers a stripe as far
+//! as its own track goes: a longer track keeps its end empty there, a shorter one counts as zero beyond its end.
+//! Parity moves on by a member with each stripe, whatever the sizes, which is the left-symmetric rotation that
+//! Linux's md has as its default. What this wastes, and how even it is, [`Array::usage`] tells; figures are in
+//! docs/raid.md.
 //!
 //! A [`Planner`] turns a request into [`Plan`]s, one a stripe, which anybody can execute: on simulated drives, or with data.
 //!
@@ -95,7 +96,8 @@ pub enum Chunks {
     Fixed(Sectors),
     /// A track, in stripes of tracks of like size.
     Tracks,
-    /// As many sectors as the largest track of all has, one chunk behind the other, so that most begin within tracks: paper Q's first alternative.
+    /// As many sectors as the largest track of all has, one chunk behind the other, so that most begin within tracks:
+    /// paper Q's first alternative.
     LargestTrack,
     /// A track, in stripes of the n-th track of each member by LBN, of which each member uses what the
     /// smallest has: paper Q's second alternative.
@@ -138,7 +140,8 @@ pub struct Shape {
     pub level: Level,
     /// What a chunk is.
     pub chunks: Chunks,
-    /// Chunks are a multiple of so many sectors; what is left of a track stays empty. One, or what a block or a physical sector has.
+    /// Chunks are a multiple of so many sectors; what is left of a track stays empty. One, or what a block or a
+    /// physical sector has.
     pub granule: u32,
     /// So many tracks of each member, the first by size, hold no chunk until [`Array::relocate`] puts one there.
     pub spares: u32,

@@ -1,12 +1,12 @@
 //! Tracks of a member in the order in which stripes take them.
 //!
-//! By size, the largest first, and among those of one size by LBN, so that the n-th tracks of drives that are numbered
-//! differently are alike. An [`Order`] keeps where the tracks of a size begin as the distances between them, which repeat as the
-//! sizes of the map do.
+//! By size, the largest first, and among those of one size by LBN, so that the n-th tracks of drives that are
+//! numbered differently are alike. An [`Order`] keeps where the tracks of a size begin as the distances between them,
+//! which repeat as the sizes of the map do.
 //!
-//! A track that lost a few sectors to defects is no size of its own: it stays where it is among its neighbours, a little short. One that lost more
-//! than [`DEFECTS_MAX`] is not used at all (as in Atropos; paper Q, section 3). A map does not say what was lost, so a size tells by how
-//! rare it is.
+//! A track that lost a few sectors to defects is no size of its own: it stays where it is among its neighbours, a
+//! little short. One that lost more than [`DEFECTS_MAX`] is not used at all (as in Atropos; paper Q, section 3). A
+//! map does not say what was lost, so a size tells by how rare it is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,13 +1,15 @@
 //! Requests as plans: what is read, what is summed, what is written.
 //!
-//! A plan is of one stripe: all reads may go out at once; when they are there, the sums are made in order; then all writes may
-//! go out at once. Whoever executes it has, for each chunk of the stripe, room for what is on the member (*old*) and for what is to be there (*new*). A *row* is
-//! a sector of a chunk, counted from the chunk's first; the sum of a row is that of the sectors of all chunks in it.
+//! A plan is of one stripe: all reads may go out at once; when they are there, the sums are made in order; then all
+//! writes may go out at once. Whoever executes it has, for each chunk of the stripe, room for what is on the member
+//! (*old*) and for what is to be there (*new*). A *row* is a sector of a chunk, counted from the chunk's first; the
+//! sum of a row is that of the sectors of all chunks in it.
 //!
-//! A write that does not cover a stripe needs something of the rest for the new parity: what it overwrites and the old parity
-//! ([`Update::Modify`]), or all that it does not overwrite ([`Update::Reconstruct`]). The cheaper one is taken, where a read costs its sectors and
-//! [`Planner::positioning`]. A failed member forces the one that does without it. Nothing here closes the write hole: a
-//! crash between the writes of a plan leaves parity that does not fit, which a journal has to mend.
+//! A write that does not cover a stripe needs something of the rest for the new parity: what it overwrites and the
+//! old parity ([`Update::Modify`]), or all that it does not overwrite ([`Update::Reconstruct`]). The cheaper one is
+//! taken, where a read costs its sectors and [`Planner::positioning`]. A failed member forces the one that does
+//! without it. Nothing here closes the write hole: a crash between the writes of a plan leaves parity that does not
+//! fit, which a journal has to mend.
 
 use std::ops::Range;
 
@@ -18,10 +20,11 @@ use crate::units::{Lbn, Sectors};
 /// How plans are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planner {
-    /// What a read costs beside its sectors, as so many more: the sectors that pass in a seek and half a revolution, about a track.
+    /// What a read costs beside its sectors, as so many more: the sectors that pass in a seek and half a revolution,
+    /// about a track.
     pub positioning: Sectors,
-    /// Whether parity is read too, and dropped, where it is all that a read leaves out of a stripe (paper Q, section 3), so that what a
-    /// member is asked for has no gap there.
+    /// Whether parity is read too, and dropped, where it is all that a read leaves out of a stripe (paper Q, section
+    /// 3), so that what a member is asked for has no gap there.
     pub dummy_reads: bool,
 }
 
@@ -115,7 +118,8 @@ impl Plan {
 }
 
 impl Array {
-    /// The stripes that have sectors of a range, and which sectors of the array each has of it. What is beyond the last is left out.
+    /// The stripes that have sectors of a range, and which sectors of the array each has of it. What is beyond the
+    /// last is left out.
     pub fn stripes_of(
         &self,
         sectors: Range<Lbn>,
@@ -417,8 +421,8 @@ fn merge(extents: &mut Vec<Extent>) {
     });
 }
 
-/// What members are asked for in one piece: extents of consecutive stripes that lie one behind the other on a member, up to `most` sectors. What is
-/// given first is asked for first.
+/// What members are asked for in one piece: extents of consecutive stripes that lie one behind the other on a member,
+/// up to `most` sectors. What is given first is asked for first.
 ///
 /// # Panics
 /// If `most` is none.

@@ -65,7 +65,8 @@ impl Array {
         all
     }
 
-    /// The array as a drive whose tracks are the stripes: a reader that stays within them has a whole chunk of each member at a time.
+    /// The array as a drive whose tracks are the stripes: a reader that stays within them has a whole chunk of each
+    /// member at a time.
     pub fn stripe_map(&self) -> TrackMap {
         let mut sizes = Pattern::default();
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);

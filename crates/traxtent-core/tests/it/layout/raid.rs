@@ -69,7 +69,8 @@ fn stripes(array: &Array) -> impl Iterator<Item = Stripe<'_>> {
     (0..array.stripes()).map(|number| array.stripe(number).unwrap())
 }
 
-/// The sectors that each member would have on its media: noise for data, and what parity makes of it, by the definition alone.
+/// The sectors that each member would have on its media: noise for data, and what parity makes of it, by the
+/// definition alone.
 fn contents(stripe: &Stripe<'_>) -> Vec<Vec<u8>> {
     let noise = |member: u64, k: u64| {
         (member.wrapping_mul(0x9E37) ^ k.wrapping_mul(0x85EB) ^ (k >> 3)) as u8
@@ -105,8 +106,8 @@ fn exclusive_or(all: &[Vec<u8>], members: impl Iterator<Item = usize>, sectors: 
 }
 
 proptest! {
-    /// Has every sector of an array exactly one place, which its stripe and its chunk agree on, and do no two chunks share a sector of a member,
-    /// leave what its member may use, or, where they are tracks, cross a boundary?
+    /// Has every sector of an array exactly one place, which its stripe and its chunk agree on, and do no two chunks
+    /// share a sector of a member, leave what its member may use, or, where they are tracks, cross a boundary?
     #[test]
     fn everything_has_one_place(array in any_array()) {
         let mut used = BTreeSet::new();
@@ -198,8 +199,8 @@ pub(super) const RAID5: Shape = Shape {
     spares: 0,
 };
 
-/// Is a chunk size of md's mapped as md's left-symmetric layout has it? Chunk by chunk after Documentation/admin-guide/md: stripe 0 has
-/// its parity on the last member, data go on behind the parity.
+/// Is a chunk size of md's mapped as md's left-symmetric layout has it? Chunk by chunk after
+/// Documentation/admin-guide/md: stripe 0 has its parity on the last member, data go on behind the parity.
 #[test]
 fn fixed_chunks_are_left_symmetric() {
     let members = vec![member(0, &[100], 10..100); 3];
@@ -364,8 +365,9 @@ fn unevenness(parts: &[u64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// On drives of one model that are numbered differently: is less than 1.5 % wasted, are parity, reads and small writes within 2 % of even over all
-/// members, and is paper Q's alternative (the smallest track as chunk) as wasteful as it says?
+/// On drives of one model that are numbered differently: is less than 1.5 % wasted, are parity, reads and small
+/// writes within 2 % of even over all members, and is paper Q's alternative (the smallest track as chunk) as wasteful
+/// as it says?
 #[test]
 fn waste_and_balance_on_table_2() {
     for granule in [1, 8] {

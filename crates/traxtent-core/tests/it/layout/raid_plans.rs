@@ -33,7 +33,8 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Does what a plan says with a stripe, whose new data are given for each sector of the array; returns the old ones that it read or summed.
+    /// Does what a plan says with a stripe, whose new data are given for each sector of the array; returns the old
+    /// ones that it read or summed.
     fn execute<F: Fn(Lbn) -> u8>(
         &mut self,
         plan: &Plan,
@@ -166,8 +167,8 @@ impl<'a> Bytes<'a> {
 }
 
 proptest! {
-    /// Does an array give back what was written last, through writes of any size, whole and with a member failed before, between
-    /// or after them, and again after it has been rebuilt?
+    /// Does an array give back what was written last, through writes of any size, whole and with a member failed
+    /// before, between or after them, and again after it has been rebuilt?
     #[test]
     fn an_array_is_a_drive(array in any_array(), seed: u64, positioning in 0..30_u64, dummy_reads: bool) {
         let planner = Planner { positioning: Sectors(positioning), dummy_reads };
