@@ -13,9 +13,8 @@ use std::sync::Arc;
 use traxtent_core::drive::Drive;
 use traxtent_core::layout::raid::{Array, Chunks, Level, Member, Planner, Shape};
 use traxtent_core::request::Request;
-use traxtent_core::stats::{Confidence, Interval};
 use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Lbn, Sectors, SimTime};
+use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
 use traxtent_core::workload::{Arrival, Due, Rng, Source, TraceError, Urgency};
 use traxtent_exec::{Host, simulate};
 
@@ -225,42 +224,33 @@ pub fn dummy_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed; as far as they are below
-/// `until` seconds.
-fn startup(bench: &Bench, system: Raid5, until: f64, most: usize) -> Result<Vec<f64>, LabError> {
-    let mut count = most.min(128);
-    loop {
-        let mut by_stream = vec![Vec::new(); count];
-        for run in 0..bench.few(RUNS) {
-            let seed = bench.seed * RUNS + run;
-            let mut machine = system.machine(bench, MEMORY[1], seed)?;
-            let streams = Streams {
-                count,
-                ..Streams::PAPER
-            };
-            let latencies = streams.run(&mut machine, seed);
-            for (at, runs) in by_stream.iter_mut().enumerate() {
-                let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
-                runs.push(near.iter().sum::<f64>() / near.len() as f64);
-            }
-        }
-        let means = by_stream.iter().map(|runs| {
-            let interval = Interval::of(runs, Confidence::P90).expect("there are runs");
-            interval.mean
-        });
-        let means: Vec<f64> = means.collect();
-        if count == most || means.iter().any(|mean| *mean >= until) {
-            return Ok(means);
-        }
-        count = most.min(count * 2);
+/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed; somewhat further than to `until` seconds.
+fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabError> {
+    let streams = Streams {
+        count: STREAMS_MAX,
+        give_up: Some(Span::from_ms(2000.0 * until)),
+        ..Streams::PAPER
+    };
+    let mut runs = Vec::new();
+    for run in 0..bench.few(RUNS) {
+        let seed = bench.seed * RUNS + run;
+        let mut machine = system.machine(bench, MEMORY[1], seed)?;
+        runs.push(streams.run(&mut machine, seed));
     }
+    let count = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let smooth = |latencies: &Vec<f64>, at: usize| {
+        let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
+        near.iter().sum::<f64>() / near.len() as f64
+    };
+    let mean = |at| runs.iter().map(|run| smooth(run, at)).sum::<f64>() / runs.len() as f64;
+    Ok((0..count).map(mean).collect())
 }
 
 /// More streams than that are not tried: their rate is that of the five drives' media.
 const STREAMS_MAX: usize = 1024;
 
 fn streams_until(bench: &Bench, system: Raid5, until: f64) -> Result<f64, LabError> {
-    let latencies = startup(bench, system, until, STREAMS_MAX)?;
+    let latencies = startup(bench, system, until)?;
     let first = latencies.iter().position(|latency| *latency >= until);
     Ok(first.unwrap_or(latencies.len() - 1) as f64 + 1.0)
 }
@@ -287,7 +277,7 @@ pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
     let mut series = Vec::new();
     for (system, name) in Raid5::FIGURE {
-        let latencies = startup(bench, system, 3.0, STREAMS_MAX)?;
+        let latencies = startup(bench, system, 3.0)?;
         let shown = latencies.iter().take_while(|latency| **latency < 4.0);
         let points = (1..).map(f64::from).zip(shown.copied()).collect();
         series.push(Series::line(name, points));
