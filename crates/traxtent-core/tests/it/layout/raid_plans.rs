@@ -129,7 +129,7 @@ impl<'a> Bytes<'a> {
             self.planner
                 .write(&stripe, part, self.failed, &mut plan)
                 .unwrap();
-            self.execute(&plan, &new);
+            let _ = self.execute(&plan, &new);
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Bytes<'a> {
                 .rebuild(&stripe, member, self.failed, &mut plan)
                 .unwrap();
             assert!(plan.reads.iter().all(|read| read.member != member));
-            self.execute(&plan, |_| 0);
+            let _ = self.execute(&plan, |_| 0);
         }
     }
 }
