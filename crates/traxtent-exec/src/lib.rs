@@ -4,6 +4,7 @@
 //! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes;
 //! [`device`] lets it ask real ones. [`serve`] runs a drive in real time, for programs that want a disk.
 
+pub mod arrays;
 pub mod device;
 pub mod packed;
 mod port;

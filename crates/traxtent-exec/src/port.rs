@@ -102,18 +102,31 @@ impl<U: Unit> Port<U> {
     pub(crate) fn wake(
         &mut self,
         wake: SimTime,
-        mut sink: impl FnMut(Arrival, U::Completion) -> bool,
+        sink: impl FnMut(Arrival, U::Completion) -> bool,
     ) -> Result<bool, Refused<U::Error>> {
+        let go_on = self.complete(wake, sink);
+        if go_on {
+            self.feed(wake)?;
+        }
+        Ok(go_on)
+    }
+
+    /// Hands each completion that is due to `sink` until that returns false; says whether it never did. What waits is
+    /// passed on by [`Port::feed`], so that whoever has to answer a completion with a request can do so first.
+    pub(crate) fn complete(
+        &mut self,
+        wake: SimTime,
+        mut sink: impl FnMut(Arrival, U::Completion) -> bool,
+    ) -> bool {
         while let Some((tag, completion)) = self.unit.poll(wake) {
             let place = self.sent.iter().position(|(sent, _)| *sent == tag);
             let place = place.expect("a drive completes what it was given");
             let (_, arrival) = self.sent.swap_remove(place);
             if !sink(arrival, completion) {
-                return Ok(false);
+                return false;
             }
         }
-        self.feed(wake)?;
-        Ok(true)
+        true
     }
 
     /// The numbers of requests whose completion is certain and still to come, and when that is.
@@ -125,7 +138,7 @@ impl<U: Unit> Port<U> {
     }
 
     /// Passes on what the drive has room for.
-    fn feed(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
+    pub(crate) fn feed(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
         while self.sent.len() < self.depth && !self.queue.is_empty() {
             let waiting = self.queue.iter().map(|(arrival, _)| Candidate {
                 lbn: arrival.request.lbn,

@@ -5,16 +5,19 @@
 //! before arrivals, and drives in the order of their numbers.
 
 use traxtent_core::drive::{Breakdown, Completion, Drive, RequestError};
+use traxtent_core::layout::raid::{Level, RaidError};
 use traxtent_core::profile::Scheduler;
-use traxtent_core::units::{SimTime, Span};
+use traxtent_core::units::{Sectors, SimTime, Span};
 use traxtent_core::workload::{Arrival, Due, Source, TraceError};
 
+use crate::arrays::{Arrays, Progress, conventional};
 use crate::port::{Port, Refused};
 
 /// Drives with the host's queue in front of each.
 #[derive(Clone, Debug)]
 pub struct Host {
     ports: Vec<Port<Drive>>,
+    arrays: Arrays,
 }
 
 /// A request that has been served, as its host sees it.
@@ -78,6 +81,7 @@ impl Host {
     pub fn new(drives: Vec<Drive>) -> Host {
         Host {
             ports: drives.into_iter().map(Port::new).collect(),
+            arrays: Arrays::default(),
         }
     }
 
@@ -90,9 +94,73 @@ impl Host {
         self
     }
 
+    /// The same with one more array of drives, in chunks of so many sectors. The devices of requests are then the
+    /// arrays, in the order in which they were added.
+    ///
+    /// # Errors
+    /// If these drives cannot be such an array.
+    ///
+    /// # Panics
+    /// If there is no such drive.
+    pub fn with_array(
+        mut self,
+        level: Level,
+        chunk: Sectors,
+        disks: Vec<u32>,
+    ) -> Result<Host, RaidError> {
+        let drives: Vec<&Drive> = disks
+            .iter()
+            .map(|disk| self.ports[*disk as usize].unit())
+            .collect();
+        let array = conventional(level, chunk, &drives)?;
+        self.arrays.add(array, disks);
+        Ok(self)
+    }
+
+    /// The mean response time of the requests that arrays made of theirs, in milliseconds; none without arrays, or
+    /// before any.
+    pub fn drive_response_ms(&self) -> Option<f64> {
+        self.arrays.drive_response_ms()
+    }
+
     /// The drives.
     pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
         self.ports.iter().map(Port::unit)
+    }
+}
+
+impl Host {
+    fn devices(&self) -> usize {
+        match self.arrays.len() {
+            0 => self.ports.len(),
+            arrays => arrays,
+        }
+    }
+
+    /// Takes a request for a device of the host.
+    fn arrive(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
+        let (number, device, devices) = (arrival.tag + 1, arrival.device, self.devices());
+        if device as usize >= devices {
+            return Err(SimulateError::Device {
+                number,
+                device,
+                devices,
+            });
+        }
+        if self.arrays.is_empty() {
+            self.ports[device as usize].arrive(arrival, ())?;
+            return Ok(());
+        }
+        let parts = self.arrays.arrive(arrival);
+        let parts = parts.map_err(|error| SimulateError::Request { number, error })?;
+        self.pass_on(parts)
+    }
+
+    fn pass_on(&mut self, parts: Vec<Arrival>) -> Result<(), SimulateError> {
+        for part in parts {
+            self.ports[part.device as usize].arrive(part, ())?;
+        }
+        Ok(())
     }
 }
 
@@ -128,29 +196,35 @@ pub fn simulate(
         match (due, wake) {
             (Due::At(at), wake) if wake.is_none_or(|(wake, _)| at < wake) => {
                 if let Some(arrival) = source.take(at) {
-                    let devices = host.ports.len();
-                    let port = host.ports.get_mut(arrival.device as usize).ok_or(
-                        SimulateError::Device {
-                            number: arrival.tag + 1,
-                            device: arrival.device,
-                            devices,
-                        },
-                    )?;
-                    port.arrive(arrival, ())?;
+                    host.arrive(arrival)?;
                 }
             }
             (_, Some((wake, index))) => {
-                let go_on = host.ports[index].wake(wake, |arrival, completion| {
+                let (arrays, mut parts) = (&mut host.arrays, Vec::new());
+                let go_on = host.ports[index].complete(wake, |arrival, completion| {
+                    let (arrival, completion) = match arrays.is_empty() {
+                        true => (arrival, completion),
+                        false => match arrays.complete(arrival, completion) {
+                            Progress::Complete(arrival, completion) => (arrival, completion),
+                            Progress::Released(released) => {
+                                parts.extend(released);
+                                return true;
+                            }
+                        },
+                    };
                     last = last.max(completion.completed);
                     source.complete(arrival.tag, completion.completed);
                     sink(&Outcome {
                         arrival,
                         completion,
                     })
-                })?;
+                });
                 if !go_on {
                     return Ok(last);
                 }
+                // What a completion releases competes with what has waited, as in DiskSim's driver.
+                host.pass_on(parts)?;
+                host.ports[index].feed(wake)?;
             }
             (_, None) => return Ok(last),
         }

@@ -10,6 +10,7 @@ use traxtent_core::drive::{Breakdown, Drive};
 use traxtent_core::geometry::Geometry;
 use traxtent_core::layout::LayoutError;
 use traxtent_core::layout::log::LogError;
+use traxtent_core::layout::raid::RaidError;
 use traxtent_core::layout::tpl::TplError;
 use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
@@ -42,6 +43,9 @@ pub enum LabError {
     /// A layout that the drive has no room for.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// Drives that cannot be an array.
+    #[error(transparent)]
+    Raid(#[from] RaidError),
     /// A drive that does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -84,6 +84,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("ext2-stream", fs::linux::stream).drawn(fs::linux::stream_bars),
     numbers("ext2-diff", fs::linux::comparison).drawn(fs::linux::comparison_bars),
     numbers("ext2-streams", fs::linux::streams).drawn(fs::linux::startup_curves),
+    // The same on a RAID-5 of five disks (fs::raid).
+    numbers("raid5-bonnie", fs::raid::bonnie),
+    numbers("raid5-diff", fs::raid::comparison),
+    numbers("raid5-streams", fs::raid::streams).drawn(fs::raid::startup_curves),
+    numbers("raid5-waste", fs::raid::waste),
+    numbers("raid5-dummy-reads", fs::raid::dummy_reads),
+    numbers("raid5-misaligned", fs::raid::misaligned),
     // Partitions of tracks.
     numbers("tpl-parameters", tpl::parameters),
     numbers("tpl-rotation-2", |bench| tpl::rotation(bench, 2)).drawn(tpl::rotation_curves),

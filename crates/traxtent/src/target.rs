@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
-use traxtent_core::disksim::{self, System};
+use traxtent_core::disksim::{self, System, SystemArray};
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::{self, Profile, ProfileError, Scheduler};
@@ -71,6 +71,12 @@ pub(crate) struct Machine {
     pub(crate) system: Option<Arc<System>>,
     /// The order of the host's queue before each drive, and whether drives get one request at a time.
     queue: Option<(Scheduler, bool)>,
+}
+
+impl Machine {
+    fn arrays(&self) -> &[SystemArray] {
+        self.system.as_ref().map_or(&[], |system| &system.arrays)
+    }
 }
 
 /// A drive of a machine.
@@ -154,7 +160,7 @@ impl Machine {
     }
 
     /// The machine at rest.
-    pub(crate) fn host(&self) -> Host {
+    pub(crate) fn host(&self) -> Result<Host> {
         let at_rest = |drive: &NamedDrive| {
             Drive::with_geometry(Arc::clone(&drive.profile), Arc::clone(&drive.geometry))
         };
@@ -165,7 +171,13 @@ impl Machine {
                 host = host.with_queue(index, scheduler, depth);
             }
         }
-        host
+        for array in self.arrays() {
+            let disks = array.disks.clone();
+            host = host
+                .with_array(array.level, array.chunk, disks)
+                .map_err(|error| Failure::at(format!("{}: {}", self.target, array.name), error))?;
+        }
+        Ok(host)
     }
 }
 

@@ -239,7 +239,7 @@ fn replay(pair: &Pair) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
         return Ok(None);
     }
     let (mut simulated, mut measured) = (Vec::new(), Vec::new());
-    simulate(&mut machine.host(), &mut source, |outcome| {
+    simulate(&mut machine.host()?, &mut source, |outcome| {
         if let Some(time) = outcome.arrival.measured {
             simulated.push(outcome.response().as_ms());
             measured.push(time.as_ms());

@@ -18,4 +18,4 @@ mod system;
 pub use layout::{Imported, disk_geometry};
 pub use params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
 pub use seek::{SeekPoint, parse_seeks};
-pub use system::{DeviceMap, System, SystemDisk, load_system};
+pub use system::{DeviceMap, System, SystemArray, SystemDisk, load_system};

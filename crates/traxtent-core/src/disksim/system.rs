@@ -2,8 +2,9 @@
 
 use super::drive::{BusTimes, disk_profile, model_profile, scheduler};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
+use crate::layout::raid::Level;
 use crate::profile::{Profile, Scheduler};
-use crate::units::{Lbn, SimTime, Span};
+use crate::units::{Lbn, Sectors, SimTime, Span};
 use crate::workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 /// DiskSim itself has room for 100 devices.
 const DISKS_MAX: usize = 1000;
 
-/// The disks that a name in the file stands for: one, or the members of an organisation.
+/// The devices that a name in the file stands for: a disk, the members of an organisation, or an array.
 type DeviceNumbers<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
 
 /// What a DiskSim parameter file describes.
@@ -19,6 +20,8 @@ type DeviceNumbers<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
 pub struct System {
     /// The disks in the order of their device numbers.
     pub disks: Vec<SystemDisk>,
+    /// Arrays of them. Where there are any, the devices of workloads and traces are these, else they are the disks.
+    pub arrays: Vec<SystemArray>,
     /// The order of the host's queue in front of each disk.
     pub host_scheduler: Scheduler,
     /// Whether the host keeps a disk's own queue filled; else it sends one request at a time.
@@ -40,6 +43,19 @@ pub struct SystemDisk {
     pub name: String,
     /// Its figures.
     pub profile: Profile,
+}
+
+/// Disks that are addressed as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemArray {
+    /// Its name in the file.
+    pub name: String,
+    /// How its disks hold what belongs together.
+    pub level: Level,
+    /// How many sectors follow one another on a disk.
+    pub chunk: Sectors,
+    /// The disks, as indexes.
+    pub disks: Vec<u32>,
 }
 
 /// A device of a trace as a disk.
@@ -113,9 +129,24 @@ pub fn load_system(
         .rev() // The first of several disks of the same name is the one that is meant.
         .map(|(number, name)| (name.as_str(), number as u32))
         .collect();
-    let organisations = loader.organisations(&numbers)?;
+    let arrays = match only {
+        None => loader.arrays(&numbers)?,
+        Some(_) => Vec::new(),
+    };
+    let organisations = match arrays.is_empty() {
+        true => loader.organisations(&numbers)?,
+        false => BTreeMap::new(),
+    };
     let device = |name: &Node| -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;
+        if !arrays.is_empty() {
+            let array = arrays.iter().position(|array| array.name == name_text);
+            // DiskSim numbers arrays and disks alike: the first disk's name is that of the first array too.
+            let alike = numbers.get(name_text).map(|disk| *disk as usize);
+            let array = array.or(alike).filter(|array| *array < arrays.len());
+            let none = || name.error(format!("there is no array {name_text:?}"));
+            return Ok(Rc::new([array.ok_or_else(none)? as u32]));
+        }
         if let Some(&disk) = numbers.get(name_text) {
             return Ok(Rc::new([disk]));
         }
@@ -160,6 +191,7 @@ pub fn load_system(
     }
     Ok(System {
         disks,
+        arrays,
         host_scheduler,
         queueing_in_disks,
         synthio,
@@ -329,6 +361,73 @@ impl Loader<'_> {
             policy,
             block.get_int("Use queueing in subsystem")?.unwrap_or(0) != 0,
         ))
+    }
+
+    /// The organisations that are addressed as one disk: all of them, or none.
+    fn arrays(&self, disks: &BTreeMap<&str, u32>) -> Result<Vec<SystemArray>, ParamError> {
+        let (mut arrays, mut plain) = (Vec::new(), None);
+        let organisations = self.document.blocks();
+        for block in organisations.filter(|block| block.kind == "disksim_logorg") {
+            let mode = block.need("Addressing mode")?;
+            let members = block.need("devices")?.list()?;
+            if mode.str()? != "Array" || members.len() == 1 {
+                plain.get_or_insert(block);
+                continue;
+            }
+            let distribution = block.need("Distribution scheme")?;
+            if distribution.str()? != "Striped" {
+                let scheme = distribution.str()?;
+                return Err(distribution.error(format!(
+                    "an array that is {scheme}: only Striped is modelled"
+                )));
+            }
+            let chunk = block.need_bounded("Stripe unit", 1u32, u32::MAX)?;
+            let redundancy = block.need("Redundancy scheme")?;
+            let level = match redundancy.str()? {
+                "Noredun" => Level::Raid0,
+                "Parity_disk" => Level::Raid4,
+                "Parity_rotated" => {
+                    // Left symmetric, and parity in chunks as large as those of data.
+                    for (key, only) in [
+                        ("Parity rotation type", 1),
+                        ("Parity stripe unit", i64::from(chunk)),
+                    ] {
+                        let value = block.need(key)?;
+                        if value.int()? != only {
+                            return Err(value.error(format!("{key}: only {only} is modelled here")));
+                        }
+                    }
+                    Level::Raid5
+                }
+                scheme => {
+                    return Err(redundancy.error(format!(
+                        "{scheme} is not modelled, but Noredun, Parity_disk, Parity_rotated"
+                    )));
+                }
+            };
+            if level != Level::Raid0 && block.get_int("Synch writes for safety")?.unwrap_or(0) != 0
+            {
+                return Err(redundancy.error("Synch writes for safety is not modelled"));
+            }
+            let disks = members.iter().map(|node| {
+                let disk = disks.get(node.str()?).copied();
+                disk.ok_or_else(|| {
+                    node.error(format!("there is no disk {:?}", node.str().unwrap_or("")))
+                })
+            });
+            arrays.push(SystemArray {
+                name: block.name.clone().unwrap_or_default(),
+                level,
+                chunk: Sectors(chunk.into()),
+                disks: disks.collect::<Result<_, _>>()?,
+            });
+        }
+        if !arrays.is_empty()
+            && let Some(plain) = plain
+        {
+            return Err(plain.error("is no array, but others are: all are, or none"));
+        }
+        Ok(arrays)
     }
 
     /// The members of each organisation that are among `disks`; all must leave addresses as they are.

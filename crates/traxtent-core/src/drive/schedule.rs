@@ -92,9 +92,13 @@ impl Schedule {
     }
 
     /// Notes that the sectors from `lbn` to before `end` are served, whether they were picked or
-    /// nothing else waited: what is near, and which way is onward, follows from it.
+    /// nothing else waited: what is near, and which way is onward, follows from it. Elevators go on from where the
+    /// request began, as DiskSim's do (`disksim_ioqueue.c`), so that what was just read can be written before they move on.
     pub fn serve(&mut self, lbn: Lbn, end: Lbn) {
         self.upward = lbn >= self.last;
-        self.last = end;
+        self.last = match self.policy {
+            Scheduler::CLook | Scheduler::Look => lbn,
+            Scheduler::Fcfs | Scheduler::Sstf | Scheduler::Sptf | Scheduler::AgedSptf { .. } => end,
+        };
     }
 }

@@ -6,7 +6,7 @@
 //! keeps traxtents whole while they fill, [`Boundaries`] shapes requests.
 //! A [`Reorganizer`] moves [`File`]s so that they are aligned again; [`Aging`] is what makes that
 //! worth while. [`log`] writes all that changes behind what was written last, a traxtent at a time. [`tpl`] keeps copies of
-//! blocks around their tracks.
+//! blocks around their tracks. [`raid`] joins several drives into one whose chunks are tracks.
 //!
 //! Variants stand by name in one list each: [`Strategy`], [`Placement`], [`Boundaries`].
 //!
@@ -22,6 +22,7 @@ mod free_space;
 pub mod log;
 mod nearest;
 mod partition;
+pub mod raid;
 mod regions;
 mod reorganize;
 mod request;

@@ -9,7 +9,7 @@ mod csv;
 mod diff;
 mod error;
 mod file;
-mod pattern;
+pub(crate) mod pattern;
 mod read;
 mod write;
 
@@ -71,6 +71,11 @@ impl TrackMap {
             first: Lbn(0),
             sizes,
         }
+    }
+
+    /// The map of tracks of these sizes.
+    pub(crate) fn from_sizes(first: Lbn, sizes: Pattern) -> TrackMap {
+        TrackMap { first, sizes }
     }
 
     /// How many tracks.

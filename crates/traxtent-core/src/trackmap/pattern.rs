@@ -13,11 +13,11 @@ const STRIDE: usize = 64;
 
 /// Groups stand within groups at most this deep. Each level at least doubles the length, so the
 /// folding stays below.
-pub(super) const DEPTH_MAX: usize = 32;
+pub(crate) const DEPTH_MAX: usize = 32;
 
 /// A sequence of numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     terms: Vec<Term>,
     /// What comes before the first of each [`STRIDE`] terms.
     marks: Vec<Extent>,
@@ -26,7 +26,7 @@ pub(super) struct Pattern {
 
 /// A part of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Term {
+pub(crate) enum Term {
     /// The same number so many times.
     Run { number: u32, times: u32 },
     /// The same terms so many times.
@@ -35,23 +35,23 @@ pub(super) enum Term {
 
 /// Terms that repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
-    pub(super) times: u32,
+pub(crate) struct Group {
+    pub(crate) times: u32,
     /// Of one pass.
     extent: Extent,
-    pub(super) terms: Vec<Term>,
+    pub(crate) terms: Vec<Term>,
 }
 
 /// How many numbers, and what they add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) count: u64,
-    pub(super) sum: u64,
+pub(crate) struct Extent {
+    pub(crate) count: u64,
+    pub(crate) sum: u64,
 }
 
 /// What a position in a sequence is measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Measure {
+pub(crate) enum Measure {
     /// The numbers before it.
     Count,
     /// Their sum.
@@ -90,7 +90,7 @@ impl Term {
 
 impl Group {
     /// Terms and how often they come; `None` if they stand for more than `most` numbers.
-    pub(super) fn new(terms: Vec<Term>, times: u32, most: u64) -> Option<Group> {
+    pub(crate) fn new(terms: Vec<Term>, times: u32, most: u64) -> Option<Group> {
         let mut extent = Extent::default();
         for term in &terms {
             extent.add(term.extent(), 1);
@@ -108,16 +108,16 @@ impl Group {
 
 impl Pattern {
     /// How many numbers, and their sum.
-    pub(super) fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Extent {
         self.extent
     }
 
-    pub(super) fn terms(&self) -> &[Term] {
+    pub(crate) fn terms(&self) -> &[Term] {
         &self.terms
     }
 
     /// Adds a number, so many times.
-    pub(super) fn push(&mut self, number: u32, times: u32) {
+    pub(crate) fn push(&mut self, number: u32, times: u32) {
         let new = Term::Run { number, times };
         match self.terms.last_mut() {
             Some(Term::Run {
@@ -135,7 +135,7 @@ impl Pattern {
     }
 
     /// Adds a term as it is.
-    pub(super) fn append(&mut self, term: Term) {
+    pub(crate) fn append(&mut self, term: Term) {
         if self.terms.len().is_multiple_of(STRIDE) {
             self.marks.push(self.extent);
         }
@@ -144,13 +144,13 @@ impl Pattern {
     }
 
     /// Adds a term as it is, unless there would be more than `most` numbers.
-    pub(super) fn append_checked(&mut self, term: Term, most: u64) -> Option<()> {
+    pub(crate) fn append_checked(&mut self, term: Term, most: u64) -> Option<()> {
         let fits = self.extent.count + term.extent().count <= most;
         fits.then(|| self.append(term))
     }
 
     /// Folds what the tail repeats. Terms that are still growing must not be at the tail.
-    pub(super) fn fold(&mut self) {
+    pub(crate) fn fold(&mut self) {
         while let Some(length) = self.repeated_tail() {
             let tail = self.terms.split_off(self.terms.len() - length);
             match self.terms.last_mut() {
@@ -181,7 +181,7 @@ impl Pattern {
     }
 
     /// The runs in order. Runs of the same number may follow one another.
-    pub(super) fn runs(&self) -> Runs<'_> {
+    pub(crate) fn runs(&self) -> Runs<'_> {
         Runs {
             levels: vec![Level {
                 terms: &self.terms,
@@ -192,7 +192,7 @@ impl Pattern {
     }
 
     /// The number at a position, and what comes before it; nothing beyond the end.
-    pub(super) fn find(&self, at: u64, measure: Measure) -> Option<(Extent, u32)> {
+    pub(crate) fn find(&self, at: u64, measure: Measure) -> Option<(Extent, u32)> {
         if at >= self.extent.by(measure) {
             return None;
         }
@@ -228,7 +228,7 @@ impl Pattern {
 
 /// The runs of a sequence: a number, and how many times.
 #[derive(Clone, Debug)]
-pub(super) struct Runs<'a> {
+pub(crate) struct Runs<'a> {
     levels: Vec<Level<'a>>,
 }
 
@@ -273,14 +273,14 @@ impl Iterator for Runs<'_> {
 
 /// Each number of a sequence.
 #[derive(Clone, Debug)]
-pub(super) struct Numbers<'a> {
+pub(crate) struct Numbers<'a> {
     runs: Runs<'a>,
     run: (u32, u32),
 }
 
 impl Pattern {
     /// The numbers in order.
-    pub(super) fn numbers(&self) -> Numbers<'_> {
+    pub(crate) fn numbers(&self) -> Numbers<'_> {
         Numbers {
             runs: self.runs(),
             run: (0, 0),

@@ -30,8 +30,12 @@ fn host(system: &System) -> Host {
         .map(|disk| Drive::new(&disk.profile).unwrap())
         .collect();
     let depth = if system.queueing_in_disks { 65_536 } else { 1 };
-    (0..system.disks.len()).fold(Host::new(drives), |host, i| {
+    let host = (0..system.disks.len()).fold(Host::new(drives), |host, i| {
         host.with_queue(i, system.host_scheduler, depth)
+    });
+    system.arrays.iter().fold(host, |host, array| {
+        host.with_array(array.level, array.chunk, array.disks.clone())
+            .unwrap()
     })
 }
 
@@ -169,4 +173,21 @@ fn the_mixed_system_takes_what_it_takes_in_disksim() {
     means.sort_by(f64::total_cmp);
     println!("{means:.2?}");
     assert!((means[10] / 22.12 - 1.0).abs() < 0.03, "{means:?}");
+}
+
+/// Do the parts of an array's response time add up to it, through reads and the writes that wait for them?
+#[test]
+fn breakdowns_of_arrays_add_up() {
+    let folder = testkit::shared_data!("disksim");
+    for name in ["synthraid5", "syntharrays"] {
+        let system = load(&folder, name);
+        let mut source = Synthio::new(system.synthio.as_ref().unwrap(), 1).unwrap();
+        let (mut requests, mut host) = (0, host(&system));
+        run(&mut host, &mut source, |outcome| {
+            assert_eq!(outcome.breakdown().total(), outcome.response());
+            requests += 1;
+        });
+        assert_eq!(requests, 10_000, "{name}");
+        assert!(host.drive_response_ms().is_some());
+    }
 }

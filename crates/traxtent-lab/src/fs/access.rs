@@ -298,7 +298,7 @@ impl Machine {
         loop {
             let cluster = u64::from(self.config.cluster * self.config.block_sectors);
             let Range { start, end } = open.pending;
-            let complete = self.clipped(start..end.min(start + cluster));
+            let complete = self.clipped_write(start..end.min(start + cluster));
             if complete.end == end && complete.end - start < cluster {
                 return;
             }

@@ -34,7 +34,7 @@ pub fn timed(machine: &mut Machine, program: impl FnOnce(&mut Machine)) -> Run {
     Run {
         elapsed: machine.now().since(start),
         busy: machine.busy(),
-        traffic: *machine.traffic(),
+        traffic: machine.traffic(),
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Config {
     pub read_ahead: ReadAhead,
     /// Whether reads ahead and write-backs end at track boundaries.
     pub clip: bool,
+    /// Whether write-backs alone do.
+    pub clip_writes: bool,
     /// Blocks of a group.
     pub group_blocks: u32,
     /// Blocks at the beginning of each group that hold its bookkeeping and inodes.
@@ -163,6 +165,7 @@ impl Ffs {
             set_aside: SetAside::Nothing,
             read_ahead: ReadAhead::History,
             clip: false,
+            clip_writes: false,
             group_blocks: 4096,
             // Copy of the superblock, bookkeeping, 8,192 inodes.
             group_metadata: 130,
@@ -215,12 +218,12 @@ impl Ext2 {
     /// The system of the paper's section 2.5 on a drive whose tracks have so many sectors, with so many megabytes of memory.
     ///
     /// From the system's source: blocks of 4 KB, groups of 128 MB, 12 direct blocks, 1,024 block numbers in an
-    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks set aside for a file that grows, windows of 128 KB; the driver of the paper's
-    /// adapter lets a disk that is passed through have one request at a time (aac_slave_configure), so that the
-    /// kernel's elevator decides the order: one way, with a deadline of 125 ms for reads (as-iosched.c). Assumed: no
-    /// anticipation, which such readers as these teach the kernel to give up; a partition behind one track of 63 sectors, three quarters
-    /// of 128 MB and nearly all of 2 GB for the page cache. Plugging delays nothing here, since each read waits for its
-    /// first block, which unplugs.
+    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks set aside for a file that grows, windows
+    /// of 128 KB; the driver of the paper's adapter lets a disk that is passed through have one request at a time
+    /// (aac_slave_configure), so that the kernel's elevator decides the order: one way, with a deadline of 125 ms for
+    /// reads (as-iosched.c). Assumed: no anticipation, which such readers as these teach the kernel to give up; a
+    /// partition behind one track of 63 sectors, three quarters of 128 MB and nearly all of 2 GB for the page cache.
+    /// Plugging delays nothing here, since each read waits for its first block, which unplugs.
     pub fn config(self, track_sectors: u32, memory_mb: usize) -> Config {
         let blocks_of_track = track_sectors / 8;
         let config = Config {
@@ -231,6 +234,7 @@ impl Ext2 {
             set_aside: SetAside::Blocks(8),
             read_ahead: ReadAhead::Window(32),
             clip: false,
+            clip_writes: false,
             group_blocks: 32_768,
             // Copies of the superblock and the groups' table, two maps, 16,384 inodes.
             group_metadata: 2 + 2 + 512,

@@ -8,7 +8,7 @@ use super::config::Config;
 
 /// A request's name at its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Io(u64);
+pub(super) struct Io(pub(super) u64);
 
 /// What a disk has done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +31,28 @@ impl Traffic {
     /// All requests.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes
+    }
+
+    /// What another disk has done, too.
+    pub(super) fn add(&mut self, other: &Traffic) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.sectors_read += other.sectors_read;
+        self.sectors_written += other.sectors_written;
+        self.media += other.media;
+        self.add_parts(other.parts, Span::ZERO);
+    }
+
+    fn add_parts(&mut self, part: Breakdown, queued: Span) {
+        let sum = &mut self.parts;
+        sum.queue += part.queue + queued;
+        sum.overhead += part.overhead;
+        sum.seek += part.seek;
+        sum.settle += part.settle;
+        sum.head_switch += part.head_switch;
+        sum.rotation += part.rotation;
+        sum.transfer += part.transfer;
+        sum.bus += part.bus;
     }
 
     /// The mean of one part of the response times, in milliseconds.
@@ -58,8 +80,6 @@ pub(super) struct Disk {
     next: u64,
     revolution: Span,
     pub(super) traffic: Traffic,
-    /// Every request, if somebody wants to see them.
-    pub(super) log: Option<Vec<Request>>,
 }
 
 impl Disk {
@@ -76,7 +96,6 @@ impl Disk {
             revolution: Span::from_ms(drive.profile().revolution_ms()),
             drive,
             traffic: Traffic::default(),
-            log: None,
         }
     }
 
@@ -90,9 +109,6 @@ impl Disk {
         let io = Io(self.next);
         self.next += 1;
         self.waiting.push((io, request, now));
-        if let Some(log) = &mut self.log {
-            log.push(request);
-        }
         self.feed(now);
         io
     }
@@ -101,10 +117,16 @@ impl Disk {
         self.drive.next_wakeup()
     }
 
-    /// The next request that is complete at `now`.
+    /// The next request that is complete at `now`; what waits goes on.
     pub(super) fn poll(&mut self, now: SimTime) -> Option<Io> {
-        let completion = self.drive.poll(now);
+        let done = self.complete(now);
         self.feed(now);
+        done.map(|(io, _)| io)
+    }
+
+    /// The next request that is complete at `now`; what waits still does, until [`Disk::feed`].
+    pub(super) fn complete(&mut self, now: SimTime) -> Option<(Io, Completion)> {
+        let completion = self.drive.poll(now);
         let completion = completion?;
         let place = self
             .sent
@@ -113,9 +135,8 @@ impl Disk {
         let (_, io, asked) = self
             .sent
             .swap_remove(place.expect("a drive completes what it was given"));
-        self.feed(now);
         self.count(&completion, completion.submitted.since(asked));
-        Some(io)
+        Some((io, completion))
     }
 
     fn count(&mut self, completion: &Completion, queued: Span) {
@@ -130,18 +151,11 @@ impl Disk {
         let slots = self.drive.geometry().track_of(completion.request.lbn);
         let slots = slots.map_or(1, |track| u64::from(track.slots));
         self.traffic.media += Span(self.revolution.0 / slots * sectors);
-        let (sum, part) = (&mut self.traffic.parts, completion.breakdown);
-        sum.queue += part.queue + queued;
-        sum.overhead += part.overhead;
-        sum.seek += part.seek;
-        sum.settle += part.settle;
-        sum.head_switch += part.head_switch;
-        sum.rotation += part.rotation;
-        sum.transfer += part.transfer;
-        sum.bus += part.bus;
+        self.traffic.add_parts(completion.breakdown, queued);
     }
 
-    fn feed(&mut self, now: SimTime) {
+    /// Passes on what the drive has room for.
+    pub(super) fn feed(&mut self, now: SimTime) {
         while self.sent.len() < self.depth && !self.waiting.is_empty() {
             let index = self.choose(now);
             let (io, request, asked) = self.waiting.remove(index);

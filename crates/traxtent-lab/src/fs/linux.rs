@@ -24,7 +24,7 @@ const RUNS: u64 = 50;
 /// Neighbours on each side with which a startup latency is averaged.
 const AROUND: usize = 8;
 
-fn without_read_ahead(bench: &Bench) -> Result<Bench, LabError> {
+pub(super) fn without_read_ahead(bench: &Bench) -> Result<Bench, LabError> {
     bench.with("cache.read_ahead.until", "\"none\"")
 }
 

@@ -18,9 +18,10 @@ use traxtent_core::workload::Rng;
 
 use super::cache::Cache;
 use super::config::Config;
-use super::disk::{Disk, Io, Traffic};
+use super::disk::{Io, Traffic};
 use super::file::{File, FileId, Files};
 use super::space::Space;
+use super::volume::Volume;
 use crate::bench::{Bench, LabError};
 
 /// See the module.
@@ -33,7 +34,7 @@ pub struct Machine {
     pub(super) files: Files,
     /// The partition in blocks of one sector, whose traxtents are the tracks.
     tracks: Partition,
-    disk: Disk,
+    disk: Volume,
     flights: HashMap<Io, Flight>,
     /// Sectors being written.
     writing: u64,
@@ -59,23 +60,34 @@ impl Machine {
     /// # Errors
     /// If the drive is too small for the partition.
     pub fn new(bench: &Bench, config: Config) -> Result<Machine, LabError> {
-        let map = Arc::new(TrackMap::of(&bench.geometry));
+        let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+        let disk = Volume::one(drive, &config);
+        Machine::on(disk, TrackMap::of(&bench.geometry), bench.seed, config)
+    }
+
+    /// The same on a volume with this map.
+    pub(super) fn on(
+        disk: Volume,
+        map: TrackMap,
+        seed: u64,
+        config: Config,
+    ) -> Result<Machine, LabError> {
+        let map = Arc::new(map);
         let end = config
             .partition_end
             .map_or(map.end(), |end| map.end().min(Lbn(end)));
         let lbns = Lbn(config.partition_start)..end;
         let partition = Partition::new(Arc::clone(&map), lbns.clone(), config.block_sectors)?;
         let tracks = Partition::new(map, lbns, 1)?;
-        let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         // Within a second of the start: any phase of the spindle, and none of it told to the file system.
-        let now = SimTime(Rng::new(bench.seed).below(1_000_000_000_000));
+        let now = SimTime(Rng::new(seed).below(1_000_000_000_000));
         Ok(Machine {
             now,
             cache: Cache::new(config.cache_blocks, config.block_sectors),
             space: Space::new(partition, &config),
             files: Files::default(),
             tracks,
-            disk: Disk::new(drive, &config),
+            disk,
             flights: HashMap::new(),
             writing: 0,
             ages: VecDeque::new(),
@@ -91,8 +103,8 @@ impl Machine {
     }
 
     /// What the disk has done since the last [`Machine::measure`].
-    pub fn traffic(&self) -> &Traffic {
-        &self.disk.traffic
+    pub fn traffic(&self) -> Traffic {
+        self.disk.traffic()
     }
 
     /// What the processor has done.
@@ -117,7 +129,7 @@ impl Machine {
 
     /// Forgets what the disk has done so far.
     pub fn measure(&mut self) {
-        self.disk.traffic = Traffic::default();
+        self.disk.measure();
         self.busy = Span::ZERO;
     }
 
@@ -208,11 +220,23 @@ impl Machine {
         block.0 * size..(block.0 + 1) * size
     }
 
-    /// The sectors up to the first boundary between tracks, if requests end there.
+    /// The sectors up to the first boundary between tracks, if reads end there.
     pub(super) fn clipped(&self, sectors: Range<u64>) -> Range<u64> {
-        if !self.config.clip {
-            return sectors;
+        match self.config.clip {
+            true => self.on_first_track(sectors),
+            false => sectors,
         }
+    }
+
+    /// The same of a write.
+    pub(super) fn clipped_write(&self, sectors: Range<u64>) -> Range<u64> {
+        match self.config.clip || self.config.clip_writes {
+            true => self.on_first_track(sectors),
+            false => sectors,
+        }
+    }
+
+    fn on_first_track(&self, sectors: Range<u64>) -> Range<u64> {
         let wanted = Block(sectors.start)..Block(sectors.end);
         let request = Boundaries::Clip.request(&self.tracks, wanted.clone(), &wanted);
         request.start.0..request.end.0
@@ -329,7 +353,7 @@ impl Machine {
                 let mut sectors =
                     self.sectors_of(part[0]).start..self.sectors_of(part[part.len() - 1]).end;
                 while !sectors.is_empty() {
-                    let part = self.clipped(sectors.clone());
+                    let part = self.clipped_write(sectors.clone());
                     sectors.start = part.end;
                     self.write_back(part);
                 }

@@ -14,9 +14,11 @@ pub mod groups;
 pub mod linux;
 mod machine;
 pub mod postmark;
+pub mod raid;
 mod space;
 pub mod streams;
 pub mod table2;
+mod volume;
 mod window;
 
 pub use access::Open;

@@ -18,7 +18,12 @@ pub struct Streams {
     pub call: u64,
     /// How many there are in the end.
     pub count: usize,
+    /// No more begin once [`MANY`] have waited longer than this for their first data.
+    pub give_up: Option<Span>,
 }
+
+/// See [`Streams::give_up`].
+pub const MANY: usize = 17;
 
 impl Streams {
     /// As paper Q ran them, but for the end: it stopped at a latency of 3 s, we go on to so many streams that the mean of
@@ -27,7 +32,23 @@ impl Streams {
         rate: 500 * 1024,
         call: 64 * 1024,
         count: 110,
+        give_up: None,
     };
+
+    fn is_enough(&self, now: SimTime, streams: &[Stream]) -> bool {
+        let waited = |stream: &Stream| {
+            let so_far = now.saturating_since(stream.started);
+            stream.latency.unwrap_or(so_far)
+        };
+        let Some(most) = self.give_up else {
+            return false;
+        };
+        streams
+            .iter()
+            .filter(|stream| waited(stream) > most)
+            .count()
+            >= MANY
+    }
 
     /// Starts streams, one each second, until there are enough; returns their startup latencies in seconds, in order.
     pub fn run(&self, machine: &mut Machine, seed: u64) -> Vec<f64> {
@@ -35,8 +56,13 @@ impl Streams {
         let begin = machine.now();
         let mut streams: Vec<Stream> = Vec::new();
         let mut next_start = begin;
+        let mut count = self.count;
         loop {
-            if machine.now() >= next_start && streams.len() < self.count {
+            if machine.now() >= next_start && streams.len() < count {
+                if self.is_enough(machine.now(), &streams) {
+                    count = streams.len();
+                    continue;
+                }
                 streams.push(self.start(machine, &mut rng, next_start));
                 next_start += Span(1_000_000_000_000);
             }
@@ -48,13 +74,13 @@ impl Streams {
                 }
             }
             let started = streams.iter().all(|stream| stream.latency.is_some());
-            if started && streams.len() == self.count {
+            if started && streams.len() == count {
                 break;
             }
             if idle {
                 let due = streams.iter().filter(|stream| stream.waits_for.is_none());
                 let due = due.map(|stream| stream.due).min();
-                let start = (streams.len() < self.count).then_some(next_start);
+                let start = (streams.len() < count).then_some(next_start);
                 machine.sleep(due.into_iter().chain(start).min());
             }
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use traxtent_core::workload::{
     Replay, ReplayPace, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
-use traxtent_exec::{Outcome, Packed, SimulateError, request_log, simulate};
+use traxtent_exec::{Host, Outcome, Packed, SimulateError, request_log, simulate};
 
 use super::summary::Summary;
 use super::workload::{Trace, Workload, trace_failure};
@@ -107,6 +107,7 @@ pub(crate) fn all(runs: &[Run]) -> Result<Vec<Summary>> {
 /// Runs one simulation; `sink` sees each request that counts, and ends the run by returning false.
 fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -> Result<Summary> {
     let machine = &run.machine;
+    let mut host = machine.host()?;
     match &run.workload {
         Workload::Drawn(spec) => {
             let drive = &machine.drives[0];
@@ -115,16 +116,17 @@ fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -
             let bytes = drive.profile.sector.logical_bytes;
             let mut source =
                 Synthetic::new(&spec, bytes, &*drive.geometry).map_err(Failure::input)?;
-            pump(run, &mut source, progress, sink).map_err(|error| Failure::at("workload", error))
+            pump(run, &mut host, &mut source, progress, sink)
+                .map_err(|error| Failure::at("workload", error))
         }
         Workload::Synthio(spec) => {
             let at = |error: &dyn std::fmt::Display| Failure::at(&machine.target, error);
             let mut source = Synthio::new(spec, run.seed).map_err(|error| at(&error))?;
-            pump(run, &mut source, progress, sink).map_err(|error| at(&error))
+            pump(run, &mut host, &mut source, progress, sink).map_err(|error| at(&error))
         }
         Workload::Trace(path) => {
             let mut source = run.trace.open(path, machine)?;
-            let result = pump(run, &mut source, progress, sink);
+            let result = pump(run, &mut host, &mut source, progress, sink);
             source.records().doubts().for_each(warn);
             result.map_err(|error| simulation_failure(path, &error))
         }
@@ -159,6 +161,7 @@ impl TracePlan {
 /// Brings a source through its machine.
 fn pump(
     run: &Run,
+    host: &mut Host,
     source: &mut impl Source,
     progress: &Progress,
     mut sink: impl FnMut(&Outcome) -> bool,
@@ -170,7 +173,7 @@ fn pump(
         .collect();
     let mut summary = Summary::after_warmup(run.warmup);
     let mut unreported = 0;
-    simulate(&mut run.machine.host(), source, |outcome| {
+    simulate(host, source, |outcome| {
         unreported += 1;
         if unreported == Progress::STEP {
             progress.add(unreported);
@@ -180,6 +183,7 @@ fn pump(
         !summary.add(outcome, bytes) || sink(outcome)
     })?;
     progress.add(unreported);
+    summary.drive_response_ms = host.drive_response_ms();
     Ok(summary)
 }
 

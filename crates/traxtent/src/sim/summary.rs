@@ -30,6 +30,8 @@ pub(crate) struct Summary {
     response: Moments,
     pub(crate) quantiles: Quantiles,
     parts: ComponentMeans<8>,
+    /// The mean response time of what arrays asked their drives for, if there are arrays.
+    pub(crate) drive_response_ms: Option<f64>,
 }
 
 /// A number of a summary.
@@ -103,6 +105,9 @@ impl Summary {
         add(response, "max", self.response.greatest().unwrap_or(0.0));
         for (name, mean) in Breakdown::NAMES.into_iter().zip(self.parts.means_ms()) {
             add(Some("breakdown_ms"), name, mean);
+        }
+        if let Some(mean) = self.drive_response_ms {
+            add(None, "drive_response_ms", mean);
         }
         add(
             None,
@@ -209,6 +214,11 @@ impl Figures {
             writeln!(out, "  {title:<12}{}", column(response(key)))?;
         }
         writeln!(out, "  {:<12}{}", "max", column(response("max")))?;
+
+        if self.0.iter().any(|(figure, _)| figure.key == "drive_response_ms") {
+            let mean = plain("drive_response_ms");
+            writeln!(out, "  of the requests that arrays made of them, mean {}", show(mean, 3))?;
+        }
 
         writeln!(out, "\nwhere the time went, ms")?;
         let mean = response("mean").0;

@@ -253,15 +253,50 @@ fn disksim_set_ups() {
     );
 }
 
-/// Is redundancy refused by name rather than simulated as something else?
+/// Are DiskSim's arrays simulated, with the mean that DiskSim's own script prints of each near: of the requests to
+/// the disks in the one, of those to the arrays in the other? Both are farther off than the 3 % that were aimed at,
+/// as docs/raid.md says; this guards what is reached.
 #[test]
-fn redundancy_is_refused() {
+fn arrays_of_disksim() {
     let data = shared_data!("disksim");
-    for name in ["synthraid5", "syntharrays"] {
+    for (name, figure, disksim, reached) in [
+        ("synthraid5", "drive_response_ms", 22.74, 0.06),
+        ("syntharrays", "response_ms", 34.27, 0.12),
+    ] {
         let target = format!("disksim:{}", data.join(format!("{name}.parv")).display());
-        let answer = traxtent(&["sim", &target]);
-        assert_eq!(answer.status, 2);
-        assert!(answer.err.contains("not modelled"), "{}", answer.err);
+        let summary = json(&["sim", &target, "--seeds", "5", "--json"]);
+        let mean = match figure {
+            "response_ms" => mean_ms(&summary),
+            figure => summary[figure]["mean"].as_f64().unwrap(),
+        };
+        println!("{name}: {mean:.2} ms, DiskSim {disksim} ms");
+        assert!((mean / disksim - 1.0).abs() < reached, "{name}: {mean} ms");
+    }
+}
+
+/// Is an array that would be another system refused by name rather than simulated as something else?
+#[test]
+fn other_arrays_are_refused() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data.join("synthraid5.parv")).unwrap();
+    for file in ["hp_c3323a.diskspecs", "hp_c3323a.model", "hp_c3323a.seek"] {
+        fs::copy(data.join(file), folder.path().join(file)).unwrap();
+    }
+    for (from, to, says) in [
+        ("Parity_rotated", "Shadowed", "Shadowed is not modelled"),
+        ("Parity rotation type =  1", "Parity rotation type =  2", "only 1 is modelled"),
+        ("Parity stripe unit =  64", "Parity stripe unit =  128", "only 64 is modelled"),
+        ("= Striped", "= Random", "only Striped is modelled"),
+        ("safety =  0", "safety =  1", "Synch writes for safety is not modelled"),
+        ("[ org0 ]", "[ disk1 ]", "there is no array"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let path = folder.path().join("changed.parv");
+        fs::write(&path, text.replace(from, to)).unwrap();
+        let answer = traxtent(&["sim", &format!("disksim:{}", path.display())]);
+        assert_eq!(answer.status, 2, "{to}");
+        assert!(answer.err.contains(says), "{}", answer.err);
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod allocation;
 mod partitions;
+mod raid;
+mod raid_plans;
 mod reorganization;
 mod requests;
 

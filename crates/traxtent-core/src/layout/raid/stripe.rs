@@ -1,0 +1,203 @@
+//! A stripe: what belongs together across the members.
+
+use std::ops::Range;
+
+use super::{Array, Level};
+use crate::units::{Lbn, Sectors};
+
+/// A stripe of an array.
+#[derive(Clone, Debug)]
+pub struct Stripe<'a> {
+    array: &'a Array,
+    number: u64,
+    logical: Range<Lbn>,
+    sizes: &'a [u32],
+}
+
+/// The sectors of a member that a stripe uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The member's number, from 0.
+    pub member: usize,
+    /// Its first LBN there.
+    pub lbn: Lbn,
+    /// How many.
+    pub sectors: Sectors,
+    /// What is in it.
+    pub holds: Holds,
+}
+
+/// What a chunk holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// The stripe's data of this number, from 0.
+    Data(usize),
+    /// The exclusive or of all data of the stripe, each taken as zero beyond its end.
+    Parity,
+}
+
+/// Where a sector of an array is.
+#[derive(Clone, Debug)]
+pub struct Location<'a> {
+    /// Its stripe.
+    pub stripe: Stripe<'a>,
+    /// The number of the chunk of data in it.
+    pub chunk: usize,
+    /// Sectors of the chunk before it.
+    pub offset: Sectors,
+}
+
+impl<'a> Stripe<'a> {
+    pub(super) fn new(array: &'a Array, number: u64, first: Lbn, sizes: &'a [u32]) -> Stripe<'a> {
+        let mut stripe = Stripe {
+            array,
+            number,
+            logical: first..first,
+            sizes,
+        };
+        for k in 0..stripe.data_chunks() {
+            stripe.logical.end += stripe.data_sectors(k);
+        }
+        stripe
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The sectors of the array in it.
+    pub fn logical(&self) -> Range<Lbn> {
+        self.logical.clone()
+    }
+
+    /// How many chunks of data it has; mirrored ones count once.
+    pub fn data_chunks(&self) -> usize {
+        data_chunks(self.level(), self.sizes.len())
+    }
+
+    /// How many sectors a chunk of data has.
+    ///
+    /// # Panics
+    /// If there is none of this number.
+    pub fn data_sectors(&self, k: usize) -> Sectors {
+        Sectors(data_sectors(self.level(), self.sizes, self.number, k))
+    }
+
+    /// The sectors of the array in a chunk of data.
+    pub fn logical_of(&self, k: usize) -> Range<Lbn> {
+        let mut first = self.logical.start;
+        for before in 0..k {
+            first += self.data_sectors(before);
+        }
+        first..first + self.data_sectors(k)
+    }
+
+    /// A chunk of data; of mirrored ones the first member's.
+    pub fn data(&self, k: usize) -> Chunk {
+        self.on(data_member(self.level(), self.sizes.len(), self.number, k))
+    }
+
+    /// The chunk of parity, if there is one.
+    pub fn parity(&self) -> Option<Chunk> {
+        Some(self.on(self.parity_member()?))
+    }
+
+    /// The member that has parity, if one has.
+    pub fn parity_member(&self) -> Option<usize> {
+        parity_member(self.level(), self.sizes.len(), self.number)
+    }
+
+    /// The chunk on a member.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    pub fn on(&self, member: usize) -> Chunk {
+        Chunk {
+            member,
+            lbn: self.array.lbn(member, self.number),
+            sectors: self.sectors_on(member),
+            holds: self.holds(member),
+        }
+    }
+
+    fn holds(&self, member: usize) -> Holds {
+        match (self.level(), self.parity_member()) {
+            (Level::Raid1, _) => Holds::Data(0),
+            (_, None) => Holds::Data(member),
+            (_, Some(parity)) if parity == member => Holds::Parity,
+            (_, Some(parity)) => {
+                let members = self.sizes.len();
+                Holds::Data((member + members - parity - 1) % members)
+            }
+        }
+    }
+
+    /// How many sectors of a member it uses.
+    pub(super) fn sectors_on(&self, member: usize) -> Sectors {
+        match self.holds(member) {
+            Holds::Data(k) => self.data_sectors(k),
+            Holds::Parity => {
+                let all = (0..self.data_chunks()).map(|k| self.data_sectors(k));
+                all.max().unwrap_or_default()
+            }
+        }
+    }
+
+    /// The chunk on each member.
+    pub fn chunks(&self) -> impl Iterator<Item = Chunk> {
+        (0..self.sizes.len()).map(|member| self.on(member))
+    }
+
+    /// The chunk that has a sector, counted from the first of the stripe.
+    pub(super) fn locate(self, mut offset: Sectors) -> Location<'a> {
+        let mut chunk = 0;
+        while offset >= self.data_sectors(chunk) {
+            offset -= self.data_sectors(chunk);
+            chunk += 1;
+        }
+        Location {
+            stripe: self,
+            chunk,
+            offset,
+        }
+    }
+
+    pub(super) fn level(&self) -> Level {
+        self.array.shape.level
+    }
+}
+
+pub(super) fn data_chunks(level: Level, members: usize) -> usize {
+    match level {
+        Level::Raid0 => members,
+        Level::Raid1 => 1,
+        Level::Raid4 | Level::Raid5 => members - 1,
+    }
+}
+
+fn parity_member(level: Level, members: usize, number: u64) -> Option<usize> {
+    match level {
+        Level::Raid0 | Level::Raid1 => None,
+        Level::Raid4 => Some(members - 1),
+        Level::Raid5 => Some(members - 1 - (number % members as u64) as usize),
+    }
+}
+
+fn data_member(level: Level, members: usize, number: u64, k: usize) -> usize {
+    match parity_member(level, members, number) {
+        Some(parity) => (parity + 1 + k) % members,
+        None => k,
+    }
+}
+
+/// How many sectors a chunk of data has, if the members' chunks can have so many.
+pub(super) fn data_sectors(level: Level, sizes: &[u32], number: u64, k: usize) -> u64 {
+    let own = sizes[data_member(level, sizes.len(), number, k)];
+    let sectors = match (level, parity_member(level, sizes.len(), number)) {
+        (Level::Raid1, _) => sizes.iter().copied().min().unwrap_or(0),
+        (_, Some(parity)) => own.min(sizes[parity]),
+        (_, None) => own,
+    };
+    sectors.into()
+}

@@ -1,0 +1,99 @@
+//! How much of its members an array uses, and how evenly.
+
+use super::{Array, Level};
+use crate::trackmap::TrackMap;
+use crate::trackmap::pattern::Pattern;
+use crate::units::{Lbn, Sectors};
+
+/// What an array has on a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberUsage {
+    /// The sectors that it may use.
+    pub sectors: Sectors,
+    /// Those that hold data.
+    pub data: Sectors,
+    /// Those that hold parity.
+    pub parity: Sectors,
+    /// Sectors of the array whose parity is here: as many small writes come here beside those to its data.
+    pub covered: Sectors,
+    /// Stripes whose parity is here.
+    pub parity_stripes: u64,
+}
+
+impl MemberUsage {
+    /// The sectors that hold nothing.
+    pub fn unused(&self) -> Sectors {
+        self.sectors - self.data - self.parity
+    }
+}
+
+impl Array {
+    /// What it has on each member. Takes a moment for each run of stripes of the same sizes.
+    pub fn usage(&self) -> Vec<MemberUsage> {
+        let mut all: Vec<MemberUsage> = self
+            .members
+            .iter()
+            .map(|member| MemberUsage {
+                sectors: Sectors(member.data.end.0 - member.data.start.0),
+                ..MemberUsage::default()
+            })
+            .collect();
+        let ends = self.runs.iter().skip(1).map(|run| run.stripe);
+        let ends = ends.chain([self.stripes]);
+        for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
+            let turn = match self.shape.level {
+                Level::Raid0 | Level::Raid1 | Level::Raid4 => 1,
+                Level::Raid5 => self.members.len() as u64,
+            };
+            for number in run.stripe..end.min(run.stripe + turn) {
+                let times = (end - number).div_ceil(turn);
+                let stripe = self.stripe_in(index, number);
+                let parity = stripe.parity_member();
+                for (member, usage) in all.iter_mut().enumerate() {
+                    let sectors = Sectors(stripe.sectors_on(member).0 * times);
+                    if parity == Some(member) {
+                        let logical = stripe.logical();
+                        usage.parity += sectors;
+                        usage.covered += Sectors((logical.end.0 - logical.start.0) * times);
+                        usage.parity_stripes += times;
+                    } else {
+                        usage.data += sectors;
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The array as a drive whose tracks are the stripes: a reader that stays within them has a whole chunk of each
+    /// member at a time.
+    pub fn stripe_map(&self) -> TrackMap {
+        let mut sizes = Pattern::default();
+        let ends = self.runs.iter().skip(1).map(|run| run.stripe);
+        let ends = ends.chain([self.stripes]);
+        for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
+            let cycle = self.cycle(index, run.stripe);
+            let of = |number| u32::try_from(cycle.capacity(number)).unwrap_or(u32::MAX);
+            let first = of(run.stripe);
+            if (run.stripe..run.stripe + cycle.len()).all(|number| of(number) == first) {
+                let mut left = end - run.stripe;
+                while left > 0 {
+                    let times = left.min(u64::from(u32::MAX));
+                    sizes.push(first, times as u32);
+                    left -= times;
+                }
+            } else {
+                (run.stripe..end).for_each(|number| sizes.push(of(number), 1));
+            }
+        }
+        sizes.fold();
+        TrackMap::from_sizes(Lbn(0), sizes)
+    }
+
+    /// The share of all its members' sectors that hold neither data nor parity.
+    pub fn waste(&self) -> f64 {
+        let usage = self.usage();
+        let sum = |part: fn(&MemberUsage) -> u64| usage.iter().map(part).sum::<u64>() as f64;
+        sum(|member| member.unused().0) / sum(|member| member.sectors.0)
+    }
+}

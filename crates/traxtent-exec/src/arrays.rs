@@ -1,0 +1,314 @@
+//! Arrays of simulated drives: each request becomes plans, whose reads and writes go to the drives' queues.
+//!
+//! A write of data goes out when what it overwrites has been read, if that is read at all; a write of parity when all
+//! that it is computed from has been. So it is in DiskSim's `disksim_redun.c`, without "synch writes for safety".
+//! Computing takes no time.
+
+use std::collections::BTreeMap;
+
+use traxtent_core::drive::{Breakdown, Completion, Drive, RequestError};
+use traxtent_core::layout::raid::{
+    Array, Chunks, Level, Member, Members, Plan, Planner, RaidError, Shape, joined,
+};
+use traxtent_core::request::{Op, Request};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Sectors, Span};
+use traxtent_core::workload::Arrival;
+
+/// An array of conventional chunks over whole drives.
+pub(crate) fn conventional(
+    level: Level,
+    chunk: Sectors,
+    drives: &[&Drive],
+) -> Result<Array, RaidError> {
+    let members = drives.iter().map(|drive| {
+        let map = TrackMap::of(drive.geometry());
+        Member {
+            data: map.first()..map.end(),
+            map: map.into(),
+        }
+    });
+    let shape = Shape {
+        level,
+        chunks: Chunks::Fixed(chunk),
+        granule: 1,
+        spares: 0,
+    };
+    Array::new(shape, members.collect())
+}
+
+/// What a read costs beside its sectors: more than any number of these, so that the fewest requests decide.
+const POSITIONING: Sectors = Sectors(1 << 32);
+
+/// Arrays over the drives of a host, and what they are at. It does nothing between calls; whoever owns it owns the
+/// drives' queues.
+#[derive(Clone, Debug)]
+pub struct Arrays {
+    planner: Planner,
+    arrays: Vec<(Array, Vec<u32>)>,
+    /// Requests to arrays, by number.
+    works: BTreeMap<u64, Work>,
+    /// Requests to drives, by number.
+    parts: BTreeMap<u64, Part>,
+    works_begun: u64,
+    parts_begun: u64,
+    /// How long all requests to drives took together, those in a host's queue included.
+    parts_took: Span,
+}
+
+/// A request to an array.
+#[derive(Clone, Debug)]
+struct Work {
+    arrival: Arrival,
+    /// Requests to drives that are not complete.
+    left: usize,
+    /// Writes that wait for reads.
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    disk: u32,
+    request: Request,
+    /// The reads that it waits for.
+    reads: Vec<u64>,
+}
+
+/// A request to a drive.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    work: u64,
+    /// Where the time between the arrival of the request to the array and this one went.
+    before: Breakdown,
+}
+
+/// What becomes of a completion.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// These go to drives now.
+    Released(Vec<Arrival>),
+    /// The request to the array is complete.
+    Complete(Arrival, Completion),
+}
+
+impl Default for Arrays {
+    /// None yet, planned as by DiskSim: the fewest requests decide, and nothing is read that nobody asked for.
+    fn default() -> Arrays {
+        Arrays::new(Planner {
+            positioning: POSITIONING,
+            dummy_reads: false,
+        })
+    }
+}
+
+impl Arrays {
+    /// None yet.
+    pub fn new(planner: Planner) -> Arrays {
+        Arrays {
+            planner,
+            arrays: Vec::new(),
+            works: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            works_begun: 0,
+            parts_begun: 0,
+            parts_took: Span::ZERO,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.arrays.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.arrays.len()
+    }
+
+    /// The mean response time of all requests to drives, of whatever requests to arrays; none before any.
+    pub fn drive_response_ms(&self) -> Option<f64> {
+        let complete = self.parts_begun - self.parts.len() as u64;
+        (complete > 0).then(|| self.parts_took.as_ms() / complete as f64)
+    }
+
+    /// Adds an array; its members are these drives of the host.
+    pub fn add(&mut self, array: Array, disks: Vec<u32>) {
+        self.arrays.push((array, disks));
+    }
+
+    /// Takes a request to an array; returns what goes to the drives at once.
+    ///
+    /// # Errors
+    /// If it has no sectors, or ones beyond the array.
+    ///
+    /// # Panics
+    /// If there is no such array.
+    pub fn arrive(&mut self, arrival: Arrival) -> Result<Vec<Arrival>, RequestError> {
+        let (array, disks) = &self.arrays[arrival.device as usize];
+        let Request {
+            lbn,
+            sectors,
+            op,
+            fua,
+        } = arrival.request;
+        let (end, capacity) = (arrival.request.end(), array.capacity().0);
+        if sectors == 0 {
+            return Err(RequestError::Empty { op, lbn: lbn.0 });
+        }
+        if end.0 > capacity {
+            return Err(RequestError::BeyondEnd {
+                op,
+                lbn: lbn.0,
+                sectors,
+                capacity,
+            });
+        }
+        let work = self.works_begun;
+        self.works_begun += 1;
+        let (mut begun, mut waiting) = (Vec::new(), Vec::new());
+        let (parts, parts_begun) = (&mut self.parts, &mut self.parts_begun);
+        let mut begin = |member: usize, request: Request| {
+            let tag = *parts_begun;
+            *parts_begun += 1;
+            parts.insert(
+                tag,
+                Part {
+                    work,
+                    before: Breakdown::default(),
+                },
+            );
+            begun.push(part_of(arrival, tag, disks[member], request));
+            tag
+        };
+        let mut plan = Plan::default();
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for (stripe, part) in array.stripes_of(lbn..end) {
+            let planned = match op {
+                Op::Write => self.planner.write(&stripe, part, Members::NONE, &mut plan),
+                _ => self.planner.read(&stripe, part, Members::NONE, &mut plan),
+            };
+            planned.expect("no member has failed");
+            if op != Op::Write {
+                reads.append(&mut plan.reads);
+                reads.extend(plan.dummy.take());
+                continue;
+            }
+            let old: Vec<(usize, u64)> = joined(&plan.reads, u32::MAX, Request::read)
+                .into_iter()
+                .map(|(member, read)| (member, begin(member, read)))
+                .collect();
+            for write in plan.writes.drain(..) {
+                let parity = write.logical.is_none();
+                let needed = old
+                    .iter()
+                    .filter(|(member, _)| parity || *member == write.member);
+                let needed: Vec<u64> = needed.map(|(_, tag)| *tag).collect();
+                match needed.is_empty() {
+                    true => writes.push(write),
+                    false => {
+                        waiting.extend(joined([&write], u32::MAX, Request::write).into_iter().map(
+                            |(member, request)| Waiting {
+                                disk: disks[member],
+                                request: Request { fua, ..request },
+                                reads: needed.clone(),
+                            },
+                        ))
+                    }
+                }
+            }
+        }
+        for (member, request) in joined(&reads, u32::MAX, Request::read) {
+            begin(member, Request { op, fua, ..request });
+        }
+        for (member, request) in joined(&writes, u32::MAX, Request::write) {
+            begin(member, Request { fua, ..request });
+        }
+        let left = begun.len() + waiting.len();
+        self.works.insert(
+            work,
+            Work {
+                arrival,
+                left,
+                waiting,
+            },
+        );
+        Ok(begun)
+    }
+
+    /// Takes what a drive has completed.
+    ///
+    /// # Panics
+    /// If it is not what [`Arrays::arrive`] or this method handed over.
+    pub fn complete(&mut self, part: Arrival, completion: Completion) -> Progress {
+        let tag = part.tag;
+        let part_began = part.at;
+        let Part {
+            work: number,
+            before,
+        } = self.parts.remove(&tag).expect("it was begun here");
+        let mut spent = sum(before, completion.breakdown);
+        spent.queue += completion.submitted.since(part_began);
+        self.parts_took += completion.completed.since(part_began);
+        let work = self.works.get_mut(&number).expect("it is not complete");
+        work.left -= 1;
+        if work.left == 0 {
+            let work = self.works.remove(&number).expect("it is there");
+            let completion = Completion {
+                request: work.arrival.request,
+                submitted: work.arrival.at,
+                breakdown: spent,
+                ..completion
+            };
+            return Progress::Complete(work.arrival, completion);
+        }
+        let mut released = Vec::new();
+        for waiting in &mut work.waiting {
+            waiting.reads.retain(|read| *read != tag);
+        }
+        let (parts, parts_begun) = (&mut self.parts, &mut self.parts_begun);
+        let arrival = Arrival {
+            at: completion.completed,
+            ..work.arrival
+        };
+        work.waiting.retain(|waiting| {
+            let ready = waiting.reads.is_empty();
+            if ready {
+                let tag = *parts_begun;
+                *parts_begun += 1;
+                parts.insert(
+                    tag,
+                    Part {
+                        work: number,
+                        before: spent,
+                    },
+                );
+                released.push(part_of(arrival, tag, waiting.disk, waiting.request));
+            }
+            !ready
+        });
+        Progress::Released(released)
+    }
+}
+
+fn part_of(arrival: Arrival, tag: u64, device: u32, request: Request) -> Arrival {
+    Arrival {
+        tag,
+        device,
+        request,
+        measured: None,
+        ..arrival
+    }
+}
+
+fn sum(a: Breakdown, b: Breakdown) -> Breakdown {
+    Breakdown {
+        queue: a.queue + b.queue,
+        overhead: a.overhead + b.overhead,
+        seek: a.seek + b.seek,
+        settle: a.settle + b.settle,
+        head_switch: a.head_switch + b.head_switch,
+        rotation: a.rotation + b.rotation,
+        transfer: a.transfer + b.transfer,
+        bus: a.bus + b.bus,
+    }
+}

@@ -1,0 +1,430 @@
+//! Measurements of paper Q, section 3: ext2 on a RAID-5 of five disks; and of misaligned writes to one (paper A).
+//!
+//! The conventional array is Linux's: chunks of 4 KB, left symmetric, windows of read-ahead as on one disk. The
+//! aligned one has tracks for chunks ([`Chunks::Tracks`], in whole blocks), windows that are stripes, and dummy reads
+//! of a parity that alone would be left out. As on one disk, conventional systems run with the drives' read-ahead on,
+//! aligned ones with it off. Each drive has the host's queue of its own, and no two spindles turn in step. Left out:
+//! the time of the exclusive or, the stripe cache's waiting for neighbours (write-backs of the conventional system
+//! are cut at multiples of whole stripes instead, as that waiting would make them), and plugging, since each read
+//! waits for its first block, which unplugs.
+
+use std::sync::Arc;
+
+use traxtent_core::drive::Drive;
+use traxtent_core::layout::raid::{Array, Chunks, Level, Member, Planner, Shape};
+use traxtent_core::request::Request;
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
+use traxtent_core::workload::{Arrival, Due, Rng, Source, TraceError, Urgency};
+use traxtent_exec::{Host, simulate};
+
+use super::apps::{self, Run, timed};
+use super::config::{Config, Ext2};
+use super::linux::{MEMORY, diff, without_read_ahead};
+use super::machine::Machine;
+use super::streams::Streams;
+use super::volume::Volume;
+use crate::bench::{Bench, LabError};
+use crate::figure::{Figure, Panel, Series};
+
+/// Five drives with the four numberings of paper Q's Table 2, the most frequent one twice.
+const DRIVES: [&str; 5] = [
+    "maxtor10k5",
+    "maxtor10k5-b",
+    "maxtor10k5-b",
+    "maxtor10k5-c",
+    "maxtor10k5-d",
+];
+
+/// Sectors of a block: chunks of the conventional array, and what chunks that are tracks are a multiple of.
+const BLOCK: u32 = 8;
+
+/// Write-backs of the conventional systems end at multiples of so many sectors: 32 stripes of four blocks.
+const WRITE_GRID: u32 = 32 * 4 * BLOCK;
+
+const GB: u64 = 1 << 30;
+
+/// Runs of the streams whose mean is taken.
+const RUNS: u64 = 4;
+
+/// Neighbours on each side with which a startup latency is averaged, as on one disk.
+const AROUND: usize = 8;
+
+/// The arrays that the paper compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raid5 {
+    /// Linux's own.
+    Conventional,
+    /// The same with windows of four tracks.
+    FourTracks,
+    /// Chunks are tracks, windows are stripes.
+    Aligned,
+    /// The same without dummy reads.
+    AlignedWithoutDummy,
+}
+
+impl Raid5 {
+    /// Those of the paper's Fig. 10, by name.
+    pub const FIGURE: [(Raid5, &str); 3] = [
+        (Raid5::Conventional, "conventional"),
+        (Raid5::FourTracks, "windows of four tracks"),
+        (Raid5::Aligned, "aligned"),
+    ];
+
+    fn is_aligned(self) -> bool {
+        matches!(self, Raid5::Aligned | Raid5::AlignedWithoutDummy)
+    }
+
+    fn shape(self) -> Shape {
+        Shape {
+            level: Level::Raid5,
+            chunks: match self.is_aligned() {
+                true => Chunks::Tracks,
+                false => Chunks::Fixed(Sectors(BLOCK.into())),
+            },
+            granule: BLOCK,
+            spares: 0,
+        }
+    }
+
+    fn config(self, track_sectors: u32, memory: usize) -> Config {
+        let track = track_sectors / BLOCK;
+        let (system, window) = match self {
+            Raid5::Conventional => (Ext2::Conventional, 32),
+            Raid5::FourTracks => (Ext2::TrackSized, 4 * track),
+            Raid5::Aligned | Raid5::AlignedWithoutDummy => (Ext2::Aligned, 5 * track),
+        };
+        Config {
+            partition_start: 0,
+            read_ahead: super::ReadAhead::Window(window),
+            clip_writes: true,
+            cluster: window.max(WRITE_GRID / BLOCK),
+            ..system.config(track_sectors, memory)
+        }
+    }
+
+    /// A system that has just started on such an array.
+    ///
+    /// # Errors
+    /// If a drive is not built in.
+    pub fn machine(self, bench: &Bench, memory: usize, seed: u64) -> Result<Machine, LabError> {
+        let mut drives = Vec::new();
+        for name in DRIVES {
+            let drive = bench.with_drive(name)?;
+            drives.push(match self.is_aligned() {
+                true => without_read_ahead(&drive)?,
+                false => drive,
+            });
+        }
+        let array = array(&drives, self.shape())?;
+        let map = match self.is_aligned() {
+            true => array.stripe_map(),
+            false => uniform(array.capacity().0, WRITE_GRID)?,
+        };
+        let track = drives[0].track_sectors();
+        let planner = Planner {
+            positioning: Sectors(track.into()),
+            dummy_reads: self == Raid5::Aligned,
+        };
+        let config = self.config(track, memory);
+        let drives = drives.iter().map(|bench| {
+            Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry))
+        });
+        let mut rng = Rng::new(seed ^ 0x5EED);
+        let volume = Volume::array(drives.collect(), array, planner, &config, &mut rng);
+        Machine::on(volume, map, seed, config)
+    }
+}
+
+fn array(drives: &[Bench], shape: Shape) -> Result<Array, LabError> {
+    let members = drives.iter().map(|bench| {
+        let map = TrackMap::of(&bench.geometry);
+        Member {
+            data: map.first()..map.end(),
+            map: map.into(),
+        }
+    });
+    Ok(Array::new(shape, members.collect())?)
+}
+
+/// A map of so many sectors in pieces of one size.
+fn uniform(sectors: u64, piece: u32) -> Result<TrackMap, LabError> {
+    let one = format!("first_lbn,sectors\n0,{sectors}\n");
+    let shape = Shape {
+        level: Level::Raid0,
+        chunks: Chunks::Fixed(Sectors(piece.into())),
+        granule: 1,
+        spares: 0,
+    };
+    let half = TrackMap::read_csv(one.as_bytes()).expect("it is written above");
+    let member = Member {
+        data: half.first()..half.end(),
+        map: half.into(),
+    };
+    Ok(Array::new(shape, vec![member])?.stripe_map())
+}
+
+fn seconds(
+    bench: &Bench,
+    system: Raid5,
+    program: fn(&mut Machine) -> Run,
+) -> Result<f64, LabError> {
+    let mut machine = system.machine(bench, MEMORY[0], bench.seed)?;
+    Ok(program(&mut machine).seconds())
+}
+
+/// Writes a file of 1 GB.
+fn fill(machine: &mut Machine) -> Run {
+    let directory = machine.directory(0);
+    timed(machine, |machine| {
+        apps::fill(machine, directory, GB);
+    })
+}
+
+/// Reads a file of 1 GB.
+fn scan(machine: &mut Machine) -> Run {
+    let directory = machine.directory(0);
+    let file = machine.existing(directory, GB);
+    timed(machine, |machine| apps::scan(machine, file, GB))
+}
+
+/// Q10: the changes of Bonnie's bandwidths, writing and reading, that alignment makes.
+///
+/// # Errors
+/// If a drive is not built in.
+pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let change = |program: fn(&mut Machine) -> Run| -> Result<f64, LabError> {
+        let conventional = seconds(bench, Raid5::Conventional, program)?;
+        Ok(conventional / seconds(bench, Raid5::Aligned, program)? - 1.0)
+    };
+    Ok(vec![change(fill)?, change(scan)?])
+}
+
+/// Q11: how many times as fast a comparison of two files of 512 MB is with alignment.
+///
+/// # Errors
+/// As [`bonnie`].
+pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let conventional = seconds(bench, Raid5::Conventional, diff)?;
+    Ok(vec![conventional / seconds(bench, Raid5::Aligned, diff)?])
+}
+
+/// Q14: the change of the aligned reading bandwidth that dummy reads make; and which share that is of what alignment gains
+/// altogether.
+///
+/// # Errors
+/// As [`bonnie`].
+pub fn dummy_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let rate = |system| Ok::<_, LabError>(1.0 / seconds(bench, system, scan)?);
+    let (conventional, with) = (rate(Raid5::Conventional)?, rate(Raid5::Aligned)?);
+    let without = rate(Raid5::AlignedWithoutDummy)?;
+    Ok(vec![
+        with / without - 1.0,
+        (with - without) / (with - conventional),
+    ])
+}
+
+/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed; somewhat further than to `until` seconds.
+fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabError> {
+    let streams = Streams {
+        count: STREAMS_MAX,
+        give_up: Some(Span::from_ms(2000.0 * until)),
+        ..Streams::PAPER
+    };
+    let mut runs = Vec::new();
+    for run in 0..bench.few(RUNS) {
+        let seed = bench.seed * RUNS + run;
+        let mut machine = system.machine(bench, MEMORY[1], seed)?;
+        runs.push(streams.run(&mut machine, seed));
+    }
+    let count = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let smooth = |latencies: &Vec<f64>, at: usize| {
+        let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
+        near.iter().sum::<f64>() / near.len() as f64
+    };
+    let mean = |at| runs.iter().map(|run| smooth(run, at)).sum::<f64>() / runs.len() as f64;
+    Ok((0..count).map(mean).collect())
+}
+
+/// More streams than that are not tried: their rate is that of the five drives' media.
+const STREAMS_MAX: usize = 1024;
+
+fn streams_until(bench: &Bench, system: Raid5, until: f64) -> Result<f64, LabError> {
+    let latencies = startup(bench, system, until)?;
+    let first = latencies.iter().position(|latency| *latency >= until);
+    Ok(first.unwrap_or(latencies.len() - 1) as f64 + 1.0)
+}
+
+/// Q12: how many times as many streams alignment carries before the startup latency reaches 3 s; and which share of
+/// that gain windows of four tracks have.
+///
+/// # Errors
+/// As [`bonnie`].
+pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let until = |system| streams_until(bench, system, 3.0);
+    let (conventional, aligned) = (until(Raid5::Conventional)?, until(Raid5::Aligned)?);
+    let four = until(Raid5::FourTracks)?;
+    Ok(vec![
+        aligned / conventional,
+        (four - conventional) / (aligned - conventional),
+    ])
+}
+
+/// Paper Q, Fig. 10: startup latencies against the number of streams.
+///
+/// # Errors
+/// As [`bonnie`].
+pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
+    let mut series = Vec::new();
+    for (system, name) in Raid5::FIGURE {
+        let latencies = startup(bench, system, 3.0)?;
+        let shown = latencies.iter().take_while(|latency| **latency < 4.0);
+        let points = (1..).map(f64::from).zip(shown.copied()).collect();
+        series.push(Series::line(name, points));
+    }
+    Ok(Figure::of(Panel {
+        title: "streams of 500 KB/s on five disks".to_owned(),
+        x: "streams".to_owned(),
+        y: "startup latency (s)".to_owned(),
+        series,
+        ..Panel::default()
+    }))
+}
+
+/// Q13: what the smallest track as chunk leaves unused of the largest track of the first stripe, and of the member
+/// that loses most by it; what tracks of like size leave unused of all members; and how far from even data, and data
+/// with the parity that covers it, then lie on a member.
+///
+/// # Errors
+/// As [`bonnie`].
+pub fn waste(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let drives: Vec<Bench> = DRIVES
+        .iter()
+        .map(|name| bench.with_drive(name))
+        .collect::<Result<_, _>>()?;
+    let of = |chunks| {
+        let shape = Shape {
+            chunks,
+            granule: 1,
+            ..Raid5::Aligned.shape()
+        };
+        array(&drives, shape)
+    };
+    let smallest = of(Chunks::SmallestTrack)?;
+    let chunk = smallest.stripe(0)?.on(0).sectors.0 as f64;
+    let largest = drives.iter().map(Bench::track_sectors).max();
+    let largest = f64::from(largest.expect("there are drives"));
+    let smallest = smallest.usage();
+    let lost = smallest
+        .iter()
+        .map(|member| member.unused().0 as f64 / member.sectors.0 as f64);
+    let ours = of(Chunks::Tracks)?;
+    let usage = ours.usage();
+    let reads: Vec<f64> = usage.iter().map(|member| member.data.0 as f64).collect();
+    let writes = usage
+        .iter()
+        .map(|member| (member.data.0 + member.covered.0) as f64);
+    let writes: Vec<f64> = writes.collect();
+    Ok(vec![
+        1.0 - chunk / largest,
+        lost.fold(0.0, f64::max),
+        ours.waste(),
+        unevenness(&reads).max(unevenness(&writes)),
+    ])
+}
+
+/// The largest distance of a part from the mean, over it.
+fn unevenness(parts: &[f64]) -> f64 {
+    let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+    let off = parts.iter().map(|part| (part / mean - 1.0).abs());
+    off.fold(0.0, f64::max)
+}
+
+/// Sectors of a stripe unit for random writes: 64 KB, md's default for long.
+const UNIT: u64 = 128;
+
+/// A5: how much longer random writes of a stripe unit take where they begin half a unit off its beginning, one at a
+/// time and eight at a time.
+///
+/// # Errors
+/// As [`bonnie`].
+pub fn misaligned(bench: &Bench) -> Result<Vec<f64>, LabError> {
+    let mut changes = Vec::new();
+    for outstanding in [1, 8] {
+        let time = |offset| random_writes(bench, offset, outstanding);
+        changes.push(time(UNIT / 2)? / time(0)? - 1.0);
+    }
+    Ok(changes)
+}
+
+/// The time of random writes of a unit, in milliseconds, each so many sectors behind the beginning of one.
+fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, LabError> {
+    let drives = DRIVES.iter().map(|name| {
+        let bench = bench.with_drive(name)?;
+        Ok(Drive::with_geometry(bench.profile, bench.geometry))
+    });
+    let drives = drives.collect::<Result<Vec<Drive>, LabError>>()?;
+    let capacity = drives
+        .iter()
+        .map(|drive| drive.geometry().capacity().0)
+        .min();
+    let units = capacity.unwrap_or(0) * 4 / UNIT - 2;
+    let mut host = Host::new(drives);
+    host = host.with_array(
+        Level::Raid5,
+        Sectors(UNIT),
+        (0..DRIVES.len() as u32).collect(),
+    )?;
+    let mut source = Writes {
+        rng: Rng::new(bench.seed),
+        units,
+        offset,
+        left: bench.few(10_000),
+        idle: outstanding,
+        now: SimTime::ZERO,
+        tag: 0,
+    };
+    Ok(simulate(&mut host, &mut source, |_| true)?.as_ms())
+}
+
+/// Random writes of a unit, so many at a time.
+#[derive(Debug)]
+struct Writes {
+    rng: Rng,
+    units: u64,
+    offset: u64,
+    left: u64,
+    /// How many more may be under way.
+    idle: u64,
+    now: SimTime,
+    tag: u64,
+}
+
+impl Source for Writes {
+    fn due(&mut self) -> Result<Due, TraceError> {
+        Ok(match (self.left, self.idle) {
+            (0, _) => Due::Never,
+            (_, 0) => Due::AfterCompletion,
+            _ => Due::At(self.now),
+        })
+    }
+
+    fn take(&mut self, now: SimTime) -> Option<Arrival> {
+        (self.left, self.idle) = (self.left - 1, self.idle - 1);
+        let unit = self.rng.below(self.units);
+        self.tag += 1;
+        Some(Arrival {
+            at: now,
+            tag: self.tag - 1,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request: Request::write(Lbn(unit * UNIT + self.offset), UNIT as u32),
+        })
+    }
+
+    fn complete(&mut self, _: u64, at: SimTime) {
+        self.idle += 1;
+        self.now = at;
+    }
+}

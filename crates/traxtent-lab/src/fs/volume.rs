@@ -1,0 +1,168 @@
+//! What a file system lies on: a disk, or an array of them.
+
+use std::collections::BTreeMap;
+
+use traxtent_core::drive::{Completion, Drive};
+use traxtent_core::layout::raid::{Array, Planner};
+use traxtent_core::request::Request;
+use traxtent_core::units::{SimTime, Span};
+use traxtent_core::workload::{Arrival, Rng, Urgency};
+use traxtent_exec::arrays::{Arrays, Progress};
+
+use super::config::Config;
+use super::disk::{Disk, Io, Traffic};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Volume {
+    disks: Vec<Disk>,
+    /// How far the clock of each disk is ahead, since no two spindles turn in step.
+    ahead: Vec<Span>,
+    /// How disks are joined; nothing where there is one.
+    arrays: Option<Arrays>,
+    /// What each disk was asked for on behalf of the array.
+    parts: BTreeMap<(usize, Io), Arrival>,
+    next: u64,
+    outstanding: usize,
+    /// Every request, if somebody wants to see them.
+    pub(super) log: Option<Vec<Request>>,
+}
+
+impl Volume {
+    /// A disk.
+    pub(super) fn one(drive: Drive, config: &Config) -> Volume {
+        Volume {
+            disks: vec![Disk::new(drive, config)],
+            ahead: vec![Span::ZERO],
+            arrays: None,
+            parts: BTreeMap::new(),
+            next: 0,
+            outstanding: 0,
+            log: None,
+        }
+    }
+
+    /// An array of drives, whose spindles turn as chance has it.
+    pub(super) fn array(
+        drives: Vec<Drive>,
+        array: Array,
+        planner: Planner,
+        config: &Config,
+        rng: &mut Rng,
+    ) -> Volume {
+        let mut arrays = Arrays::new(planner);
+        arrays.add(array, (0..drives.len() as u32).collect());
+        Volume {
+            ahead: drives
+                .iter()
+                .map(|_| Span(rng.below(1_000_000_000_000)))
+                .collect(),
+            disks: drives
+                .into_iter()
+                .map(|drive| Disk::new(drive, config))
+                .collect(),
+            arrays: Some(arrays),
+            parts: BTreeMap::new(),
+            next: 0,
+            outstanding: 0,
+            log: None,
+        }
+    }
+
+    /// Requests on their way.
+    pub(super) fn outstanding(&self) -> usize {
+        match self.arrays {
+            Some(_) => self.outstanding,
+            None => self.disks[0].outstanding(),
+        }
+    }
+
+    /// What all disks have done.
+    pub(super) fn traffic(&self) -> Traffic {
+        let mut sum = Traffic::default();
+        for disk in &self.disks {
+            sum.add(&disk.traffic);
+        }
+        sum
+    }
+
+    /// Forgets what they have done.
+    pub(super) fn measure(&mut self) {
+        for disk in &mut self.disks {
+            disk.traffic = Traffic::default();
+        }
+    }
+
+    /// Takes a request at `now`; everything due before has been done.
+    pub(super) fn submit(&mut self, now: SimTime, request: Request) -> Io {
+        if let Some(log) = &mut self.log {
+            log.push(request);
+        }
+        let Some(arrays) = &mut self.arrays else {
+            return self.disks[0].submit(now, request);
+        };
+        let io = Io(self.next);
+        self.next += 1;
+        self.outstanding += 1;
+        let parts = arrays.arrive(Arrival {
+            at: now,
+            tag: io.0,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request,
+        });
+        self.pass_on(now, parts.expect("a file system stays on its partition"));
+        io
+    }
+
+    pub(super) fn next_wakeup(&self) -> Option<SimTime> {
+        let disks = self.disks.iter().zip(&self.ahead);
+        disks
+            .filter_map(|(disk, ahead)| Some(disk.next_wakeup()? - *ahead))
+            .min()
+    }
+
+    /// The next request that is complete at `now`.
+    pub(super) fn poll(&mut self, now: SimTime) -> Option<Io> {
+        if self.arrays.is_none() {
+            return self.disks[0].poll(now);
+        }
+        for index in 0..self.disks.len() {
+            let ahead = self.ahead[index];
+            while let Some((io, completion)) = self.disks[index].complete(now + ahead) {
+                let part = self.parts.remove(&(index, io));
+                let part = part.expect("a disk completes what it was given");
+                let completion = Completion {
+                    submitted: completion.submitted - ahead,
+                    completed: completion.completed - ahead,
+                    ..completion
+                };
+                let arrays = self.arrays.as_mut().expect("looked at above");
+                let progress = arrays.complete(part, completion);
+                let complete = match progress {
+                    Progress::Released(parts) => {
+                        self.pass_on(now, parts);
+                        None
+                    }
+                    Progress::Complete(arrival, _) => Some(Io(arrival.tag)),
+                };
+                self.disks[index].feed(now + ahead);
+                if complete.is_some() {
+                    self.outstanding -= 1;
+                    return complete;
+                }
+            }
+            self.disks[index].feed(now + ahead);
+        }
+        None
+    }
+
+    fn pass_on(&mut self, now: SimTime, parts: Vec<Arrival>) {
+        for part in parts {
+            let index = part.device as usize;
+            let io = self.disks[index].submit(now + self.ahead[index], part.request);
+            self.parts.insert((index, io), part);
+        }
+    }
+}
