@@ -23,5 +23,6 @@ mod statistics;
 mod synthio;
 mod traces;
 mod trackmap;
+mod volume;
 mod workload_generator;
 mod workload_grammar;
