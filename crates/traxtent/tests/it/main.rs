@@ -17,3 +17,4 @@ mod sim;
 mod sweep;
 mod today;
 mod validate;
+mod volume;
