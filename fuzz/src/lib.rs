@@ -40,6 +40,8 @@ pub const TARGETS: &[Target] = &[
     target("track-list", targets::trackmap::csv),
     target("log-structure", targets::log::structure),
     target("log-image", targets::log::image),
+    target("volume-superblock", targets::volume::superblock),
+    target("volume-record", targets::volume::record),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
     target("experiment", targets::experiments::text),

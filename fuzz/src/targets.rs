@@ -11,6 +11,7 @@ pub(crate) mod experiments;
 pub(crate) mod log;
 pub(crate) mod scsi;
 pub(crate) mod trackmap;
+pub(crate) mod volume;
 pub(crate) mod workload;
 
 use traxtent_core::units::{Angle, SimTime, Span};

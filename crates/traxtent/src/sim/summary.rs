@@ -215,17 +215,9 @@ impl Figures {
         }
         writeln!(out, "  {:<12}{}", "max", column(response("max")))?;
 
-        if self
-            .0
-            .iter()
-            .any(|(figure, _)| figure.key == "drive_response_ms")
-        {
+        if self.0.iter().any(|(figure, _)| figure.key == "drive_response_ms") {
             let mean = plain("drive_response_ms");
-            writeln!(
-                out,
-                "  of the requests that arrays made of them, mean {}",
-                show(mean, 3)
-            )?;
+            writeln!(out, "  of the requests that arrays made of them, mean {}", show(mean, 3))?;
         }
 
         writeln!(out, "\nwhere the time went, ms")?;

@@ -285,22 +285,10 @@ fn other_arrays_are_refused() {
     }
     for (from, to, says) in [
         ("Parity_rotated", "Shadowed", "Shadowed is not modelled"),
-        (
-            "Parity rotation type =  1",
-            "Parity rotation type =  2",
-            "only 1 is modelled",
-        ),
-        (
-            "Parity stripe unit =  64",
-            "Parity stripe unit =  128",
-            "only 64 is modelled",
-        ),
+        ("Parity rotation type =  1", "Parity rotation type =  2", "only 1 is modelled"),
+        ("Parity stripe unit =  64", "Parity stripe unit =  128", "only 64 is modelled"),
         ("= Striped", "= Random", "only Striped is modelled"),
-        (
-            "safety =  0",
-            "safety =  1",
-            "Synch writes for safety is not modelled",
-        ),
+        ("safety =  0", "safety =  1", "Synch writes for safety is not modelled"),
         ("[ org0 ]", "[ disk1 ]", "there is no array"),
     ] {
         assert!(text.contains(from), "{from}");
