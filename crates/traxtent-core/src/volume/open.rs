@@ -245,12 +245,7 @@ fn list(members: &[usize]) -> String {
 /// # Errors
 /// Why they do not belong together, or are not enough.
 pub fn choose(found: &[Superblock], force: bool) -> Result<Assembly, AssemblyError> {
-    let newest = found.iter().max_by_key(|superblock| superblock.generation);
-    let Some(newest) = newest else {
-        return Err(AssemblyError::Nothing);
-    };
-    let mut superblock = newest.clone();
-    let mut given: Vec<Option<usize>> = vec![None; superblock.members.len()];
+    // First of all: members of two volumes say nothing of each other.
     for (number, one) in found.iter().enumerate() {
         if one.volume != found[0].volume {
             return Err(AssemblyError::Foreign {
@@ -259,6 +254,14 @@ pub fn choose(found: &[Superblock], force: bool) -> Result<Assembly, AssemblyErr
                 ours: found[0].volume,
             });
         }
+    }
+    let newest = found.iter().max_by_key(|superblock| superblock.generation);
+    let Some(newest) = newest else {
+        return Err(AssemblyError::Nothing);
+    };
+    let mut superblock = newest.clone();
+    let mut given: Vec<Option<usize>> = vec![None; superblock.members.len()];
+    for (number, one) in found.iter().enumerate() {
         let member = one.index;
         let own = superblock.members.get(member);
         let is_current = own.is_some_and(|own| {

@@ -43,7 +43,7 @@ fn a_life() {
     assert_eq!(made["level"], "raid-5");
     let bytes = made["bytes"].as_u64().unwrap();
     assert!(
-        bytes > 11 << 20 && bytes.is_multiple_of(128 << 10),
+        bytes > 11 << 20 && bytes.is_multiple_of(4096),
         "{bytes}"
     );
     assert_eq!(good(at, "scrub --json a b c")["wrong_rows"], 0);
@@ -95,7 +95,7 @@ fn refusals() {
     fs::write(at.join("swap"), &swap).unwrap();
     let before = fs::read(at.join("a")).unwrap();
     for (line, says) in [
-        ("create --level raid-5 --chunk 64K a b", "2"),
+        ("create --level raid-5 --chunk 64K --journal 2M a b", "2"),
         (
             "create --level raid-5 --chunk 64K --journal 2M a b small",
             "too few",
