@@ -42,10 +42,7 @@ fn a_life() {
     );
     assert_eq!(made["level"], "raid-5");
     let bytes = made["bytes"].as_u64().unwrap();
-    assert!(
-        bytes > 11 << 20 && bytes.is_multiple_of(4096),
-        "{bytes}"
-    );
+    assert!(bytes > 11 << 20 && bytes.is_multiple_of(4096), "{bytes}");
     assert_eq!(good(at, "scrub --json a b c")["wrong_rows"], 0);
     assert_eq!(
         good(at, "status --json c a b")["members"][1]["state"],
