@@ -42,6 +42,8 @@ pub const TARGETS: &[Target] = &[
     target("log-image", targets::log::image),
     target("tpl-header", targets::tpl::header),
     target("tpl-table", targets::tpl::table),
+    target("volume-superblock", targets::volume::superblock),
+    target("volume-record", targets::volume::record),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
     target("experiment", targets::experiments::text),

@@ -12,6 +12,7 @@ pub(crate) mod log;
 pub(crate) mod scsi;
 pub(crate) mod tpl;
 pub(crate) mod trackmap;
+pub(crate) mod volume;
 pub(crate) mod workload;
 
 use traxtent_core::units::{Angle, SimTime, Span};

@@ -1,10 +1,10 @@
-//! The plugin: nbdkit's calls, passed on to [`traxtent_exec::serve`]. No logic is here.
+//! The plugin: nbdkit's calls, passed on to [`traxtent_exec::export`]. No logic is here.
 //!
 //! ```text
 //! nbdkit ./libtraxtent_nbdkit.so drive=atlas10k2 file=disk.img
 //! ```
 //!
-//! docs/serve.md describes the keys. There is one drive, whatever the number of connections: a flush on
+//! docs/serve.md describes the keys. There is one drive or volume, whatever the number of connections: a flush on
 //! one holds for the writes of all. Files are opened and a drive is read before nbdkit goes into the
 //! background, threads are started and the drive's time begins behind that.
 
@@ -18,14 +18,15 @@ use std::sync::{Mutex, OnceLock};
 
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
-use traxtent_exec::serve::{ServeError, Server, Settings};
+use traxtent_exec::export::Export;
+use traxtent_exec::serve::ServeError;
 
 use abi::{Handle, Plugin};
 
 /// The keys so far.
 static KEYS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
-/// The drive.
-static SERVER: OnceLock<Server> = OnceLock::new();
+/// The drive or the volume.
+static SERVER: OnceLock<Export> = OnceLock::new();
 
 /// Gives nbdkit the plugin. It calls this once, when it has loaded the library.
 #[unsafe(no_mangle)]
@@ -86,14 +87,15 @@ pub extern "C" fn plugin_init() -> *mut Plugin {
 }
 
 const HELP: &CStr = c"\
-[drive=]<DRIVE>   a built-in drive's name, or a profile's file (required)
+[drive=]<DRIVE>   a built-in drive's name, or a profile's file (required, or volume=)
 file=<FILE>       the drive's data; without it they are in memory
 speed=<FACTOR>    so many times as fast as real
 seed=<N>          for what is random in faults
 scenario=<FILE>   faults and their times
 log=<FILE>        a row a request
 receipt=<FILE>    how true to the model the run was
-control=<SOCKET>  takes orders for faults";
+control=<SOCKET>  takes orders for faults
+volume=<FILE>     a member of a volume, once for each, instead of a drive";
 
 /// The version with the byte that ends C's strings.
 fn concat_version() -> &'static CStr {
@@ -119,7 +121,7 @@ extern "C" fn config_complete() -> c_int {
     let pairs = keys
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
-    match Settings::read(pairs).and_then(Server::open) {
+    match Export::open(pairs) {
         Ok(server) => {
             SERVER.get_or_init(|| server);
             0
@@ -134,7 +136,7 @@ extern "C" fn after_fork() -> c_int {
         let mut signals = Signals::new([SIGUSR1]).map_err(ServeError::Thread)?;
         let write = move || {
             for _ in signals.forever() {
-                if let Some(Err(error)) = SERVER.get().map(Server::write_receipt) {
+                if let Some(Err(error)) = SERVER.get().map(Export::write_receipt) {
                     tell(&error.to_string());
                 }
             }
@@ -148,7 +150,7 @@ extern "C" fn after_fork() -> c_int {
 }
 
 extern "C" fn cleanup() {
-    if let Some(Err(error)) = SERVER.get().map(Server::stop) {
+    if let Some(Err(error)) = SERVER.get().map(Export::stop) {
         tell(&error.to_string());
     }
 }
@@ -219,7 +221,7 @@ unsafe extern "C" fn pwrite(
 }
 
 extern "C" fn flush(_: Handle, _: u32) -> c_int {
-    step(Server::flush)
+    step(Export::flush)
 }
 
 extern "C" fn trim(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {
@@ -231,7 +233,7 @@ extern "C" fn zero(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {
 }
 
 /// Calls the server; an error goes to nbdkit's log and, as a number, to the client.
-fn step(call: impl FnOnce(&Server) -> Result<(), ServeError>) -> c_int {
+fn step(call: impl FnOnce(&Export) -> Result<(), ServeError>) -> c_int {
     match SERVER.get().map(call) {
         Some(Ok(())) => 0,
         Some(Err(error)) => fail(&error.to_string(), Some(error.errno())),

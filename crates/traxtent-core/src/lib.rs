@@ -21,4 +21,5 @@ pub mod stats;
 pub mod trackmap;
 pub mod units;
 pub mod video;
+pub mod volume;
 pub mod workload;

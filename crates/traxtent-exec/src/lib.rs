@@ -2,10 +2,12 @@
 //!
 //! [`simulate()`] runs it on the virtual clock, as fast as the machine allows. [`SimTarget`] lets a
 //! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes;
-//! [`device`] lets it ask real ones. [`serve`] runs a drive in real time, for programs that want a disk.
+//! [`device`] lets it ask real ones. [`serve`] runs a drive in real time, for programs that want a disk;
+//! [`volume`] keeps volumes on real members.
 
 pub mod arrays;
 pub mod device;
+pub mod export;
 pub mod packed;
 mod port;
 pub mod request_log;
@@ -14,6 +16,7 @@ mod sim_host;
 pub mod sim_target;
 pub mod sim_transport;
 pub mod simulate;
+pub mod volume;
 
 pub use packed::Packed;
 pub use sim_host::Noise;

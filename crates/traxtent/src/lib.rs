@@ -26,6 +26,7 @@ mod sim;
 mod table;
 mod target;
 mod validate;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,7 @@ enum Verb {
     Serve(serve::Args),
     Sim(sim::Args),
     Validate(validate::Args),
+    Volume(volume::Args),
     /// Print a shell's completions
     Completions {
         /// The shell
@@ -92,6 +94,7 @@ pub fn main() -> ExitCode {
         Verb::Serve(args) => serve::run(args),
         Verb::Sim(args) => sim::run(args),
         Verb::Validate(args) => validate::run(args),
+        Verb::Volume(args) => volume::run(args),
         Verb::Completions { shell } => completions(*shell),
         Verb::Man { verb } => man(verb.as_deref()),
     };

@@ -12,10 +12,10 @@ use traxtent_core::workload::Rng;
 use crate::client::Client;
 use crate::nbdkit::{Server, key, write};
 
-const SECTOR: u64 = 512;
+pub(crate) const SECTOR: u64 = 512;
 /// What the clients write to, each its own.
-const SECTORS: u64 = 512;
-const CLIENTS: u64 = 3;
+pub(crate) const SECTORS: u64 = 512;
+pub(crate) const CLIENTS: u64 = 3;
 
 /// Kills the server while three clients write and flush: is every sector as it was at the last flush that
 /// was answered, or as some write left it that began later? And is it served so again?
@@ -77,7 +77,7 @@ fn what_was_flushed_survives() {
 }
 
 /// The number that a sector holds throughout.
-fn stamp(sector: &[u8]) -> u64 {
+pub(crate) fn stamp(sector: &[u8]) -> u64 {
     let stamp = u64::from_le_bytes(sector[..8].try_into().unwrap());
     let whole = sector.chunks(8).all(|part| part == stamp.to_le_bytes());
     assert!(whole, "a torn sector");
@@ -85,19 +85,19 @@ fn stamp(sector: &[u8]) -> u64 {
 }
 
 /// What one client writes to, and what it knows of each sector.
-struct Area {
+pub(crate) struct Area {
     first: u64,
     rng: Rng,
     writes: u64,
-    flushes: u64,
+    pub(crate) flushes: u64,
     /// The number of the last write before a flush that was answered.
-    flushed: Vec<u64>,
+    pub(crate) flushed: Vec<u64>,
     /// The number of the last write that was sent.
-    newest: Vec<u64>,
+    pub(crate) newest: Vec<u64>,
 }
 
 impl Area {
-    fn new(client: u64, seed: u64) -> Area {
+    pub(crate) fn new(client: u64, seed: u64) -> Area {
         Area {
             first: client * SECTORS,
             rng: Rng::new(seed << 8 | client),
@@ -109,7 +109,7 @@ impl Area {
     }
 
     /// Writes and flushes until the server is gone.
-    fn work(&mut self, mut client: Client) {
+    pub(crate) fn work(&mut self, mut client: Client) {
         while self.step(&mut client).is_ok() {}
     }
 

@@ -14,3 +14,4 @@ mod nbdkit;
 mod price;
 mod receipt;
 mod refused;
+mod volume;

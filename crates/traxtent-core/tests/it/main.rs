@@ -24,5 +24,6 @@ mod synthio;
 mod tpl;
 mod traces;
 mod trackmap;
+mod volume;
 mod workload_generator;
 mod workload_grammar;

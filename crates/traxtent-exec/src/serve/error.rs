@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use traxtent_core::disk::{DiskError, FaultError, MediaError, ScenarioError};
 use traxtent_core::profile::ProfileError;
+use traxtent_core::volume::VolumeError;
 
 use super::keys::Key;
 use crate::port::Refused;
+use crate::volume::VolumeIoError;
 
 /// Why a drive cannot be served, or one of its requests.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +136,18 @@ pub enum ServeError {
     /// Simulated time has come to its end, after some 106 days.
     #[error("simulated time has come to its end, after 106 days")]
     ClockEnded,
+    /// A key of a drive beside one of a volume.
+    #[error("{key}= says nothing of a volume: beside volume= there is no other key")]
+    NotOfVolume {
+        /// Which.
+        key: String,
+    },
+    /// A volume that cannot be opened.
+    #[error(transparent)]
+    VolumeOpen(#[from] VolumeIoError),
+    /// What a volume reports.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopped,
@@ -159,6 +173,9 @@ impl ServeError {
             ServeError::Data { error, .. } => error
                 .raw_os_error()
                 .unwrap_or_else(|| Errno::IO.raw_os_error()),
+            ServeError::Volume(VolumeError::Length { .. }) => Errno::INVAL.raw_os_error(),
+            ServeError::Volume(VolumeError::Range { .. }) => Errno::NOSPC.raw_os_error(),
+            ServeError::Volume(VolumeError::Broken { .. }) => Errno::ROFS.raw_os_error(),
             ServeError::Stopped => Errno::SHUTDOWN.raw_os_error(),
             _ => Errno::IO.raw_os_error(),
         }

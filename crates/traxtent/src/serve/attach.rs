@@ -13,13 +13,13 @@ use crate::output;
 
 /// Where a drive is served.
 #[derive(Clone, Debug)]
-pub(super) enum Address {
+pub(crate) enum Address {
     Socket(PathBuf),
     Port(IpAddr, u16),
 }
 
 impl Address {
-    pub(super) fn of(args: &Args, folder: &Path) -> Address {
+    pub(crate) fn of(args: &Args, folder: &Path) -> Address {
         match (args.port, &args.socket) {
             (Some(port), _) => {
                 Address::Port(args.listen.unwrap_or(IpAddr::from([127, 0, 0, 1])), port)
@@ -46,7 +46,7 @@ impl Address {
     }
 
     /// What a command finds.
-    pub(super) fn environment(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let mut variables = vec![("uri", self.uri())];
         match self {
             Address::Socket(path) => variables.push(("socket", path.display().to_string())),
@@ -67,7 +67,7 @@ fn escaped(path: &str) -> String {
 }
 
 /// Says what is served, where, and how to attach it.
-pub(super) fn introduce(
+pub(crate) fn introduce(
     args: &Args,
     profile: &Profile,
     address: &Address,

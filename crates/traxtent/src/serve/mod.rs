@@ -1,7 +1,7 @@
 //! `traxtent serve`: a modelled drive as a block device, for as long as a command runs or until stopped.
 
-mod attach;
-mod nbdkit;
+pub(crate) mod attach;
+pub(crate) mod nbdkit;
 mod tools;
 
 use std::io::{ErrorKind, Write};
@@ -205,7 +205,7 @@ fn profile_of(drive: &str) -> Result<Profile> {
     Ok(Profile::clone(&drive.profile))
 }
 
-fn set_mode(path: &Path, mode: u32) -> Result<()> {
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let permissions = std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(path, permissions).map_err(|error| Failure::file(path, &error))
@@ -232,7 +232,7 @@ fn show_receipt(args: &Args, path: &Path) -> Result<()> {
 }
 
 /// As shells report it.
-fn code_of(status: ExitStatus) -> u8 {
+pub(crate) fn code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status
         .code()

@@ -15,25 +15,25 @@ use super::{LOOK, tools};
 use crate::failure::{Failure, Result, warn};
 
 /// What is to be served.
-pub(super) struct Order<'a> {
-    pub(super) address: &'a Address,
+pub(crate) struct Order<'a> {
+    pub(crate) address: &'a Address,
     /// nbdkit writes it when it is ready.
-    pub(super) pidfile: PathBuf,
+    pub(crate) pidfile: PathBuf,
     /// Requests of one connection that it works on at once.
-    pub(super) threads: u32,
+    pub(crate) threads: u32,
     /// What the plugin is told.
-    pub(super) keys: Vec<(&'static str, String)>,
+    pub(crate) keys: Vec<(&'static str, String)>,
 }
 
 impl Order<'_> {
-    pub(super) fn key(&self, name: &str) -> &str {
+    pub(crate) fn key(&self, name: &str) -> &str {
         let found = self.keys.iter().find(|(key, _)| *key == name);
         found.map_or("", |(_, value)| value)
     }
 }
 
 /// A running nbdkit; it ends with us, whatever becomes of us.
-pub(super) struct Nbdkit {
+pub(crate) struct Nbdkit {
     child: RefCell<Child>,
     /// Passes on what it says.
     voice: RefCell<Option<JoinHandle<()>>>,
@@ -51,7 +51,7 @@ struct Said {
 
 impl Nbdkit {
     /// Starts it, and waits until clients may come.
-    pub(super) fn start(order: &Order<'_>) -> Result<Nbdkit> {
+    pub(crate) fn start(order: &Order<'_>) -> Result<Nbdkit> {
         let program = tools::nbdkit()?;
         let plugin = tools::plugin(&program)?;
         let mut command = Command::new(&program);
@@ -101,7 +101,7 @@ impl Nbdkit {
     }
 
     /// Serves while a command runs; gives its status.
-    pub(super) fn serve_while(&self, command: &mut Command) -> Result<ExitStatus> {
+    pub(crate) fn serve_while(&self, command: &mut Command) -> Result<ExitStatus> {
         let program = PathBuf::from(command.get_program());
         let mut running = command
             .spawn()
@@ -124,7 +124,7 @@ impl Nbdkit {
     }
 
     /// Serves until told to stop.
-    pub(super) fn serve_until(&self, stopped: &AtomicBool) -> Result<()> {
+    pub(crate) fn serve_until(&self, stopped: &AtomicBool) -> Result<()> {
         while !stopped.load(Ordering::Relaxed) {
             // It got the signal too, if that came from the terminal.
             match self.ended()? {
@@ -137,7 +137,7 @@ impl Nbdkit {
     }
 
     /// Ends it and waits for its last word.
-    pub(super) fn stop(&self) -> Result<()> {
+    pub(crate) fn stop(&self) -> Result<()> {
         if self.ended()?.is_none() {
             self.terminate();
         }
@@ -211,7 +211,7 @@ impl Said {
 }
 
 /// Notes signals instead of ending by them.
-pub(super) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
+pub(crate) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
     let caught = Arc::new(AtomicBool::new(false));
     for &signal in signals {
         signal_hook::flag::register(signal, Arc::clone(&caught))

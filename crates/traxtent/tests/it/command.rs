@@ -63,6 +63,7 @@ fn explains_itself() {
         "serve",
         "sim",
         "validate",
+        "volume",
         "completions",
     ] {
         assert!(

@@ -18,3 +18,4 @@ mod sim;
 mod sweep;
 mod today;
 mod validate;
+mod volume;

@@ -144,9 +144,9 @@ proptest! {
         let usage = array.usage();
         let counted = usage.iter().map(|member| member.data.0 + member.parity.0).sum::<u64>();
         prop_assert_eq!(counted, used.len() as u64);
-        for member in 0..usage.len() {
+        for (member, usage) in usage.iter().enumerate() {
             let of = stripes(&array).filter(|stripe| stripe.parity_member() == Some(member)).count();
-            prop_assert_eq!(usage[member].parity_stripes, of as u64);
+            prop_assert_eq!(usage.parity_stripes, of as u64);
         }
     }
 

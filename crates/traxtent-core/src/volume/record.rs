@@ -1,0 +1,194 @@
+//! The records of the journal; to the byte in docs/volume-format.md.
+
+use uuid::Uuid;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::units::Lbn;
+
+const MAGIC: [u8; 8] = *b"traxtjnl";
+/// The head's checksum covers what lies behind it.
+const COVERED: usize = 12;
+
+/// What is about to happen to the members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The volume.
+    pub volume: Uuid,
+    /// The assembly that wrote it.
+    pub epoch: u64,
+    /// One more than that of the record before.
+    pub sequence: u64,
+    /// Records below this are settled: what they tell of is durable in its place.
+    pub tail: u64,
+    /// Its first sector, counted from the beginning of the journal.
+    pub position: u64,
+    /// What is about to be written.
+    pub entries: Vec<Entry>,
+}
+
+/// A write that a record announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// So many sectors of the record's data go there.
+    Place {
+        /// The stripe that they belong to.
+        stripe: u64,
+        /// The member.
+        member: u32,
+        /// Where.
+        at: Lbn,
+        /// How many.
+        sectors: u32,
+    },
+    /// The stripe is written without its data being here.
+    Intent {
+        /// Which.
+        stripe: u64,
+    },
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Head {
+    magic: [u8; 8],
+    crc: U32,
+    entries: U32,
+    volume: [u8; 16],
+    epoch: U64,
+    sequence: U64,
+    tail: U64,
+    position: U64,
+    data_crc: U32,
+    reserved: U32,
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct EntryBytes {
+    kind: U32,
+    member: U32,
+    stripe: U64,
+    at: U64,
+    sectors: U64,
+}
+
+/// Sectors of a record's head with so many entries.
+pub fn head_sectors(entries: usize, sector_bytes: usize) -> usize {
+    (size_of::<Head>() + entries * size_of::<EntryBytes>()).div_ceil(sector_bytes)
+}
+
+impl Record {
+    /// Sectors of data behind the head.
+    pub fn data_sectors(&self) -> usize {
+        let sectors = self.entries.iter().map(|entry| match entry {
+            Entry::Place { sectors, .. } => *sectors as usize,
+            Entry::Intent { .. } => 0,
+        });
+        sectors.sum()
+    }
+
+    /// Sectors of head and data.
+    pub fn sectors(&self, sector_bytes: usize) -> usize {
+        head_sectors(self.entries.len(), sector_bytes) + self.data_sectors()
+    }
+
+    /// Writes the head before the data, which already stand in `bytes`.
+    pub fn seal(&self, bytes: &mut [u8], sector_bytes: usize) {
+        let (front, data) =
+            bytes.split_at_mut(head_sectors(self.entries.len(), sector_bytes) * sector_bytes);
+        front.fill(0);
+        let mut head = Head {
+            magic: MAGIC,
+            crc: 0.into(),
+            entries: (self.entries.len() as u32).into(),
+            volume: self.volume.into_bytes(),
+            epoch: self.epoch.into(),
+            sequence: self.sequence.into(),
+            tail: self.tail.into(),
+            position: self.position.into(),
+            data_crc: crc32fast::hash(data).into(),
+            reserved: 0.into(),
+        };
+        let entries = front[size_of::<Head>()..].chunks_exact_mut(size_of::<EntryBytes>());
+        for (entry, bytes) in self.entries.iter().zip(entries) {
+            let entry = match *entry {
+                Entry::Place {
+                    stripe,
+                    member,
+                    at,
+                    sectors,
+                } => EntryBytes {
+                    kind: 1.into(),
+                    member: member.into(),
+                    stripe: stripe.into(),
+                    at: at.0.into(),
+                    sectors: u64::from(sectors).into(),
+                },
+                Entry::Intent { stripe } => EntryBytes {
+                    kind: 2.into(),
+                    member: 0.into(),
+                    stripe: stripe.into(),
+                    at: 0.into(),
+                    sectors: 0.into(),
+                },
+            };
+            bytes.copy_from_slice(entry.as_bytes());
+        }
+        front[..size_of::<Head>()].copy_from_slice(head.as_bytes());
+        head.crc = crc32fast::hash(&front[COVERED..]).into();
+        front[..size_of::<Head>()].copy_from_slice(head.as_bytes());
+    }
+
+    /// Reads the record at the beginning of `bytes`, with its data; none if no whole record of this volume
+    /// and epoch stands there.
+    pub fn read(
+        bytes: &[u8],
+        position: u64,
+        volume: Uuid,
+        epoch: u64,
+        sector_bytes: usize,
+    ) -> Option<(Record, &[u8])> {
+        if !bytes.starts_with(&MAGIC) {
+            return None;
+        }
+        let (head, rest) = Head::read_from_prefix(bytes).ok()?;
+        let entries = head.entries.get() as usize;
+        let front = bytes.get(..head_sectors(entries, sector_bytes).checked_mul(sector_bytes)?)?;
+        let whole = crc32fast::hash(&front[COVERED..]) == head.crc.get();
+        let ours = head.volume == *volume.as_bytes()
+            && head.epoch.get() == epoch
+            && head.position.get() == position;
+        if !whole || !ours {
+            return None;
+        }
+        let list = rest.chunks_exact(size_of::<EntryBytes>()).take(entries);
+        let record = Record {
+            volume,
+            epoch,
+            sequence: head.sequence.get(),
+            tail: head.tail.get(),
+            position,
+            entries: list.map(entry).collect::<Option<_>>()?,
+        };
+        let length = record.sectors(sector_bytes).checked_mul(sector_bytes)?;
+        let data = bytes.get(front.len()..length)?;
+        (crc32fast::hash(data) == head.data_crc.get()).then_some((record, data))
+    }
+}
+
+fn entry(bytes: &[u8]) -> Option<Entry> {
+    let entry = EntryBytes::read_from_bytes(bytes).ok()?;
+    match entry.kind.get() {
+        1 => Some(Entry::Place {
+            stripe: entry.stripe.get(),
+            member: entry.member.get(),
+            at: Lbn(entry.at.get()),
+            sectors: u32::try_from(entry.sectors.get()).ok()?,
+        }),
+        2 => Some(Entry::Intent {
+            stripe: entry.stripe.get(),
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,391 @@
+//! What stands at the beginning and at the end of each member; to the byte in docs/volume-format.md.
+
+use std::ops::Range;
+
+use uuid::Uuid;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::units::{Lbn, Sectors};
+
+/// A superblock has so many bytes.
+pub const SUPERBLOCK_BYTES: usize = 8192;
+
+/// A volume has at most this many members.
+pub const MEMBERS_MAX: usize = 32;
+
+/// The version that is written and read.
+pub const VERSION: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"traxtvol";
+/// The checksum covers what lies behind it.
+const COVERED: usize = 12;
+/// Counters stay below this for longer than any drive lasts, so that none overflows.
+const COUNTER_MAX: u64 = 1 << 62;
+
+/// What a member says of itself and of its volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The volume.
+    pub volume: Uuid,
+    /// Which of the members this is.
+    pub index: usize,
+    /// All members.
+    pub members: Vec<MemberEntry>,
+    /// How they belong together: 0, 1, 4 or 5.
+    pub level: u8,
+    /// What a chunk is: the number of a name in the list of the layout.
+    pub rule: u8,
+    /// Sectors of a chunk where all have the same, else 0.
+    pub chunk: u32,
+    /// Chunks are multiples of so many sectors.
+    pub granule: u32,
+    /// Spare tracks of each member.
+    pub spares: u32,
+    /// Bytes of a logical sector.
+    pub sector_bytes: u32,
+    /// The journal, on every member.
+    pub journal: Range<Lbn>,
+    /// Sectors of the track maps, which follow the first superblock and precede the second.
+    pub maps: Sectors,
+    /// What the volume offers.
+    pub capacity: Sectors,
+    /// Counts the superblocks written; the highest is believed.
+    pub generation: u64,
+    /// Counts the assemblies; records of the journal from another one are void.
+    pub epoch: u64,
+    /// Whether the volume was stopped in order.
+    pub clean: bool,
+    /// Stripes before this have had their parity made.
+    pub synced: u64,
+    /// Where a scrub goes on.
+    pub scrubbed: u64,
+    /// The volume's LBNs whose data are lost, ascending.
+    pub lost: Vec<Range<u64>>,
+}
+
+/// A member in the table of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberEntry {
+    /// The member.
+    pub id: Uuid,
+    /// What it is good for.
+    pub state: MemberState,
+    /// How many sectors it has.
+    pub sectors: Sectors,
+    /// Its sectors that hold chunks.
+    pub data: Range<Lbn>,
+    /// Bytes of its track map, 0 without one.
+    pub map_bytes: u32,
+    /// Their CRC-32.
+    pub map_crc: u32,
+}
+
+/// What a member is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    /// Everything.
+    Active,
+    /// Nothing.
+    Failed,
+    /// The stripes below this.
+    Rebuilding(u64),
+}
+
+/// Why bytes are no superblock that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuperblockError {
+    /// Something else stands there.
+    #[error("no superblock of a volume")]
+    None,
+    /// A later version.
+    #[error("a superblock of version {0}; known is {VERSION}")]
+    Version(u32),
+    /// The checksum is wrong.
+    #[error("a damaged superblock: its checksum is wrong")]
+    Damaged,
+    /// What it says cannot be.
+    #[error("a superblock that cannot be: {0}")]
+    Impossible(&'static str),
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Head {
+    magic: [u8; 8],
+    crc: U32,
+    version: U32,
+    volume: [u8; 16],
+    index: U16,
+    members: U16,
+    level: u8,
+    rule: u8,
+    clean: u8,
+    reserved: u8,
+    sector_bytes: U32,
+    chunk: U32,
+    granule: U32,
+    spares: U32,
+    journal_first: U64,
+    journal_end: U64,
+    maps: U64,
+    capacity: U64,
+    generation: U64,
+    epoch: U64,
+    synced: U64,
+    scrubbed: U64,
+    lost: U64,
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct EntryBytes {
+    id: [u8; 16],
+    state: U64,
+    progress: U64,
+    sectors: U64,
+    data_first: U64,
+    data_end: U64,
+    map_bytes: U32,
+    map_crc: U32,
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct LostBytes {
+    first: U64,
+    end: U64,
+}
+
+/// How many ranges of lost sectors a superblock has room for.
+pub fn lost_max(members: usize) -> usize {
+    (SUPERBLOCK_BYTES - size_of::<Head>() - members * size_of::<EntryBytes>())
+        / size_of::<LostBytes>()
+}
+
+/// Sectors of a superblock.
+pub fn superblock_sectors(sector_bytes: u32) -> Sectors {
+    Sectors((SUPERBLOCK_BYTES as u64).div_ceil(sector_bytes.into()))
+}
+
+/// Sectors of track maps of so many bytes: what follows them stays at a multiple of 4096 bytes.
+pub fn maps_sectors(bytes: u64, sector_bytes: u32) -> Sectors {
+    let bytes = bytes.next_multiple_of(4096);
+    Sectors(bytes.div_ceil(sector_bytes.into()))
+}
+
+impl Superblock {
+    /// Where the second superblock of a member begins.
+    pub fn second(&self, member: usize) -> Lbn {
+        let sectors = superblock_sectors(self.sector_bytes);
+        Lbn(self.members[member].sectors.0) - sectors
+    }
+
+    /// The bytes of the superblock: [`SUPERBLOCK_BYTES`].
+    ///
+    /// # Panics
+    /// If there are more members or lost ranges than it has room for.
+    pub fn encode(&self) -> Vec<u8> {
+        assert!(
+            self.members.len() <= MEMBERS_MAX && self.lost.len() <= lost_max(self.members.len())
+        );
+        let head = Head {
+            magic: MAGIC,
+            crc: 0.into(),
+            version: VERSION.into(),
+            volume: self.volume.into_bytes(),
+            index: (self.index as u16).into(),
+            members: (self.members.len() as u16).into(),
+            level: self.level,
+            rule: self.rule,
+            clean: self.clean.into(),
+            reserved: 0,
+            sector_bytes: self.sector_bytes.into(),
+            chunk: self.chunk.into(),
+            granule: self.granule.into(),
+            spares: self.spares.into(),
+            journal_first: self.journal.start.0.into(),
+            journal_end: self.journal.end.0.into(),
+            maps: self.maps.0.into(),
+            capacity: self.capacity.0.into(),
+            generation: self.generation.into(),
+            epoch: self.epoch.into(),
+            synced: self.synced.into(),
+            scrubbed: self.scrubbed.into(),
+            lost: (self.lost.len() as u64).into(),
+        };
+        let mut bytes = head.as_bytes().to_vec();
+        for member in &self.members {
+            let (state, progress) = match member.state {
+                MemberState::Active => (0, 0),
+                MemberState::Failed => (1, 0),
+                MemberState::Rebuilding(stripe) => (2, stripe),
+            };
+            let entry = EntryBytes {
+                id: member.id.into_bytes(),
+                state: state.into(),
+                progress: progress.into(),
+                sectors: member.sectors.0.into(),
+                data_first: member.data.start.0.into(),
+                data_end: member.data.end.0.into(),
+                map_bytes: member.map_bytes.into(),
+                map_crc: member.map_crc.into(),
+            };
+            bytes.extend(entry.as_bytes());
+        }
+        for lost in &self.lost {
+            let lost = LostBytes {
+                first: lost.start.into(),
+                end: lost.end.into(),
+            };
+            bytes.extend(lost.as_bytes());
+        }
+        bytes.resize(SUPERBLOCK_BYTES, 0);
+        reseal(&mut bytes);
+        bytes
+    }
+
+    /// Reads a superblock.
+    ///
+    /// # Errors
+    /// If it is none, of another version, damaged, or says what cannot be.
+    pub fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
+        use SuperblockError::Impossible;
+        let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
+        let (head, rest) = Head::read_from_prefix(bytes).map_err(|_| SuperblockError::None)?;
+        if head.magic != MAGIC {
+            return Err(SuperblockError::None);
+        }
+        if crc32fast::hash(&bytes[COVERED..]) != head.crc.get() {
+            return Err(SuperblockError::Damaged);
+        }
+        if head.version.get() != VERSION {
+            return Err(SuperblockError::Version(head.version.get()));
+        }
+        let count = usize::from(head.members.get());
+        if !(1..=MEMBERS_MAX).contains(&count) || head.index.get() >= head.members.get() {
+            return Err(Impossible("its number of members"));
+        }
+        if ![0, 1, 4, 5].contains(&head.level) || head.clean > 1 || head.reserved != 0 {
+            return Err(Impossible("its level or flags"));
+        }
+        let sector_bytes = head.sector_bytes.get();
+        if !sector_bytes.is_power_of_two()
+            || !(512..=SUPERBLOCK_BYTES as u32).contains(&sector_bytes)
+        {
+            return Err(Impossible("its sectors' size"));
+        }
+        let counters = [
+            &head.generation,
+            &head.epoch,
+            &head.synced,
+            &head.scrubbed,
+            &head.capacity,
+        ];
+        if counters.iter().any(|counter| counter.get() > COUNTER_MAX) || head.granule.get() == 0 {
+            return Err(Impossible("a counter that no volume reaches"));
+        }
+        let (entries, rest) = rest.split_at(count * size_of::<EntryBytes>());
+        let entries = entries.chunks_exact(size_of::<EntryBytes>());
+        let members: Option<Vec<MemberEntry>> = entries.map(entry).collect();
+        let members = members.ok_or(Impossible("a member's state"))?;
+        let maps = head.maps.get();
+        let journal = Lbn(head.journal_first.get())..Lbn(head.journal_end.get());
+        let around = superblock_sectors(sector_bytes).0.checked_add(maps);
+        let around = around.filter(|around| *around < COUNTER_MAX);
+        let around = around.ok_or(Impossible("its maps' size"))?;
+        let map_bytes: u64 = members
+            .iter()
+            .map(|member| u64::from(member.map_bytes))
+            .sum();
+        if journal.start.0 != around
+            || journal.end < journal.start
+            || map_bytes.div_ceil(sector_bytes.into()) > maps
+        {
+            return Err(Impossible("its areas"));
+        }
+        for member in &members {
+            let sectors = member.sectors.0;
+            let sound = sectors <= COUNTER_MAX
+                && member.data.start >= journal.end
+                && member.data.end >= member.data.start
+                && sectors
+                    .checked_sub(around)
+                    .is_some_and(|end| member.data.end.0 <= end);
+            if !sound {
+                return Err(Impossible("a member's areas"));
+            }
+        }
+        if head.lost.get() > lost_max(count) as u64 {
+            return Err(Impossible("its number of lost ranges"));
+        }
+        let lost = rest.chunks_exact(size_of::<LostBytes>());
+        let lost: Vec<Range<u64>> = lost
+            .take(head.lost.get() as usize)
+            .map(lost_range)
+            .collect();
+        let ends = [0].into_iter().chain(lost.iter().map(|lost| lost.end));
+        let ascending = ends
+            .zip(&lost)
+            .all(|(end, next)| end <= next.start && next.start < next.end);
+        if !ascending
+            || lost
+                .last()
+                .is_some_and(|last| last.end > head.capacity.get())
+        {
+            return Err(Impossible("its lost ranges"));
+        }
+        Ok(Superblock {
+            volume: Uuid::from_bytes(head.volume),
+            index: head.index.get().into(),
+            members,
+            level: head.level,
+            rule: head.rule,
+            chunk: head.chunk.get(),
+            granule: head.granule.get(),
+            spares: head.spares.get(),
+            sector_bytes,
+            journal,
+            maps: Sectors(maps),
+            capacity: Sectors(head.capacity.get()),
+            generation: head.generation.get(),
+            epoch: head.epoch.get(),
+            clean: head.clean == 1,
+            synced: head.synced.get(),
+            scrubbed: head.scrubbed.get(),
+            lost,
+        })
+    }
+}
+
+/// Sets the checksum anew: for tests that want damaged superblocks believed.
+pub fn reseal(bytes: &mut [u8]) {
+    if let Some(covered) = bytes.get(COVERED..SUPERBLOCK_BYTES) {
+        let crc = crc32fast::hash(covered);
+        bytes[8..COVERED].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+fn entry(bytes: &[u8]) -> Option<MemberEntry> {
+    let entry = EntryBytes::read_from_bytes(bytes).ok()?;
+    let state = match (entry.state.get(), entry.progress.get()) {
+        (0, 0) => MemberState::Active,
+        (1, 0) => MemberState::Failed,
+        (2, stripe) => MemberState::Rebuilding(stripe),
+        _ => return None,
+    };
+    Some(MemberEntry {
+        id: Uuid::from_bytes(entry.id),
+        state,
+        sectors: Sectors(entry.sectors.get()),
+        data: Lbn(entry.data_first.get())..Lbn(entry.data_end.get()),
+        map_bytes: entry.map_bytes.get(),
+        map_crc: entry.map_crc.get(),
+    })
+}
+
+fn lost_range(bytes: &[u8]) -> Range<u64> {
+    let lost = LostBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!());
+    lost.first.get()..lost.end.get()
+}

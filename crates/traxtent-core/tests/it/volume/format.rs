@@ -1,0 +1,171 @@
+//! Superblocks: what they look like, and that no flipped byte is believed.
+
+use traxtent_core::units::{Lbn, Sectors};
+use traxtent_core::volume::superblock::{
+    MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, reseal,
+};
+use traxtent_core::volume::{AssemblyError, choose};
+use uuid::Uuid;
+
+/// Version 1, as it must stay readable: the bytes before the zeros that fill it.
+const GOLDEN: &[u8] = include_bytes!("superblock-1.bin");
+
+fn example() -> Superblock {
+    let entry = |id: u128, state, sectors| MemberEntry {
+        id: Uuid::from_u128(id),
+        state,
+        sectors: Sectors(sectors),
+        data: Lbn(2067)..Lbn(sectors - 19),
+        map_bytes: 500,
+        map_crc: 0x0102_0304,
+    };
+    Superblock {
+        volume: Uuid::from_u128(0x1122_3344_5566_7788_99aa_bbcc_ddee_ff00),
+        index: 2,
+        members: vec![
+            entry(1, MemberState::Active, 100_000),
+            entry(2, MemberState::Rebuilding(77), 100_001),
+            entry(3, MemberState::Active, 100_002),
+        ],
+        level: 5,
+        rule: 1,
+        chunk: 0,
+        granule: 8,
+        spares: 4,
+        sector_bytes: 512,
+        journal: Lbn(19)..Lbn(2067),
+        maps: Sectors(3),
+        capacity: Sectors(190_000),
+        generation: 12,
+        epoch: 5,
+        clean: true,
+        synced: 300,
+        scrubbed: 40,
+        lost: vec![10..20, 30..31],
+    }
+}
+
+/// Does a superblock survive its bytes, and are they those of version 1?
+#[test]
+fn golden() {
+    let bytes = example().encode();
+    assert_eq!(bytes.len(), SUPERBLOCK_BYTES);
+    assert!(bytes.starts_with(GOLDEN) && bytes[GOLDEN.len()..].iter().all(|byte| *byte == 0));
+    assert_eq!(Superblock::decode(&bytes), Ok(example()));
+}
+
+/// Is every flipped byte noticed; and with the checksum made right, does each either read back as it was
+/// written or get refused?
+#[test]
+fn flipped_bytes() {
+    let bytes = example().encode();
+    for at in 0..bytes.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= flip;
+            assert!(Superblock::decode(&bytes).is_err(), "byte {at}");
+            reseal(&mut bytes);
+            if let Ok(read) = Superblock::decode(&bytes) {
+                assert_eq!(Superblock::decode(&read.encode()), Ok(read), "byte {at}");
+            }
+        }
+    }
+}
+
+/// Is each kind of wrong bytes refused for its own reason?
+#[test]
+fn refusals() {
+    assert_eq!(
+        Superblock::decode(&[0; SUPERBLOCK_BYTES]),
+        Err(SuperblockError::None)
+    );
+    assert_eq!(Superblock::decode(b"traxtvol"), Err(SuperblockError::None));
+    let changed = |at: usize, value: u8| {
+        let mut bytes = example().encode();
+        bytes[at] = value;
+        reseal(&mut bytes);
+        Superblock::decode(&bytes).map(drop)
+    };
+    assert_eq!(changed(12, 2), Err(SuperblockError::Version(2)));
+    for (at, value) in [
+        (32, 3),
+        (34, 0),
+        (34, 33),
+        (36, 6),
+        (38, 2),
+        (40, 1),
+        (56, 18),
+        (66, 1),
+    ] {
+        let refused = changed(at, value);
+        assert!(
+            matches!(refused, Err(SuperblockError::Impossible(_))),
+            "byte {at}: {refused:?}"
+        );
+    }
+}
+
+/// Are stale, foreign, missing and doubled members told apart, and does force only help where something is left?
+#[test]
+fn assembly() {
+    let member = |index: usize, generation: u64, failed: &[usize]| {
+        let mut superblock = Superblock {
+            index,
+            generation,
+            ..example()
+        };
+        for (other, entry) in superblock.members.iter_mut().enumerate() {
+            entry.state = match failed.contains(&other) {
+                true => MemberState::Failed,
+                false => MemberState::Active,
+            };
+        }
+        superblock
+    };
+    let all = [member(2, 7, &[]), member(0, 7, &[]), member(1, 6, &[])];
+    let assembly = choose(&all, false).expect("a crash between two superblocks is no failure");
+    assert_eq!(assembly.given, [Some(1), Some(2), Some(0)]);
+    assert_eq!(assembly.superblock.generation, 7);
+    assert_eq!(choose(&[], true), Err(AssemblyError::Nothing));
+    let stale = [member(0, 7, &[1]), member(1, 6, &[]), member(2, 7, &[1])];
+    assert_eq!(
+        choose(&stale, true),
+        Err(AssemblyError::Stale {
+            given: 1,
+            member: 1
+        })
+    );
+    let twice = [all[0].clone(), all[1].clone(), all[0].clone()];
+    assert_eq!(
+        choose(&twice, true),
+        Err(AssemblyError::Twice {
+            given: 2,
+            first: 0,
+            member: 2
+        })
+    );
+    let mut foreign = all.clone();
+    foreign[1].volume = Uuid::from_u128(9);
+    assert!(matches!(
+        choose(&foreign, true),
+        Err(AssemblyError::Foreign { given: 1, .. })
+    ));
+    let missing = choose(&all[..2], false);
+    assert_eq!(
+        missing,
+        Err(AssemblyError::Missing {
+            members: vec![1],
+            enough: true
+        })
+    );
+    let forced = choose(&all[..2], true).expect("two of three are enough");
+    assert_eq!(forced.superblock.members[1].state, MemberState::Failed);
+    let few = choose(&all[..1], true);
+    assert_eq!(
+        few,
+        Err(AssemblyError::Missing {
+            members: vec![0, 1],
+            enough: false
+        })
+    );
+}

@@ -1,0 +1,6 @@
+//! Volumes: what they keep, and what any crash leaves of them.
+
+mod crashes;
+mod format;
+mod memory;
+mod setup;

@@ -1,0 +1,130 @@
+//! Tiny volumes, drawn from a seed.
+
+use std::sync::Arc;
+
+use traxtent_core::layout::raid::{Array, Chunks, Level, Member, Shape};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::Sectors;
+use traxtent_core::volume::superblock::Superblock;
+use traxtent_core::volume::{
+    AssemblyError, Format, Volume, VolumeError, WriteHole, choose, survey,
+};
+use traxtent_core::workload::Rng;
+use uuid::Uuid;
+
+use super::memory::{Drive, Memory, SECTOR, wait};
+
+/// A volume's layout, and what its drives begin with.
+pub(super) struct Setup {
+    pub(super) array: Array,
+    pub(super) superblock: Superblock,
+    pub(super) drives: Vec<Drive>,
+}
+
+pub(super) fn setup(level: Level, rng: &mut Rng) -> Setup {
+    let count = level.members_least().max(2) + rng.below(3) as usize;
+    let journal = 150 + rng.below(60);
+    let fixed = rng.chance(0.5);
+    let chunk = 1 + rng.below(6);
+    let format = |sectors: &[u64]| Format {
+        volume: Uuid::from_u128(u128::from(journal) << 64 | 7),
+        level: match level {
+            Level::Raid0 => 0,
+            Level::Raid1 => 1,
+            Level::Raid4 => 4,
+            Level::Raid5 => 5,
+        },
+        rule: u8::from(!fixed),
+        chunk: if fixed { chunk as u32 } else { 0 },
+        granule: 1,
+        spares: 0,
+        sector_bytes: SECTOR as u32,
+        journal: Sectors(journal),
+        members: sectors
+            .iter()
+            .enumerate()
+            .map(|(index, sectors)| {
+                (
+                    Uuid::from_u128(index as u128 + 1),
+                    Sectors(*sectors),
+                    Vec::new(),
+                )
+            })
+            .collect(),
+    };
+    let sectors: Vec<u64> = (0..count)
+        .map(|_| journal + 32 + 24 + rng.below(8))
+        .collect();
+    let mut superblock = format(&sectors)
+        .superblock()
+        .expect("they are large enough");
+    let members = superblock.members.iter().map(|entry| {
+        let mut csv = "first_lbn,sectors\n".to_owned();
+        // Tracks begin with the data, so that few sectors make several.
+        csv += &format!("0,{}\n", entry.data.start);
+        let mut next = entry.data.start.0;
+        while next < entry.sectors.0 {
+            let size = (3 + rng.below(4)).min(entry.sectors.0 - next);
+            csv += &format!("{next},{size}\n");
+            next += size;
+        }
+        Member {
+            map: Arc::new(TrackMap::read_csv(csv.as_bytes()).expect("a map")),
+            data: entry.data.clone(),
+        }
+    });
+    let shape = Shape {
+        level,
+        chunks: match fixed {
+            true => Chunks::Fixed(Sectors(chunk)),
+            false => Chunks::Tracks,
+        },
+        granule: 1,
+        spares: 0,
+    };
+    let array = Array::new(shape, members.collect()).expect("an array");
+    superblock.capacity = array.capacity();
+    let drives = sectors
+        .iter()
+        .map(|sectors| Drive::new(*sectors, rng))
+        .collect();
+    let memory = Memory::new(drives, None);
+    wait(format(&sectors).write(&superblock, &&memory)).expect("all is well");
+    Setup {
+        array,
+        superblock,
+        drives: memory.drives.into_inner(),
+    }
+}
+
+/// Puts together what is there, without those that the others went on without, and recovers it.
+pub(super) fn open<'a>(
+    array: &Array,
+    memory: &'a Memory,
+    hole: WriteHole,
+) -> Result<Volume<&'a Memory>, VolumeError> {
+    let mut found: Vec<Superblock> = Vec::new();
+    let count = memory.drives.borrow().len();
+    for index in 0..count {
+        let sectors = memory.drives.borrow()[index].visible.len() / SECTOR;
+        found.extend(wait(survey(
+            &memory,
+            index,
+            Sectors(sectors as u64),
+            SECTOR as u32,
+        )));
+    }
+    let assembly = loop {
+        match choose(&found, true) {
+            Ok(assembly) => break assembly,
+            Err(AssemblyError::Stale { given, .. }) => drop(found.remove(given)),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    wait(Volume::open(
+        array.clone(),
+        memory,
+        assembly.superblock,
+        hole,
+    ))
+}

@@ -1,0 +1,132 @@
+//! Why a volume on real members cannot be made, opened or used.
+
+use std::io;
+use std::path::PathBuf;
+
+use traxtent_core::layout::raid::RaidError;
+use traxtent_core::trackmap::TrackMapError;
+use traxtent_core::units::Sectors;
+use traxtent_core::volume::superblock::SuperblockError;
+use traxtent_core::volume::{AssemblyError, VolumeError};
+
+/// Why a volume on real members cannot be made, opened or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VolumeIoError {
+    /// What the system says of a member.
+    #[error("{}: cannot {what} it: {error}", path.display())]
+    Device {
+        /// Which.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Its words.
+        error: io::Error,
+    },
+    /// Something that cannot be a member.
+    #[error("{}: neither a file nor a block device", .0.display())]
+    Kind(PathBuf),
+    /// Another process has it.
+    #[error("{}: another process uses it", .0.display())]
+    InUse(PathBuf),
+    /// A device given twice.
+    #[error("{}: given twice", .0.display())]
+    Twice(PathBuf),
+    /// Members of different sectors.
+    #[error("{}: its sectors have {bytes} bytes, those of the first {first}", path.display())]
+    SectorSize {
+        /// Which.
+        path: PathBuf,
+        /// Its sectors.
+        bytes: u32,
+        /// Those of the first.
+        first: u32,
+    },
+    /// A member without room.
+    #[error("{}: {sectors} are too few: superblocks, maps and journal alone take {needed}", path.display())]
+    TooSmall {
+        /// Which.
+        path: PathBuf,
+        /// What it has.
+        sectors: Sectors,
+        /// What is needed at least.
+        needed: Sectors,
+    },
+    /// Something is there already.
+    #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
+    Holds {
+        /// Which.
+        path: PathBuf,
+        /// What.
+        what: String,
+    },
+    /// A track map that cannot be used.
+    #[error("{}: its track map: {error}", path.display())]
+    Map {
+        /// Of which member.
+        path: PathBuf,
+        /// What is wrong.
+        error: Box<TrackMapError>,
+    },
+    /// A track map of another drive, or a damaged one.
+    #[error("the track map of member {member} {problem}")]
+    MapMisfit {
+        /// Of which.
+        member: usize,
+        /// Why.
+        problem: &'static str,
+    },
+    /// No superblock.
+    #[error("{}: {error}", path.display())]
+    Superblock {
+        /// On which.
+        path: PathBuf,
+        /// What is there instead.
+        error: SuperblockError,
+    },
+    /// Members that do not belong together.
+    #[error("{0}")]
+    Assembly(String),
+    /// A layout that cannot be.
+    #[error(transparent)]
+    Raid(#[from] RaidError),
+    /// What the volume says.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+}
+
+impl VolumeIoError {
+    /// An assembly that failed, with paths in place of numbers.
+    pub(super) fn assembly(error: &AssemblyError, paths: &[PathBuf]) -> VolumeIoError {
+        let path = |given: usize| paths[given].display();
+        VolumeIoError::Assembly(match error {
+            AssemblyError::Foreign {
+                given,
+                theirs,
+                ours,
+            } => {
+                format!(
+                    "{}: it belongs to volume {theirs}, {} to {ours}",
+                    path(*given),
+                    path(0)
+                )
+            }
+            AssemblyError::Twice {
+                given,
+                first,
+                member,
+            } => {
+                format!(
+                    "{} and {}: both are member {member}",
+                    path(*first),
+                    path(*given)
+                )
+            }
+            AssemblyError::Stale { given, member } => format!(
+                "{}: stale: the others went on without member {member}; leave it out, or replace it",
+                path(*given)
+            ),
+            other => other.to_string(),
+        })
+    }
+}

@@ -1,0 +1,279 @@
+//! Members that are files or block devices.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use traxtent_core::units::{Lbn, Sectors};
+use traxtent_core::volume::{Action, Failed, Members, Op};
+
+use super::error::VolumeIoError;
+
+/// Direct transfers want memory at multiples of this.
+const PAGE: usize = 4096;
+
+/// Operations that move more than this together are worth threads of their own.
+const PARALLEL_BYTES: usize = 1 << 20;
+
+/// At most so many buffers wait for their next use.
+const BUFFERS_KEPT: usize = 64;
+
+/// A file or block device.
+#[derive(Debug)]
+pub struct Device {
+    path: PathBuf,
+    file: OwnedFd,
+    direct: bool,
+    sector_bytes: u32,
+    sectors: Sectors,
+}
+
+impl Device {
+    /// Opens it for this process alone.
+    ///
+    /// # Errors
+    /// If it cannot be used, is neither file nor block device, or is in use.
+    pub fn open(path: &Path) -> Result<Device, VolumeIoError> {
+        let failed = |what: &'static str| {
+            move |errno: Errno| VolumeIoError::Device {
+                path: path.to_owned(),
+                what,
+                error: io::Error::from(errno),
+            }
+        };
+        let stat = rustix::fs::stat(path).map_err(failed("open"))?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let is_block = kind == FileType::BlockDevice;
+        if !is_block && kind != FileType::RegularFile {
+            return Err(VolumeIoError::Kind(path.to_owned()));
+        }
+        let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
+        if is_block {
+            // Refused where it is mounted or part of something.
+            flags |= OFlags::EXCL;
+        }
+        let (file, direct) = match rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty()) {
+            Err(Errno::INVAL) => (
+                rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?,
+                false,
+            ),
+            opened => (opened.map_err(failed("open"))?, true),
+        };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Err(VolumeIoError::InUse(path.to_owned())),
+            locked => locked.map_err(failed("lock"))?,
+        }
+        let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
+        let sector_bytes = match is_block {
+            true => rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?,
+            false => 512,
+        };
+        // A file's page cache is what a file system has below it; direct transfers need its blocks' size.
+        let direct = direct && is_block;
+        if !direct {
+            let flags = rustix::fs::fcntl_getfl(&file).map_err(failed("open"))?;
+            rustix::fs::fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(failed("open"))?;
+        }
+        Ok(Device {
+            path: path.to_owned(),
+            file,
+            direct,
+            sector_bytes,
+            sectors: Sectors(bytes / u64::from(sector_bytes)),
+        })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of a logical sector.
+    pub fn sector_bytes(&self) -> u32 {
+        self.sector_bytes
+    }
+
+    /// How many sectors it has.
+    pub fn sectors(&self) -> Sectors {
+        self.sectors
+    }
+
+    fn offset(&self, at: Lbn) -> u64 {
+        at.0 * u64::from(self.sector_bytes)
+    }
+
+    fn read(&self, at: Lbn, mut into: &mut [u8]) -> Result<(), Errno> {
+        let mut offset = self.offset(at);
+        while !into.is_empty() {
+            match rustix::io::pread(&self.file, &mut *into, offset) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(count) => {
+                    into = &mut into[count..];
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: Lbn, mut from: &[u8]) -> Result<(), Errno> {
+        let mut offset = self.offset(at);
+        while !from.is_empty() {
+            match rustix::io::pwrite(&self.file, from, offset) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(count) => {
+                    from = &from[count..];
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Devices as the members of a volume; places may be empty.
+#[derive(Clone, Debug)]
+pub struct Devices(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    devices: Vec<Option<Device>>,
+    idle: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Devices {
+    /// The members in their order.
+    pub fn new(devices: Vec<Option<Device>>) -> Devices {
+        Devices(Arc::new(Shared {
+            devices,
+            idle: Mutex::default(),
+        }))
+    }
+
+    /// The device of a member.
+    pub fn device(&self, member: usize) -> Option<&Device> {
+        self.0.devices.get(member)?.as_ref()
+    }
+
+    /// The devices, if nobody else has them.
+    pub(super) fn into_inner(self) -> Vec<Option<Device>> {
+        Arc::into_inner(self.0).map_or_else(Vec::new, |shared| shared.devices)
+    }
+
+    fn perform(&self, op: &mut Op<'_>) {
+        let Some(device) = &self.0.devices[op.member] else {
+            op.outcome = Err(Failed);
+            return;
+        };
+        let done = match &mut op.action {
+            Action::Read(at, into) if device.direct && !is_aligned(into) => {
+                let mut bounce = self.aligned(into.len());
+                let done = device.read(*at, &mut bounce);
+                into.copy_from_slice(&bounce);
+                done
+            }
+            Action::Write(at, from) if device.direct && !is_aligned(from) => {
+                let mut bounce = self.aligned(from.len());
+                bounce.copy_from_slice(from);
+                device.write(*at, &bounce)
+            }
+            Action::Read(at, into) => device.read(*at, into),
+            Action::Write(at, from) => device.write(*at, from),
+            Action::Flush => rustix::fs::fdatasync(&device.file),
+        };
+        op.outcome = done.map_err(|_| Failed);
+    }
+
+    fn aligned(&self, bytes: usize) -> Aligned {
+        let mut idle = self.0.idle.lock().expect("nobody panics with it");
+        let fits = idle.iter().rposition(|one| one.len() >= bytes + PAGE);
+        let memory = match fits {
+            Some(index) => idle.swap_remove(index),
+            None => {
+                drop(idle);
+                vec![0; (bytes + PAGE).next_power_of_two()]
+            }
+        };
+        let start = memory.as_ptr().align_offset(PAGE);
+        Aligned {
+            memory,
+            range: start..start + bytes,
+            home: Arc::clone(&self.0),
+        }
+    }
+}
+
+fn is_aligned(bytes: &[u8]) -> bool {
+    bytes.as_ptr().align_offset(PAGE) == 0
+}
+
+/// Memory as direct transfers want it, which returns to where it came from.
+#[derive(Debug)]
+pub struct Aligned {
+    memory: Vec<u8>,
+    range: std::ops::Range<usize>,
+    home: Arc<Shared>,
+}
+
+impl Deref for Aligned {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.range.clone()]
+    }
+}
+
+impl DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.range.clone()]
+    }
+}
+
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        let mut idle = self.home.idle.lock().expect("nobody panics with it");
+        if idle.len() < BUFFERS_KEPT {
+            idle.push(std::mem::take(&mut self.memory));
+        }
+    }
+}
+
+impl Members for Devices {
+    type Buffer = Aligned;
+
+    fn buffer(&self, bytes: usize) -> Aligned {
+        self.aligned(bytes)
+    }
+
+    async fn run(&self, ops: &mut [Op<'_>]) {
+        let bytes = |op: &Op<'_>| match &op.action {
+            Action::Read(_, into) => into.len(),
+            Action::Write(_, from) => from.len(),
+            Action::Flush => 0,
+        };
+        let is_direct = |op: &Op<'_>| self.device(op.member).is_some_and(|device| device.direct);
+        let parallel = ops.len() > 1
+            && ops.iter().any(is_direct)
+            && (ops.iter().any(|op| matches!(op.action, Action::Flush))
+                || ops.iter().map(bytes).sum::<usize>() >= PARALLEL_BYTES);
+        if !parallel {
+            ops.iter_mut().for_each(|op| self.perform(op));
+            return;
+        }
+        // One thread a member, so that members work side by side and each gets its operations in order.
+        ops.sort_by_key(|op| op.member);
+        std::thread::scope(|scope| {
+            for of_member in ops.chunk_by_mut(|one, two| one.member == two.member) {
+                scope.spawn(|| of_member.iter_mut().for_each(|op| self.perform(op)));
+            }
+        });
+    }
+}

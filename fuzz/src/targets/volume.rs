@@ -1,0 +1,47 @@
+//! What stands on the members of a volume.
+
+use traxtent_core::volume::record::Record;
+use traxtent_core::volume::superblock::{SUPERBLOCK_BYTES, Superblock, reseal};
+use uuid::Uuid;
+
+/// A superblock: input is sealed, since hardly any checksum would be right; what was read is written and read again.
+pub(crate) fn superblock(input: &[u8]) {
+    let mut bytes = input.to_vec();
+    bytes.resize(SUPERBLOCK_BYTES, 0);
+    if let Err(error) = Superblock::decode(&bytes) {
+        assert!(!error.to_string().contains('\n'));
+    }
+    reseal(&mut bytes);
+    if let Ok(superblock) = Superblock::decode(&bytes) {
+        let again = superblock.encode();
+        assert_eq!(Superblock::decode(&again), Ok(superblock));
+    }
+}
+
+/// A record of the journal, at the beginning of bytes that go on.
+pub(crate) fn record(input: &[u8]) {
+    let volume = input
+        .get(16..32)
+        .and_then(|bytes| Uuid::from_slice(bytes).ok());
+    let number = |at: usize| {
+        let bytes = input
+            .get(at..at + 8)
+            .and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_le_bytes)
+    };
+    let found = Record::read(
+        input,
+        number(56),
+        volume.unwrap_or_default(),
+        number(32),
+        512,
+    );
+    let Some((record, data)) = found else { return };
+    assert_eq!(record.data_sectors() * 512, data.len());
+    let mut bytes = vec![0; record.sectors(512) * 512];
+    let front = bytes.len() - data.len();
+    bytes[front..].copy_from_slice(data);
+    record.seal(&mut bytes, 512);
+    let again = Record::read(&bytes, record.position, record.volume, record.epoch, 512);
+    assert_eq!(again, Some((record.clone(), data)));
+}
