@@ -59,7 +59,12 @@ fn run() {
 /// Has every claim's object what a script needs, in kinds that it can rely on?
 #[test]
 fn schema() {
-    let report = traxtent(&["lab", "run", "T", "Q", "--quick", "--seeds", "2", "--json"]);
+    // Not Q12, whose streams on five drives take a minute even so.
+    let linux = [
+        "Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "Q10", "Q11",
+    ];
+    let how = ["--quick", "--seeds", "2", "--json"];
+    let report = traxtent(&[&["lab", "run", "T"][..], &linux, &how].concat());
     assert_eq!(report.status, 1);
     let report: Value = serde_json::from_str(&report.out).unwrap();
     assert!(report.as_array().unwrap().len() > 100);

@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -156,7 +159,22 @@ fn interrupted_and_resumed() {
         assert!(answer.err.contains(says), "{}", answer.err);
     }
 
+    // One that was altered or cut short is no use, and is left as it is.
+    let checkpoint = folder.path().join("a.map.checkpoint");
+    let whole = fs::read(&checkpoint).unwrap();
+    let mut altered = whole.clone();
+    altered[whole.len() / 2] ^= 1;
     let words: Vec<&str> = says.split("traxtent ").last().unwrap().split(' ').collect();
+    for broken in [&altered[..], &whole[..whole.len() - 1]] {
+        fs::write(&checkpoint, broken).unwrap();
+        let answer = run(&words);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        assert!(answer.err.contains("a.map.checkpoint: "), "{}", answer.err);
+        assert_eq!(answer.err.trim_end().lines().count(), 1, "{}", answer.err);
+        assert!(fs::read(&checkpoint).unwrap() == broken);
+        assert!(!folder.path().join("a.map").exists());
+    }
+    fs::write(&checkpoint, whole).unwrap();
     let answer = run(&words);
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert_eq!(run(&["map", "a.map", "--diff", "toshiba-x300"]).status, 0);
@@ -263,6 +281,63 @@ fn refusals() {
         assert_eq!(answer.status, status, "{arguments:?}: {}", answer.err);
         assert!(answer.err.contains(says), "{arguments:?}: {}", answer.err);
     }
+}
+
+/// Is a device that may not be read refused, and one that is mounted with `--destructive`, before anything is written?
+#[test]
+fn devices_that_must_not_be_touched() {
+    if !rustix::process::geteuid().is_root() {
+        testkit::skip!("only root may become somebody else, and mount");
+    }
+    let (losetup, mke2fs) = (testkit::tool!("losetup"), testkit::tool!("mke2fs"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::File::create(path("image"))
+        .unwrap()
+        .set_len(16 << 20)
+        .unwrap();
+    let run = |program: &Path, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    run(&mke2fs, &["-q", "-t", "ext4", &path("image")]);
+
+    // Somebody else can reach the file, and not read it; nor may the command lie where only root can.
+    for (at, mode) in [(path(""), 0o755), (path("image"), 0o600)] {
+        fs::set_permissions(at, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    fs::copy(env!("CARGO_BIN_EXE_traxtent"), path("traxtent")).unwrap();
+    let answer = Command::new(path("traxtent"))
+        .args(["probe", &path("image")])
+        .uid(65534)
+        .output()
+        .unwrap();
+    let says = String::from_utf8(answer.stderr).unwrap();
+    assert_eq!(answer.status.code(), Some(3), "{says}");
+    assert!(says.contains("image: no permission to "), "{says}");
+
+    let attach = Command::new(&losetup)
+        .args(["--find", "--show", &path("image")])
+        .output()
+        .unwrap();
+    if !attach.status.success() {
+        testkit::skip!("the kernel has no loop device to spare");
+    }
+    let node = String::from_utf8(attach.stdout).unwrap().trim().to_owned();
+    fs::create_dir(path("mnt")).unwrap();
+    run(
+        Path::new("mount"),
+        &["-o", "ro,noload", &node, &path("mnt")],
+    );
+    let before = fs::read(path("image")).unwrap();
+    let busy = traxtent(&["probe", &node, "--destructive"]);
+    let after = fs::read(path("image")).unwrap();
+    run(Path::new("umount"), &[&path("mnt")]);
+    run(&losetup, &["--detach", &node]);
+    assert_eq!(busy.status, 3, "{}", busy.err);
+    assert!(busy.err.contains("is mounted on"), "{}", busy.err);
+    assert!(before == after);
 }
 
 /// Is a drive that does not translate timed, with the same map in the end, whatever the noise, and is an

@@ -9,7 +9,7 @@
 //! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use, and which copies of
 //!   which blocks are current. It does no I/O; it makes [`Plan`]s for what changes the table.
 //! - [`Head`] predicts the angle of the platter and chooses among copies.
-//! - [`format`] has the bytes of the table.
+//! - [`mod@format`] has the bytes of the table.
 //!
 //! # What holds
 //! - A read of the copies in [`Tpl::current`] never sees stale data, whatever was written, brought up to date, split,
