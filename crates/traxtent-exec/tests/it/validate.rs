@@ -187,7 +187,8 @@ fn breakdowns_of_arrays_add_up() {
             assert_eq!(outcome.breakdown().total(), outcome.response());
             requests += 1;
         });
-        assert_eq!(requests, 10_000, "{name}");
+        // How many of the 10,000 its processes come to issue depends on the seed, by a few.
+        assert!((9_990..=10_000).contains(&requests), "{name}: {requests}");
         assert!(host.drive_response_ms().is_some());
     }
 }

@@ -44,10 +44,13 @@ impl TrackState {
     pub(super) fn decode(bits: u16, bounds: Bounds) -> Option<TrackState> {
         let count = Count::of_exponent((bits & 7) as u8)?;
         let used = u8::try_from(bits >> 3).ok()?;
+        if used >> bounds.layers() != 0 {
+            return None;
+        }
         let state = TrackState { count, used };
-        let known = used >> bounds.layers() == 0;
-        let fits = (bounds.least()..=state.allowed(bounds)).contains(&count);
-        (known && fits).then_some(state)
+        (bounds.least()..=state.allowed(bounds))
+            .contains(&count)
+            .then_some(state)
     }
 }
 
