@@ -5,6 +5,8 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -12,6 +14,10 @@ use traxtent_core::units::{Lbn, Sectors};
 use traxtent_core::volume::{Action, Failed, Members, Op};
 
 use super::error::VolumeIoError;
+
+/// For so long a member may still be held by who is letting it go: a program that is ending, or a process that another thread
+/// has begun and that is not its own program yet.
+const LETTING_GO: Duration = Duration::from_millis(500);
 
 /// Direct transfers want memory at multiples of this.
 const PAGE: usize = 4096;
@@ -63,9 +69,15 @@ impl Device {
             ),
             opened => (opened.map_err(failed("open"))?, true),
         };
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(VolumeIoError::InUse(path.to_owned())),
-            locked => locked.map_err(failed("lock"))?,
+        let begun = Instant::now();
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if begun.elapsed() < LETTING_GO => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                Err(Errno::WOULDBLOCK) => return Err(VolumeIoError::InUse(path.to_owned())),
+                locked => break locked.map_err(failed("lock"))?,
+            }
         }
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
         let sector_bytes = match is_block {
