@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::superblock::MemberState;
 use super::xor::xor;
-use super::{Members, Op, Ops, State, Stripe, Volume, VolumeError, failures};
+use super::{Failures, Members, Op, Ops, State, Stripe, Volume, VolumeError, failures};
 use crate::layout::raid::Level;
 
 /// What a scrub found in a stripe.
@@ -163,22 +163,28 @@ impl<M: Members> Volume<M> {
     /// Compares the parity or the copies of a stripe with its data, rewrites chunks that cannot be read, and makes the
     /// parity or the copies agree with the data.
     ///
-    /// Members that are missing are left out; with one missing, there is no parity to compare.
+    /// Members that are missing are left out; with one missing, there is no parity to compare. One that refuses what is
+    /// written to it has failed.
     ///
     /// # Errors
-    /// If a chunk cannot be read nor computed.
+    /// If a chunk cannot be read nor computed, or so many members fail that the volume cannot do without.
     pub async fn scrub(&self, number: u64) -> Result<Scrubbed, VolumeError> {
-        let state = self.gate.read().await;
-        let stripe = self.placement.stripe(number);
-        let _lock = self.stripes[self.lock_of(number)].lock().await;
-        self.scrub_held(&state, &stripe).await
+        let (scrubbed, failed) = {
+            let state = self.gate.read().await;
+            let stripe = self.placement.stripe(number);
+            let _lock = self.stripes[self.lock_of(number)].lock().await;
+            self.scrub_held(&state, &stripe).await?
+        };
+        self.fail_all(failed).await?;
+        Ok(scrubbed)
     }
 
+    /// What a scrub found, and the members that refused what was written to them.
     pub(super) async fn scrub_held(
         &self,
         state: &State,
         stripe: &Stripe,
-    ) -> Result<Scrubbed, VolumeError> {
+    ) -> Result<(Scrubbed, Failures), VolumeError> {
         let mut scrubbed = Scrubbed::default();
         let length = stripe.rows() as usize * self.sector_bytes;
         let all: Vec<_> = stripe.all().copied().collect();
@@ -189,7 +195,7 @@ impl<M: Members> Volume<M> {
         let level = self.placement.level();
         if level == Level::Raid0 || length == 0 || level != Level::Raid1 && is_live.contains(&false)
         {
-            return Ok(scrubbed);
+            return Ok((scrubbed, Failures::new()));
         }
         let mut buffer = self.members.buffer(length * all.len());
         buffer.fill(0);
@@ -235,7 +241,7 @@ impl<M: Members> Volume<M> {
             Level::Raid1 if !is_live[0] => {
                 // The first copy that there is.
                 let Some(first) = is_live.iter().position(|live| *live) else {
-                    return Ok(scrubbed);
+                    return Ok((scrubbed, Failures::new()));
                 };
                 wanted.copy_from_slice(&checks[(first - 1) * length..][..length]);
             }
@@ -270,7 +276,7 @@ impl<M: Members> Volume<M> {
             self.ring().dirty = true;
             self.members.run(&mut ops).await;
         }
-        Ok(scrubbed)
+        Ok((scrubbed, failures(&ops)))
     }
 
     /// Makes durable how far a scrub has come; the first one of all also makes the parity of a new volume.

@@ -281,7 +281,8 @@ impl<M: Members> Volume<M> {
             self.members.run(&mut ops).await;
             let failed = failures(&ops);
             if !failed.is_empty() {
-                self.drop_members(state, failed).await?;
+                self.drop_members(state, failed)?;
+                self.persist(state).await?;
                 continue 'again;
             }
             if !retire || self.ring().is_settled() {
@@ -311,7 +312,8 @@ impl<M: Members> Volume<M> {
             self.members.run(&mut ops).await;
             failed.extend(failures(&ops));
             if !failed.is_empty() {
-                self.drop_members(state, failed).await?;
+                self.drop_members(state, failed)?;
+                self.persist(state).await?;
                 continue 'again;
             }
             self.ring().settled(sectors);
@@ -321,13 +323,13 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    async fn drop_members(&self, state: &mut State, failed: Failures) -> Result<(), VolumeError> {
+    fn drop_members(&self, state: &mut State, failed: Failures) -> Result<(), VolumeError> {
         for member in failed {
             if state.superblock.members[member].state != MemberState::Failed {
                 self.drop_member(state, member)?;
             }
         }
-        self.persist(state).await
+        Ok(())
     }
 
     /// Writes the superblocks, the first ones before the second ones.
@@ -357,11 +359,7 @@ impl<M: Members> Volume<M> {
                 self.members.run(&mut ops).await;
                 failed.extend(failures(&ops));
                 if !failed.is_empty() {
-                    for member in failed {
-                        if state.superblock.members[member].state != MemberState::Failed {
-                            self.drop_member(state, member)?;
-                        }
-                    }
+                    self.drop_members(state, failed)?;
                     continue 'again;
                 }
             }

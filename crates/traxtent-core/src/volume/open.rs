@@ -12,7 +12,8 @@ use super::superblock::{
 };
 use super::xor::xor;
 use super::{
-    Members, Op, Ops, State, Stripe, Volume, VolumeError, WriteHole, encoded, failures, live,
+    Failures, Members, Op, Ops, State, Stripe, Volume, VolumeError, WriteHole, encoded, failures,
+    live,
 };
 use crate::layout::raid::{Array, Level};
 use crate::units::{Lbn, Sectors};
@@ -367,7 +368,7 @@ impl<M: Members> Volume<M> {
                 }
             }
             self.members.run(&mut ops).await;
-            self.all_well(&ops)?;
+            all_well(&failures(&ops))?;
         }
         let mut lost = Vec::new();
         for number in intents {
@@ -376,18 +377,8 @@ impl<M: Members> Volume<M> {
         }
         let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
         self.members.run(&mut ops).await;
-        self.all_well(&ops)?;
+        all_well(&failures(&ops))?;
         Ok(lost)
-    }
-
-    fn all_well(&self, ops: &[Op<'_>]) -> Result<(), VolumeError> {
-        match failures(ops).first() {
-            None => Ok(()),
-            Some(&member) => Err(VolumeError::Member {
-                member,
-                problem: "fails while the journal is repeated; leave it out",
-            }),
-        }
     }
 
     /// The records that are not settled, in order.
@@ -446,8 +437,9 @@ impl<M: Members> Volume<M> {
         let is_live = |member| self.is_live(state, member, stripe.number);
         if self.placement.level() == Level::Raid1 {
             return match self.scrub_held(state, stripe).await {
+                Ok((_, failed)) => all_well(&failed),
                 // No copy can be read: whoever reads it is told.
-                Ok(_) | Err(VolumeError::Unreadable(_)) => Ok(()),
+                Err(VolumeError::Unreadable(_)) => Ok(()),
                 Err(error) => Err(error),
             };
         }
@@ -487,10 +479,21 @@ impl<M: Members> Volume<M> {
         if gone.is_empty() {
             let mut ops = [Op::write(parity.member, parity.at, &sum)];
             self.members.run(&mut ops).await;
-            return self.all_well(&ops);
+            return all_well(&failures(&ops));
         }
         lost.extend(gone.into_iter().filter(|range| !range.is_empty()));
         Ok(())
+    }
+}
+
+/// An error that names the first of the members that failed.
+fn all_well(failed: &Failures) -> Result<(), VolumeError> {
+    match failed.first() {
+        None => Ok(()),
+        Some(&member) => Err(VolumeError::Member {
+            member,
+            problem: "fails while the journal is repeated; leave it out",
+        }),
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Drive {
     pub(super) pending: Vec<(usize, Vec<u8>)>,
     /// Every operation fails.
     pub(super) gone: bool,
+    /// Writes fail, and nothing else does.
+    pub(super) refuses: bool,
     /// Sectors that cannot be read until they are written.
     pub(super) bad: Vec<usize>,
 }
@@ -33,6 +35,7 @@ impl Drive {
             visible,
             pending: Vec::new(),
             gone: false,
+            refuses: false,
             bad: Vec::new(),
         }
     }
@@ -63,6 +66,7 @@ impl Drive {
             durable,
             pending: Vec::new(),
             gone: false,
+            refuses: false,
             bad: self.bad.clone(),
         }
     }
@@ -110,6 +114,7 @@ impl Memory {
                 }
                 into.copy_from_slice(&drive.visible[from * SECTOR..][..into.len()]);
             }
+            Action::Write(..) if drive.refuses => op.outcome = Err(Failed),
             Action::Write(at, data) => {
                 let from = at.0 as usize;
                 drive

@@ -3,4 +3,5 @@
 mod crashes;
 mod format;
 mod memory;
+mod scrubs;
 mod setup;
