@@ -6,7 +6,8 @@
 //!
 //! What counts is an fsync that has returned before the cut is ordered. Later ones prove nothing: once a device fails, this
 //! kernel's ext4 now and then says of a directory's fsync that it went well although its transaction was given up (seen on
-//! Linux 6.18, once in some thousand files on a busy machine: by the drive's log, the transaction's commit block never came).
+//! Linux 6.18, once in some thousand files on a busy machine: in the one case whose log was read, the drive was sent the
+//! transaction, a flush, and no commit block).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -35,17 +35,7 @@ fn what_was_flushed_survives() {
             key("speed", 20),
         ];
         let server = Server::start(&keys);
-        let mut areas: Vec<Area> = (0..CLIENTS).map(|client| Area::new(client, seed)).collect();
-        thread::scope(|scope| {
-            for area in &mut areas {
-                let client = Client::new(&server);
-                scope.spawn(|| area.work(client));
-            }
-            thread::sleep(Duration::from_micros(
-                50_000 + Rng::new(seed).below(150_000),
-            ));
-            server.kill();
-        });
+        let areas = Area::worked_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         File::open(&data).unwrap().read_exact(&mut left).unwrap();
         let again = Server::start(&keys);
@@ -97,7 +87,22 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    pub(crate) fn new(client: u64, seed: u64) -> Area {
+    /// What clients, one an area, have written and flushed until the server is killed at a moment that the seed gives.
+    pub(crate) fn worked_until_killed(server: Server, seed: u64) -> Vec<Area> {
+        let mut areas: Vec<Area> = (0..CLIENTS).map(|client| Area::new(client, seed)).collect();
+        thread::scope(|scope| {
+            for area in &mut areas {
+                let client = Client::new(&server);
+                scope.spawn(|| area.work(client));
+            }
+            let moment = 50_000 + Rng::new(seed).below(150_000);
+            thread::sleep(Duration::from_micros(moment));
+            server.kill();
+        });
+        areas
+    }
+
+    fn new(client: u64, seed: u64) -> Area {
         Area {
             first: client * SECTORS,
             rng: Rng::new(seed << 8 | client),
@@ -109,7 +114,7 @@ impl Area {
     }
 
     /// Writes and flushes until the server is gone.
-    pub(crate) fn work(&mut self, mut client: Client) {
+    fn work(&mut self, mut client: Client) {
         while self.step(&mut client).is_ok() {}
     }
 

@@ -2,12 +2,9 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
 
 use traxtent_core::layout::raid::Level;
 use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
 use traxtent_exec::volume::{DeviceVolume, Plan, create, find, wait};
 use uuid::Uuid;
 
@@ -29,24 +26,17 @@ fn new_volume(folder: &std::path::Path, level: Level, seed: u64) -> Vec<PathBuf>
         members: paths.iter().map(|path| (path.clone(), None)).collect(),
         force: false,
     };
-    create(
-        &plan,
-        || Uuid::from_u128(u128::from(seed) << 8 | u128::from(fastrand())),
-        |_| None,
-    )
-    .unwrap();
+    let mut ids = 0;
+    let id = || {
+        ids += 1;
+        Uuid::from_u128(u128::from(seed) << 8 | ids)
+    };
+    create(&plan, id, |_| None).unwrap();
     let volume = open(&paths, false);
     scrub(&volume);
     wait(volume.scrub_checkpoint(volume.array().stripes())).unwrap();
     wait(volume.stop()).unwrap();
     paths
-}
-
-/// Another number each time.
-fn fastrand() -> u8 {
-    use std::sync::atomic::{AtomicU8, Ordering};
-    static NEXT: AtomicU8 = AtomicU8::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn open(paths: &[PathBuf], force: bool) -> DeviceVolume {
@@ -77,17 +67,7 @@ fn a_volume_survives_kills() {
             .map(|path| key("volume", path.display()))
             .collect();
         let server = Server::start(&keys);
-        let mut areas: Vec<Area> = (0..CLIENTS).map(|client| Area::new(client, seed)).collect();
-        thread::scope(|scope| {
-            for area in &mut areas {
-                let client = Client::new(&server);
-                scope.spawn(|| area.work(client));
-            }
-            thread::sleep(Duration::from_micros(
-                30_000 + Rng::new(seed).below(150_000),
-            ));
-            server.kill();
-        });
+        let areas = Area::worked_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&paths, false);
         wait(volume.read(Lbn(0), &mut left)).unwrap();

@@ -60,7 +60,7 @@ pub struct Plan {
 /// The first member that cannot be one, and why; what happens while it is written.
 pub fn create(
     plan: &Plan,
-    ids: impl Fn() -> uuid::Uuid,
+    mut ids: impl FnMut() -> uuid::Uuid,
     holds: impl Fn(&Path) -> Option<String>,
 ) -> Result<Superblock, VolumeIoError> {
     let mut devices = Vec::new();
