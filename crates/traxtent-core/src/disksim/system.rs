@@ -30,6 +30,8 @@ pub struct System {
     pub synthio: Option<SynthioSpec>,
     /// The seed of its random numbers, if the file states one.
     pub seed: Option<u64>,
+    /// Disks that hang from one bus, as indexes, where these wait for each other.
+    pub buses: Vec<Vec<u32>>,
     /// How a trace's devices map to disks; empty if the numbers are the same.
     pub devices: Vec<DeviceMap>,
     /// What stands in the file and is not modelled.
@@ -72,6 +74,9 @@ pub struct DeviceMap {
     /// Sectors added to each address.
     pub offset: i64,
 }
+
+/// The type of a bus that carries any number of transfers at a time.
+const UNLIMITED: f64 = 2.0;
 
 /// So many names of disks are told where another was asked for.
 const NAMES_TOLD: usize = 8;
@@ -164,6 +169,7 @@ pub fn load_system(
     };
     let devices = loader.device_maps(&device)?;
     let seed = loader.seed();
+    let buses = loader.shared_buses(&disks)?;
     let mut warnings = loader.warnings;
     for block in document.blocks().filter(|block| is_drive(block)) {
         for unused in block.unused() {
@@ -196,6 +202,7 @@ pub fn load_system(
         queueing_in_disks,
         synthio,
         seed,
+        buses,
         devices,
         warnings,
     })
@@ -278,19 +285,6 @@ impl Loader<'_> {
                 }
             }
         }
-        let mut by_bus: BTreeMap<&String, u32> = BTreeMap::new();
-        for disk in &disks {
-            if let Some(bus) = self.buses.get(&disk.name) {
-                *by_bus.entry(bus).or_default() += 1;
-            }
-        }
-        for (bus, count) in by_bus {
-            if count > 1 {
-                self.warnings.push(format!(
-                    "{count} disks share {bus}: they do not wait for each other on it"
-                ));
-            }
-        }
         Ok(disks)
     }
 
@@ -303,6 +297,26 @@ impl Loader<'_> {
             return model_profile(block, name, self.sources, &mut self.warnings);
         }
         disk_profile(block, name, bus, self.sources, &mut self.warnings)
+    }
+
+    /// The disks of each bus that has several and carries one transfer at a time (its type is 1; on one of type 2, transfers
+    /// do not wait).
+    fn shared_buses(&self, disks: &[SystemDisk]) -> Result<Vec<Vec<u32>>, ParamError> {
+        let mut by_bus: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (number, disk) in (0..).zip(disks) {
+            if let Some(bus) = self.buses.get(&disk.name) {
+                by_bus.entry(bus).or_default().push(number);
+            }
+        }
+        let mut shared = Vec::new();
+        for (bus, disks) in by_bus {
+            let block = self.block_of_instance(bus);
+            let kind = block.map(|block| block.get_f64("type")).transpose()?;
+            if disks.len() > 1 && kind.flatten() != Some(UNLIMITED) {
+                shared.push(disks);
+            }
+        }
+        Ok(shared)
     }
 
     fn bus_times(&self, disk: &str) -> Result<BusTimes, ParamError> {

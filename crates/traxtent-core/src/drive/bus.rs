@@ -1,50 +1,149 @@
 //! The data path between buffer and host.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use super::sweep::Leg;
 use crate::units::{SimTime, Span};
-use std::collections::VecDeque;
 
-/// The drive's end of the bus: one transfer at a time.
+/// Who has something when: half-open intervals, by where they begin.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bus {
-    /// Reserved intervals, half-open, ascending, all ending later than the last time they were looked at.
-    reserved: VecDeque<(SimTime, SimTime)>,
-}
+struct Calendar(VecDeque<(SimTime, SimTime, usize)>);
 
-impl Bus {
-    /// Forgets what lies before `now`.
-    pub(super) fn advance(&mut self, now: SimTime) {
-        while self.reserved.front().is_some_and(|&(_, end)| end <= now) {
-            self.reserved.pop_front();
+/// Whose nothing is: it waits for everything.
+const NOBODY: usize = usize::MAX;
+
+impl Calendar {
+    /// Forgets what has ended at `now`.
+    fn advance(&mut self, now: SimTime) {
+        while self.0.front().is_some_and(|&(_, end, _)| end <= now) {
+            self.0.pop_front();
         }
     }
 
-    /// Takes the bus for `length` at the first time from `from` on when it is free for so long; returns that time.
-    pub(super) fn take(&mut self, from: SimTime, length: Span) -> SimTime {
+    /// The first time from `from` on when none but `who` has it for `length`.
+    fn fit(&self, from: SimTime, length: Span, who: usize) -> SimTime {
         let mut start = from;
-        let mut place = 0;
-        for (i, &(busy_from, busy_to)) in self.reserved.iter().enumerate() {
+        for &(busy_from, busy_to, _) in self.0.iter().filter(|(.., whose)| *whose != who) {
             if start + length <= busy_from {
                 break;
             }
             start = start.max(busy_to);
-            place = i + 1;
-        }
-        if length > Span::ZERO {
-            self.reserved.insert(place, (start, start + length));
         }
         start
     }
 
-    /// When the bus is free for good.
-    pub(super) fn free_from(&self, from: SimTime) -> SimTime {
-        self.reserved.back().map_or(from, |&(_, end)| end.max(from))
+    fn reserve(&mut self, start: SimTime, end: SimTime, who: usize) {
+        if end > start {
+            let place = self.0.partition_point(|&(busy_from, ..)| busy_from < start);
+            self.0.insert(place, (start, end, who));
+        }
+    }
+}
+
+/// A bus that several drives hang from. One drive has it at a time: from a command until the drive disconnects, and
+/// from its reselection until it has told the end. Who asks first has it first, where an access asks for all
+/// that it will need when it begins.
+#[derive(Clone, Debug, Default)]
+pub struct SharedBus(Arc<Mutex<Drives>>);
+
+#[derive(Debug, Default)]
+struct Drives {
+    count: usize,
+    calendar: Calendar,
+}
+
+/// So long after a transfer a drive may still look back at it: drives are not all looked at at the same time.
+const LOOKS_BACK: Span = Span(1_000_000_000_000);
+
+impl SharedBus {
+    fn drives(&self) -> MutexGuard<'_, Drives> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The drive's end of the bus: one transfer at a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bus {
+    transfers: Calendar,
+    /// The bus itself, if it is not the drive's alone, and which of its drives this is.
+    shared: Option<(SharedBus, usize)>,
+}
+
+impl Bus {
+    /// Hangs the drive from a bus together with others.
+    pub(super) fn share(&mut self, bus: SharedBus) {
+        let number = bus.drives().count;
+        bus.drives().count += 1;
+        self.shared = Some((bus, number));
     }
 
-    /// Takes the bus from `start` to `end`, which lie behind all other reservations.
-    pub(super) fn reserve(&mut self, start: SimTime, end: SimTime) {
-        if end > start {
-            self.reserved.push_back((start, end));
+    /// Forgets what lies before `now`.
+    pub(super) fn advance(&mut self, now: SimTime) {
+        self.transfers.advance(now);
+        if let Some((bus, _)) = &self.shared {
+            let long_ago = SimTime(now.0.saturating_sub(LOOKS_BACK.0));
+            bus.drives().calendar.advance(long_ago);
+        }
+    }
+
+    /// Has the bus for a command of `length` as soon as the other drives let it; returns since when.
+    pub(super) fn command(&mut self, from: SimTime, length: Span) -> SimTime {
+        let start = self.without_others(from, length);
+        self.keep_others_out(start, start + length);
+        start
+    }
+
+    /// Takes the bus for `length`, and the end of the request `after` it, at the first time from `from` on when it
+    /// is free for so long; returns that time.
+    pub(super) fn take(&mut self, from: SimTime, length: Span, after: Span) -> SimTime {
+        let mut start = from;
+        loop {
+            let free = self.transfers.fit(start, length, NOBODY);
+            let free = self.without_others(free, length + after);
+            if free == start {
+                break;
+            }
+            start = free;
+        }
+        self.transfers.reserve(start, start + length, 0);
+        self.keep_others_out(start, start + length + after);
+        start
+    }
+
+    /// Takes the bus behind all that the drive itself has reserved, for a transfer that tells from when to when it would
+    /// take if it had the bus from a time on, with what it needs of the bus before and after it; returns that of the
+    /// first time when the bus is free for all of it.
+    pub(super) fn carry(
+        &mut self,
+        from: SimTime,
+        (before, after): (Span, Span),
+        transfer: impl Fn(SimTime) -> (SimTime, SimTime),
+    ) -> (SimTime, SimTime) {
+        let own_end = self.transfers.0.back().map_or(from, |&(_, end, _)| end);
+        let mut asked = from.max(own_end);
+        loop {
+            let (begin, end) = transfer(asked);
+            let taken = SimTime(begin.0.saturating_sub(before.0));
+            let free = self.without_others(taken, (end + after).since(taken));
+            if free == taken {
+                self.transfers.reserve(begin, end, 0);
+                self.keep_others_out(taken, end + after);
+                return (begin, end);
+            }
+            asked = free;
+        }
+    }
+
+    fn without_others(&self, from: SimTime, length: Span) -> SimTime {
+        self.shared.as_ref().map_or(from, |(bus, number)| {
+            bus.drives().calendar.fit(from, length, *number)
+        })
+    }
+
+    fn keep_others_out(&self, start: SimTime, end: SimTime) {
+        if let Some((bus, number)) = &self.shared {
+            bus.drives().calendar.reserve(start, end, *number);
         }
     }
 }

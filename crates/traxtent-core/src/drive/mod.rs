@@ -29,6 +29,7 @@ use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, 
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 use crate::workload::Rng;
+pub use bus::SharedBus;
 use bus::{Bus, Ramp};
 use cache::{Cache, ReadPlace, State, WritePlace};
 use controller::Controller;
@@ -303,6 +304,11 @@ impl Drive {
             geometry,
             profile,
         }
+    }
+
+    /// Hangs the drive from a bus with others, for whose transfers it waits and which wait for its. So does a clone.
+    pub fn share_bus(&mut self, bus: SharedBus) {
+        self.bus.share(bus);
     }
 
     /// Where the drive's sectors lie.

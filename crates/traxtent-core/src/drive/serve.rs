@@ -29,6 +29,10 @@ impl Drive {
         request: Request,
     ) {
         let after_read = self.last_was_read;
+        let c = &self.controller;
+        let command = c.read_miss.get(after_read) + c.read_disconnect.get(after_read);
+        self.bus.advance(now);
+        let begun = self.bus.command(begun, command);
         let ready = begun + self.controller.read_miss.get(after_read);
         let job = Job {
             tag,
@@ -185,7 +189,8 @@ impl Drive {
     ) -> (SimTime, SimTime) {
         self.bus.advance(at);
         let length = Span(self.controller.read_sector.0 * u64::from(job.request.sectors));
-        let sent = self.bus.take(from, length) + length;
+        let after = self.controller.read_completion;
+        let sent = self.bus.take(from, length, after) + length;
         self.cache.hit(segment);
         self.cache.hold(segment, sent);
         if self.profile.cache.drop_delivered {
@@ -336,14 +341,16 @@ impl Drive {
         } else {
             (job.off_bus.max(at), false)
         };
-        self.bus.advance(at);
-        let from = self.bus.free_from(from);
-        let (begin, sent) = if c.in_order {
-            deliver(&manners, ramps, from, connected)
-        } else {
-            bus::deliver_any_order(&manners, ramps, from, media, connected)
+        let in_order = c.in_order;
+        let around = match connected {
+            true => (Span::ZERO, c.read_completion),
+            false => (manners.connect, c.read_completion),
         };
-        self.bus.reserve(begin, sent);
+        self.bus.advance(at);
+        let (_, sent) = self.bus.carry(from, around, |from| match in_order {
+            true => deliver(&manners, ramps, from, connected),
+            false => bus::deliver_any_order(&manners, ramps, from, media, connected),
+        });
         sent
     }
 
@@ -418,12 +425,15 @@ impl Drive {
             c.write_hit
         }
         .get(after_read);
+        let disconnect = c.write_disconnect;
+        self.bus.advance(now);
+        let begun = self.bus.command(begun, overhead + disconnect);
         let mut job = Job {
             tag,
             request,
             submitted: now,
             ready: begun + overhead,
-            off_bus: begun + overhead + c.write_disconnect,
+            off_bus: begun + overhead + disconnect,
             after_read,
             accepted: None,
         };
@@ -479,7 +489,7 @@ impl Drive {
         } + c.data_preparation;
         let length = Span(c.write_sector.0 * u64::from(sectors));
         self.bus.advance(at);
-        let start = self.bus.take(from, length);
+        let start = self.bus.take(from, length, c.write_completion);
         let full = start + length;
         let edges = self.held_edges(lbn, job.end());
         let segment = self.cache.accept(place, lbn, job.end());

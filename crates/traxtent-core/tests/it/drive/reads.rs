@@ -1,11 +1,11 @@
 //! How long reads take: positioning, buffer, read-ahead, bus.
 
-use traxtent_core::drive::Served;
+use traxtent_core::drive::{Drive, Served, SharedBus};
 use traxtent_core::profile::{BusHold, Delivery, Profile, ReadAheadUntil, SeekSpec};
 use traxtent_core::request::{Op, Request};
-use traxtent_core::units::Span;
+use traxtent_core::units::{SimTime, Span};
 
-use super::tiny::{assert_completions, fua, read, serve, tiny, tiny_with, write};
+use super::tiny::{assert_completions, drain, fua, read, serve, tiny, tiny_with, write};
 
 fn reading_ahead() -> Profile {
     tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd)
@@ -292,4 +292,33 @@ fn the_bus_is_kept_or_taken_again() {
     assert_completions(&held, &request, &[3.01]);
     // Taken when five sectors are there (2.55), again for one more at 2.6, then for the last four.
     assert_completions(&p(|p| p.cache.read_watermark = 0.5), &request, &[3.09]);
+}
+
+/// Do drives on one bus wait for each other, and for nothing where the others are idle?
+#[test]
+fn drives_on_one_bus_wait_for_each_other() {
+    let profile = tiny_with(|p| p.bus.read_sector_ms = 1.0);
+    let request = read(20, 10);
+    let alone = serve(&profile, &[(0.0, request)])[0].completed;
+    let bus = SharedBus::default();
+    let hang = || {
+        let mut drive = Drive::new(&profile).unwrap();
+        drive.share_bus(bus.clone());
+        drive
+    };
+    let mut drives = [hang(), hang(), hang()];
+    let mut completed = Vec::new();
+    for drive in &mut drives[..2] {
+        drive.submit(SimTime::ZERO, request).unwrap();
+    }
+    for drive in &mut drives {
+        let mut done = Vec::new();
+        drain(drive, None, &mut done);
+        completed.extend(done.iter().map(|completion| completion.completed));
+    }
+    assert_eq!(completed[0], alone);
+    let transfer = Span::from_ms(10.0);
+    assert!(completed[1] >= alone + transfer, "{completed:?}");
+    // A revolution and the overheads are less than two transfers.
+    assert!(completed[1] < alone + transfer + transfer, "{completed:?}");
 }
