@@ -13,6 +13,7 @@ mod angle;
 mod ask;
 mod bad;
 pub mod character;
+mod check;
 mod clock;
 mod count;
 mod dixtrac;
@@ -31,6 +32,7 @@ mod walk;
 pub use algorithm::{
     Algorithm, Confirm, Extraction, Found, ProbeError, Prober, Region, Sink, Verify, extract,
 };
+pub use check::{Checked, Moved, Sample, check};
 pub use count::{Counted, Counts};
 pub use method::{Evidence, Method, Qualified, Rejected, qualify};
 pub use survey::survey;

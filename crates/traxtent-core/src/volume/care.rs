@@ -2,10 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use smallvec::SmallVec;
+
+use super::desk::{Desks, Given};
 use super::superblock::MemberState;
-use super::xor::xor;
-use super::{Failures, Members, Op, Ops, State, Stripe, Volume, VolumeError, failures};
-use crate::layout::raid::Level;
+use super::{Failures, Members, Op, Ops, State, Volume, VolumeError, failures};
+use crate::layout::raid::{Members as MemberSet, Stripe};
 
 /// What a scrub found in a stripe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,17 +38,18 @@ impl<M: Members> Volume<M> {
         }
         self.settle(&mut state, true).await?;
         self.rebuilt.store(0, Ordering::SeqCst);
+        *self.rebuild_reads.lock().await = 0;
         state.superblock.members[member].state = MemberState::Rebuilding(0);
         self.persist(&mut state).await
     }
 
-    /// Rebuilds the next stripe of the member that is being rebuilt; false if there is none left, or no such member.
+    /// Rebuilds the next stripes of the member that is being rebuilt, at most so many; false if there are none left, or no such
+    /// member. Two at a time keep all members busy: while one writes, the other reads.
     ///
     /// # Errors
-    /// If the other members cannot tell what the stripe holds; then it stays as it was.
-    pub async fn rebuild_step(&self) -> Result<bool, VolumeError> {
+    /// If the other members cannot tell what a stripe holds; then all of them stay as they were.
+    pub async fn rebuild_step(&self, stripes: u64) -> Result<bool, VolumeError> {
         let state = self.gate.read().await;
-        let number = self.rebuilt.load(Ordering::SeqCst);
         let mut members = state.superblock.members.iter();
         let is_rebuilding = |member: &super::superblock::MemberEntry| {
             matches!(member.state, MemberState::Rebuilding(_))
@@ -54,39 +57,53 @@ impl<M: Members> Volume<M> {
         let Some(member) = members.position(is_rebuilding) else {
             return Ok(false);
         };
-        if number >= self.placement.stripes() {
-            drop(state);
+        let mut taken = self.rebuild_reads.lock().await;
+        let first = *taken;
+        let numbers = first..self.array.stripes().min(first + stripes);
+        if numbers.is_empty() {
+            // What is being written counts.
+            drop(self.rebuild_writes.lock().await);
+            drop((taken, state));
             self.rebuild_done(member).await?;
             return Ok(false);
         }
-        let stripe = self.placement.stripe(number);
-        let _lock = self.stripes[self.lock_of(number)].lock().await;
-        if let Some(own) = stripe.all().find(|column| column.member == member)
-            && own.sectors > 0
-        {
-            let mut bytes = self
-                .members
-                .buffer(own.sectors as usize * self.sector_bytes);
-            match stripe
-                .columns
-                .iter()
-                .position(|column| column.member == member)
-            {
-                Some(k) => {
-                    self.recover(&state, &stripe, k, 0..own.sectors, &mut bytes, None)
-                        .await?
-                }
-                None => self.check_of(&state, &stripe, &mut bytes).await?,
-            }
-            let mut ops = [Op::write(member, own.at, &bytes)];
-            self.members.run(&mut ops).await;
-            if ops[0].outcome.is_err() {
-                drop((_lock, state));
-                self.fail(member).await?;
-                return Ok(false);
+        let mut locks: SmallVec<[usize; 16]> =
+            numbers.clone().map(|number| self.lock_of(number)).collect();
+        locks.sort_unstable();
+        locks.dedup();
+        let mut held: SmallVec<[_; 16]> = SmallVec::new();
+        for lock in locks {
+            held.push(self.stripes[lock].lock().await);
+        }
+        let mut desks = self.desks();
+        let stripes = numbers.clone().map(|number| self.stripe(number));
+        let stripes = stripes.filter(|stripe| stripe.sectors_on(member).0 > 0);
+        let mut count = 0;
+        for stripe in stripes {
+            self.desk(&mut desks, count, &state, &stripe, stripe.logical());
+            count += 1;
+        }
+        let work = &mut desks.desks[..count];
+        self.carry_out(work, Given::NONE, |stripe, _, health, plan| {
+            self.planner.rebuild(stripe, member, health, plan)
+        })
+        .await?;
+        *taken = numbers.end;
+        let writing = self.rebuild_writes.lock().await;
+        drop(taken);
+        // Before, somebody else failed.
+        let mut failed = Failures::new();
+        if self.rebuilt.load(Ordering::SeqCst) == first {
+            failed = self.put(work, Given::NONE).await;
+            if failed.is_empty() {
+                self.rebuilt.store(numbers.end, Ordering::SeqCst);
             }
         }
-        self.rebuilt.store(number + 1, Ordering::SeqCst);
+        self.clear_away(desks);
+        drop((writing, held, state));
+        if !failed.is_empty() {
+            self.fail(member).await?;
+        }
         Ok(true)
     }
 
@@ -109,55 +126,33 @@ impl<M: Members> Volume<M> {
 
     async fn rebuild_done(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
+        let members = &state.superblock.members;
+        let is_whole = self.rebuilt.load(Ordering::SeqCst) == self.array.stripes();
+        if !is_whole || !matches!(members[member].state, MemberState::Rebuilding(_)) {
+            return Ok(());
+        }
         self.settle(&mut state, true).await?;
-        if matches!(
-            state.superblock.members[member].state,
-            MemberState::Rebuilding(_)
-        ) {
-            state.superblock.members[member].state = MemberState::Active;
+        let own = &mut state.superblock.members[member].state;
+        if matches!(own, MemberState::Rebuilding(_)) {
+            *own = MemberState::Active;
             self.persist(&mut state).await?;
         }
         Ok(())
     }
 
-    /// The check of a stripe from its data.
-    async fn check_of(
+    /// Writes what a member has of a stripe, whose lock is held, from what the others have. The desk is the first one, and
+    /// prepared.
+    pub(super) async fn rewrite(
         &self,
-        state: &State,
-        stripe: &Stripe,
-        into: &mut [u8],
-    ) -> Result<(), VolumeError> {
-        if stripe
-            .columns
-            .iter()
-            .any(|column| !self.is_live(state, column.member, stripe.number))
-        {
-            // A copy, and the first is not there.
-            return self
-                .recover(state, stripe, 0, 0..stripe.columns[0].sectors, into, None)
-                .await;
-        }
-        into.fill(0);
-        let mut buffer = self.members.buffer(into.len() * stripe.columns.len());
-        let mut ops = Ops::new();
-        for (column, part) in stripe
-            .columns
-            .iter()
-            .zip(buffer.chunks_exact_mut(into.len()))
-        {
-            if column.sectors > 0 {
-                let part = &mut part[..column.sectors as usize * self.sector_bytes];
-                ops.push(Op::read(column.member, column.at, part));
-            }
-        }
-        self.members.run(&mut ops).await;
-        for op in ops {
-            match (op.outcome, op.action) {
-                (Ok(()), super::Action::Read(_, part)) => xor(&mut into[..part.len()], part),
-                _ => return Err(VolumeError::Unreadable(stripe.first())),
-            }
-        }
-        Ok(())
+        member: usize,
+        desks: &mut Desks<M::Buffer>,
+    ) -> Result<Failures, VolumeError> {
+        let work = &mut desks.desks[..1];
+        self.carry_out(work, Given::NONE, |stripe, _, health, plan| {
+            self.planner.rebuild(stripe, member, health, plan)
+        })
+        .await?;
+        Ok(self.put(work, Given::NONE).await)
     }
 
     /// Compares the parity or the copies of a stripe with its data, rewrites chunks that cannot be read, and makes the
@@ -171,7 +166,7 @@ impl<M: Members> Volume<M> {
     pub async fn scrub(&self, number: u64) -> Result<Scrubbed, VolumeError> {
         let (scrubbed, failed) = {
             let state = self.gate.read().await;
-            let stripe = self.placement.stripe(number);
+            let stripe = self.stripe(number);
             let _lock = self.stripes[self.lock_of(number)].lock().await;
             self.scrub_held(&state, &stripe).await?
         };
@@ -183,100 +178,62 @@ impl<M: Members> Volume<M> {
     pub(super) async fn scrub_held(
         &self,
         state: &State,
-        stripe: &Stripe,
+        stripe: &Stripe<'_>,
     ) -> Result<(Scrubbed, Failures), VolumeError> {
         let mut scrubbed = Scrubbed::default();
-        let length = stripe.rows() as usize * self.sector_bytes;
-        let all: Vec<_> = stripe.all().copied().collect();
-        let is_live: Vec<bool> = all
-            .iter()
-            .map(|column| self.is_live(state, column.member, stripe.number))
-            .collect();
-        let level = self.placement.level();
-        if level == Level::Raid0 || length == 0 || level != Level::Raid1 && is_live.contains(&false)
-        {
-            return Ok((scrubbed, Failures::new()));
+        let mut failed = Failures::new();
+        let mut mended = MemberSet::NONE;
+        let mut desks = self.desks();
+        loop {
+            let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
+            self.planner.verify(stripe, desk.health, &mut desk.plan);
+            if self.fetch(&mut desks.desks[..1]).await {
+                break;
+            }
+            let unreadable = desks.desks[0].health.unreadable;
+            for member in unreadable.iter() {
+                if mended.has(member) {
+                    // It takes what it does not keep.
+                    failed.push(member);
+                    continue;
+                }
+                mended = mended.with(member);
+                let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
+                desk.health.unreadable = unreadable;
+                self.ring().dirty = true;
+                let refused = self.rewrite(member, &mut desks).await?;
+                if refused.is_empty() {
+                    scrubbed.repaired += 1;
+                    self.count_repair(stripe.sectors_on(member));
+                }
+                failed.extend(refused);
+            }
+            if !failed.is_empty() {
+                return Ok((scrubbed, failed));
+            }
         }
-        let mut buffer = self.members.buffer(length * all.len());
-        buffer.fill(0);
+        self.sum(&mut desks.desks[..1], Given::NONE);
+        let desk = &desks.desks[0];
         let mut ops = Ops::new();
-        let columns = all
-            .iter()
-            .zip(&is_live)
-            .zip(buffer.chunks_exact_mut(length));
-        for ((column, _), part) in
-            columns.filter(|((column, live), _)| **live && column.sectors > 0)
-        {
-            let part = &mut part[..column.sectors as usize * self.sector_bytes];
-            ops.push(Op::read(column.member, column.at, part));
-        }
-        self.members.run(&mut ops).await;
-        let failed = failures(&ops);
-        drop(ops);
-        for member in &failed {
-            let column = all
-                .iter()
-                .position(|column| column.member == *member)
-                .expect("it was read");
-            let part =
-                &mut buffer[column * length..][..all[column].sectors as usize * self.sector_bytes];
-            if column < stripe.columns.len() || level == Level::Raid1 {
-                let rows = 0..all[column].sectors;
-                self.recover(
-                    state,
-                    stripe,
-                    column.min(stripe.columns.len() - 1),
-                    rows,
-                    part,
-                    Some(*member),
-                )
-                .await?;
-                scrubbed.repaired += 1;
-            }
-        }
-        let (data, checks) = buffer.split_at_mut(stripe.columns.len() * length);
-        let mut wanted = self.members.buffer(length);
-        wanted.fill(0);
-        match level {
-            Level::Raid1 if !is_live[0] => {
-                // The first copy that there is.
-                let Some(first) = is_live.iter().position(|live| *live) else {
-                    return Ok((scrubbed, Failures::new()));
-                };
-                wanted.copy_from_slice(&checks[(first - 1) * length..][..length]);
-            }
-            _ => data
-                .chunks_exact(length)
-                .for_each(|part| xor(&mut wanted, part)),
-        }
-        let mut ops = Ops::new();
-        for (index, column) in stripe.checks.iter().enumerate() {
-            if !is_live[stripe.columns.len() + index] {
-                continue;
-            }
-            let is = checks[index * length..][..length].chunks_exact(self.sector_bytes);
-            let wrong = is
-                .zip(wanted.chunks_exact(self.sector_bytes))
-                .filter(|(is, wanted)| is != wanted)
-                .count();
-            let is_unread = level != Level::Raid1 && failed.contains(&column.member);
-            match is_unread {
-                true => scrubbed.repaired += 1,
-                false => scrubbed.wrong += wrong as u64,
-            }
-            if wrong > 0 || is_unread {
-                ops.push(Op::write(
-                    column.member,
-                    column.at,
-                    &wanted[..column.sectors as usize * self.sector_bytes],
-                ));
+        for (write, wanted) in desk.writes(Given::NONE) {
+            let is = desk.old(write.member, &write.rows);
+            let is = is.expect("all is read").chunks_exact(self.sector_bytes);
+            let wanted_sectors = wanted.chunks_exact(self.sector_bytes);
+            let wrong = is.zip(wanted_sectors).filter(|(is, wanted)| is != wanted);
+            let wrong = wrong.count();
+            scrubbed.wrong += wrong as u64;
+            if wrong > 0 {
+                ops.push(Op::write(write.member, write.lbn, wanted));
             }
         }
         if !ops.is_empty() {
             self.ring().dirty = true;
             self.members.run(&mut ops).await;
+            failed = failures(&ops);
         }
-        Ok((scrubbed, failures(&ops)))
+        drop(ops);
+        self.clear_away(desks);
+        Ok((scrubbed, failed))
     }
 
     /// Makes durable how far a scrub has come; the first one of all also makes the parity of a new volume.
@@ -290,7 +247,7 @@ impl<M: Members> Volume<M> {
         if superblock.synced >= superblock.scrubbed {
             superblock.synced = superblock.synced.max(next);
         }
-        superblock.scrubbed = if next >= self.placement.stripes() {
+        superblock.scrubbed = if next >= self.array.stripes() {
             0
         } else {
             next

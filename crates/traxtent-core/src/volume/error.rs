@@ -1,5 +1,6 @@
 //! Why a volume cannot do what was asked.
 
+use crate::layout::raid::RaidError;
 use crate::units::{Lbn, Sectors};
 
 /// Why a volume cannot do what was asked.
@@ -72,4 +73,12 @@ pub enum VolumeError {
         /// What it is instead.
         problem: &'static str,
     },
+}
+
+/// Why a stripe of the volume has no plan.
+pub(super) fn no_plan(error: RaidError) -> VolumeError {
+    match error {
+        RaidError::Lost { sector, .. } => VolumeError::Unreadable(sector),
+        other => unreachable!("the volume has its stripes: {other}"),
+    }
 }

@@ -33,10 +33,12 @@
 //! RAID-6; a journal on a device of its own; growing and reshaping.
 
 mod care;
+pub mod copies;
+mod desk;
 mod error;
 mod members;
 mod open;
-mod placement;
+mod orders;
 mod read;
 pub mod record;
 mod ring;
@@ -56,9 +58,9 @@ pub use error::VolumeError;
 pub use members::{Action, Failed, Members, Op};
 pub use open::{Assembly, AssemblyError, Format, choose, survey};
 
-use crate::layout::raid::{Array, Level};
+use crate::layout::raid::{Array, Level, Planner, Stripe};
 use crate::units::{Lbn, Sectors};
-use placement::{Placement, Stripe};
+use desk::Desks;
 use record::{Record, head_sectors};
 use ring::Ring;
 use superblock::{MemberState, Superblock, superblock_sectors};
@@ -69,7 +71,17 @@ const LOCKS: u64 = 64;
 /// So many records in a row go to the same two members, so that one flush serves several.
 const RECORDS_IN_A_ROW: u64 = 64;
 
-type Ops<'a> = SmallVec<[Op<'a>; 16]>;
+/// Operations that are carried out together, beyond which lists of them need memory.
+const AT_ONCE: usize = 32;
+
+type Ops<'a> = SmallVec<[Op<'a>; AT_ONCE]>;
+
+/// How the volume's plans are made. A read costs what a drive of today passes in the time of a seek and half a revolution,
+/// about a track. Nothing is read that nobody needs: what lies between would have to be carried from the member and dropped.
+const PLANNER: Planner = Planner {
+    positioning: Sectors(1024),
+    dummy_reads: false,
+};
 
 /// Whether the write hole is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +94,9 @@ pub enum WriteHole {
 
 /// A volume that is open. See the module.
 #[derive(Debug)]
-pub struct Volume<M> {
-    placement: Placement,
+pub struct Volume<M: Members> {
+    array: Array,
+    planner: Planner,
     members: M,
     sector_bytes: usize,
     hole: WriteHole,
@@ -92,8 +105,14 @@ pub struct Volume<M> {
     stripes: Vec<Mutex<()>>,
     ring: Now<Ring>,
     flushers: Vec<Flusher>,
+    /// Desks of requests that are done.
+    idle: Now<Vec<Desks<M::Buffer>>>,
     /// Stripes below this are good on the member that is being rebuilt.
     rebuilt: AtomicU64,
+    /// Held while stripes are read that are to be rebuilt; those below are taken.
+    rebuild_reads: Mutex<u64>,
+    /// Held while they are written. Who reads waits for it before he lets the next one read, so that all go on in order.
+    rebuild_writes: Mutex<()>,
     repaired: AtomicU64,
 }
 
@@ -137,20 +156,24 @@ impl<M: Members> Volume<M> {
                 .map(|_| Flusher::default())
                 .collect(),
             rebuilt: AtomicU64::new(progress.unwrap_or(0)),
+            rebuild_reads: Mutex::new(progress.unwrap_or(0)),
+            rebuild_writes: Mutex::default(),
             repaired: AtomicU64::new(0),
             gate: RwLock::new(State {
                 superblock,
                 broken: false,
                 stopped: false,
             }),
-            placement: Placement(array),
+            array,
+            planner: PLANNER,
+            idle: Now::default(),
             members,
         }
     }
 
     /// What the volume offers.
     pub fn capacity(&self) -> Sectors {
-        self.placement.capacity()
+        self.array.capacity()
     }
 
     /// Bytes of a sector.
@@ -160,7 +183,7 @@ impl<M: Members> Volume<M> {
 
     /// Where its blocks lie.
     pub fn array(&self) -> &Array {
-        &self.placement.0
+        &self.array
     }
 
     /// What it lies on.
@@ -201,7 +224,7 @@ impl<M: Members> Volume<M> {
             return Ok(());
         }
         // Copies need not be exact: what is copied after a crash is right either way.
-        let retire = self.placement.level() != Level::Raid1;
+        let retire = self.level() != Level::Raid1;
         self.settle(&mut state, retire).await
     }
 
@@ -249,7 +272,7 @@ impl<M: Members> Volume<M> {
         let active = members
             .iter()
             .filter(|member| member.state == MemberState::Active);
-        let enough = match self.placement.level() {
+        let enough = match self.level() {
             Level::Raid0 => members.len(),
             Level::Raid1 => 1,
             Level::Raid4 | Level::Raid5 => members.len() - 1,
@@ -401,6 +424,21 @@ impl<M: Members> Volume<M> {
         self.ring.lock().expect("nobody panics with it")
     }
 
+    fn level(&self) -> Level {
+        self.array.shape().level
+    }
+
+    /// A stripe, of which there is one of that number.
+    fn stripe(&self, number: u64) -> Stripe<'_> {
+        self.array.stripe(number).expect("the volume has it")
+    }
+
+    /// The stripe of a sector, which has been checked.
+    fn stripe_of(&self, sector: Lbn) -> Stripe<'_> {
+        let location = self.array.locate(sector);
+        location.expect("the volume has it").stripe
+    }
+
     fn lock_of(&self, stripe: u64) -> usize {
         (stripe % LOCKS) as usize
     }
@@ -421,7 +459,7 @@ impl<M: Members> Volume<M> {
                 sector_bytes: self.sector_bytes,
             });
         }
-        let capacity = self.placement.capacity();
+        let capacity = self.array.capacity();
         let end = at.0.saturating_add((bytes / self.sector_bytes) as u64);
         if end > capacity.0 {
             return Err(VolumeError::Range {

@@ -10,12 +10,10 @@ use super::superblock::{
     MEMBERS_MAX, MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, lost_max,
     maps_sectors, superblock_sectors,
 };
-use super::xor::xor;
 use super::{
-    Failures, Members, Op, Ops, State, Stripe, Volume, VolumeError, WriteHole, encoded, failures,
-    live,
+    Failures, Members, Op, Ops, State, Volume, VolumeError, WriteHole, encoded, failures, live,
 };
-use crate::layout::raid::{Array, Level};
+use crate::layout::raid::{Array, Holds, Stripe};
 use crate::units::{Lbn, Sectors};
 
 /// Bytes that are read at once where a journal is searched.
@@ -341,7 +339,7 @@ impl<M: Members> Volume<M> {
             for entry in &record.entries {
                 match *entry {
                     Entry::Intent { stripe } => {
-                        if stripe < self.placement.stripes() {
+                        if stripe < self.array.stripes() {
                             intents.insert(stripe);
                         }
                     }
@@ -372,8 +370,8 @@ impl<M: Members> Volume<M> {
         }
         let mut lost = Vec::new();
         for number in intents {
-            self.resync(state, &self.placement.stripe(number), &mut lost)
-                .await?;
+            let stripe = self.stripe(number);
+            self.resync(state, &stripe, &mut lost).await?;
         }
         let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
         self.members.run(&mut ops).await;
@@ -431,58 +429,37 @@ impl<M: Members> Volume<M> {
     async fn resync(
         &self,
         state: &State,
-        stripe: &Stripe,
+        stripe: &Stripe<'_>,
         lost: &mut Vec<Range<u64>>,
     ) -> Result<(), VolumeError> {
-        let is_live = |member| self.is_live(state, member, stripe.number);
-        if self.placement.level() == Level::Raid1 {
+        let Some(parity) = stripe.parity_member() else {
             return match self.scrub_held(state, stripe).await {
                 Ok((_, failed)) => all_well(&failed),
                 // No copy can be read: whoever reads it is told.
                 Err(VolumeError::Unreadable(_)) => Ok(()),
                 Err(error) => Err(error),
             };
-        }
-        let parity = &stripe.checks[0];
-        if !is_live(parity.member) {
+        };
+        let mut desks = self.desks();
+        let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
+        if desk.health.failed.has(parity) {
             return Ok(());
         }
-        let length = parity.sectors as usize * self.sector_bytes;
-        let mut buffer = self.members.buffer(length * stripe.columns.len());
-        let mut ops = Ops::new();
-        let mut gone = Vec::new();
-        for (column, part) in stripe.columns.iter().zip(buffer.chunks_exact_mut(length)) {
-            if is_live(column.member) {
-                let part = &mut part[..column.sectors as usize * self.sector_bytes];
-                ops.push(Op::read(column.member, column.at, part));
-            } else {
-                gone.push(column.first.0..column.end().0);
+        match self.rewrite(parity, &mut desks).await {
+            Ok(failed) => all_well(&failed),
+            Err(VolumeError::Unreadable(_)) => {
+                let absent = desks.desks[0].health.absent();
+                let gone = stripe.chunks().filter(|chunk| absent.has(chunk.member));
+                let gone = gone.filter_map(|chunk| match chunk.holds {
+                    Holds::Data(k) => Some(stripe.logical_of(k)),
+                    Holds::Parity => None,
+                });
+                let gone = gone.map(|range| range.start.0..range.end.0);
+                lost.extend(gone.filter(|range| !range.is_empty()));
+                Ok(())
             }
+            Err(error) => Err(error),
         }
-        self.members.run(&mut ops).await;
-        let mut sum = self.members.buffer(length);
-        sum.fill(0);
-        for op in ops {
-            if let super::Action::Read(at, part) = op.action {
-                match op.outcome {
-                    Ok(()) => xor(&mut sum[..part.len()], part),
-                    Err(_) => {
-                        let column = stripe
-                            .columns
-                            .iter()
-                            .find(|column| column.member == op.member && column.at == at);
-                        gone.extend(column.map(|column| column.first.0..column.end().0));
-                    }
-                }
-            }
-        }
-        if gone.is_empty() {
-            let mut ops = [Op::write(parity.member, parity.at, &sum)];
-            self.members.run(&mut ops).await;
-            return all_well(&failures(&ops));
-        }
-        lost.extend(gone.into_iter().filter(|range| !range.is_empty()));
-        Ok(())
     }
 }
 

@@ -1,24 +1,11 @@
 //! Reading.
 
-use std::ops::Range;
-
 use smallvec::SmallVec;
 
-use super::xor::xor;
-use super::{Members, Op, Ops, Stripe, Volume, VolumeError};
-use crate::layout::raid::Level;
-use crate::units::Lbn;
-
-/// Pieces of a request that are read together.
-const PIECES_AT_ONCE: usize = 64;
-
-/// Rows of a column that are to be read.
-struct Piece<'a> {
-    stripe: u64,
-    column: usize,
-    rows: Range<u32>,
-    into: &'a mut [u8],
-}
+use super::desk::Given;
+use super::error::no_plan;
+use super::{AT_ONCE, Action, Members, Op, Ops, State, Volume, VolumeError};
+use crate::units::{Lbn, Sectors};
 
 impl<M: Members> Volume<M> {
     /// Reads whole sectors.
@@ -27,6 +14,7 @@ impl<M: Members> Volume<M> {
     /// If the volume has no such sectors, they are lost, or neither their member nor the others can tell them.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), VolumeError> {
         let range = self.check(at, into.len())?;
+        let mut desks = self.desks();
         let (mut from, mut rest) = (range.start, into);
         while from < range.end {
             let state = self.gate.read().await;
@@ -35,145 +23,80 @@ impl<M: Members> Volume<M> {
             if let Some(lost) = lost.next() {
                 return Err(VolumeError::Lost(lost.start, lost.end));
             }
-            let mut absent: SmallVec<[Piece<'_>; 2]> = SmallVec::new();
+            // What members have goes where it is wanted; what has to be computed waits.
             let mut ops = Ops::new();
-            let mut of_ops: SmallVec<[(u64, usize, Range<u32>); 16]> = SmallVec::new();
-            'stripes: for number in self.placement.stripe_of(from).. {
-                if from >= range.end {
+            let mut firsts: SmallVec<[Lbn; AT_ONCE]> = SmallVec::new();
+            let mut absent: SmallVec<[(Lbn, &mut [u8]); 4]> = SmallVec::new();
+            for (stripe, part) in self.array.stripes_of(from..range.end) {
+                let desk = self.desk(&mut desks, 0, &state, &stripe, part.clone());
+                let plan = &mut desk.plan;
+                self.planner
+                    .read(&stripe, part.clone(), desk.health, plan)
+                    .map_err(no_plan)?;
+                let pieces = ops.len() + absent.len();
+                if pieces > 0 && pieces + plan.reads.len() > AT_ONCE {
                     break;
                 }
-                let stripe = self.placement.stripe(number);
-                for (k, column) in stripe.columns.iter().enumerate() {
-                    let end = range.end.min(column.end());
-                    if from >= end || from < column.first {
-                        continue;
-                    }
-                    if ops.len() + absent.len() == PIECES_AT_ONCE {
-                        break 'stripes;
-                    }
-                    let rows = (from.0 - column.first.0) as u32..(end.0 - column.first.0) as u32;
-                    let (into, behind) = rest.split_at_mut(rows.len() * self.sector_bytes);
-                    (rest, from) = (behind, end);
-                    // Of copies, stripes take turns.
-                    let all: SmallVec<[_; 8]> = match self.placement.level() {
-                        Level::Raid1 => stripe.all().copied().collect(),
-                        Level::Raid0 | Level::Raid4 | Level::Raid5 => {
-                            SmallVec::from_slice(&[*column])
-                        }
-                    };
-                    let turn = (number % all.len() as u64) as usize;
-                    let mut choices = (0..all.len()).map(|next| all[(turn + next) % all.len()]);
-                    match choices.find(|column| self.is_live(&state, column.member, number)) {
-                        Some(column) => {
-                            ops.push(Op::read(column.member, column.row(rows.start), into));
-                            of_ops.push((number, k, rows));
-                        }
-                        None => absent.push(Piece {
-                            stripe: number,
-                            column: k,
-                            rows,
-                            into,
-                        }),
-                    }
+                let bytes = (part.end.0 - part.start.0) as usize * self.sector_bytes;
+                let (mut into, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
+                (rest, from) = (behind, part.end);
+                if !plan.sums.is_empty() {
+                    absent.push((part.start, into));
+                    continue;
+                }
+                plan.reads.sort_unstable_by_key(|read| read.logical);
+                for read in &plan.reads {
+                    let bytes = (read.rows.end - read.rows.start) as usize * self.sector_bytes;
+                    let (now, later) = into.split_at_mut(bytes);
+                    ops.push(Op::read(read.member, read.lbn, now));
+                    firsts.extend(read.logical);
+                    into = later;
                 }
             }
             self.members.run(&mut ops).await;
-            for piece in absent {
-                let stripe = self.placement.stripe(piece.stripe);
-                let _lock = self.stripes[self.lock_of(piece.stripe)].lock().await;
-                self.recover(&state, &stripe, piece.column, piece.rows, piece.into, None)
-                    .await?;
+            for (first, into) in absent {
+                self.read_around(&state, first, into, None).await?;
             }
-            for (op, (number, k, rows)) in ops.into_iter().zip(of_ops) {
-                if op.outcome.is_err()
-                    && let super::Action::Read(_, into) = op.action
-                {
-                    let stripe = self.placement.stripe(number);
-                    let _lock = self.stripes[self.lock_of(number)].lock().await;
-                    self.recover(&state, &stripe, k, rows, into, Some(op.member))
+            for (op, first) in ops.into_iter().zip(firsts) {
+                if let (Err(_), Action::Read(at, into)) = (op.outcome, op.action) {
+                    self.read_around(&state, first, into, Some((op.member, at)))
                         .await?;
                 }
             }
         }
+        self.clear_away(desks);
         Ok(())
     }
 
-    /// Tells rows of a column from what the other members have; whoever calls holds the stripe's lock.
-    /// If `member` could not read them, they are written there anew.
-    pub(super) async fn recover(
+    /// Reads sectors of one stripe without the members that are absent, and without one that could not read them: there they
+    /// are written anew.
+    async fn read_around(
         &self,
-        state: &super::State,
-        stripe: &Stripe,
-        k: usize,
-        rows: Range<u32>,
+        state: &State,
+        first: Lbn,
         into: &mut [u8],
-        member: Option<usize>,
+        unreadable: Option<(usize, Lbn)>,
     ) -> Result<(), VolumeError> {
-        let column = stripe.columns[k];
-        let unreadable = VolumeError::Unreadable(Lbn(column.first.0 + u64::from(rows.start)));
-        let is_live = |member| self.is_live(state, member, stripe.number);
-        match self.placement.level() {
-            Level::Raid0 => return Err(unreadable),
-            Level::Raid1 => {
-                let mut found = false;
-                for copy in stripe
-                    .all()
-                    .filter(|copy| is_live(copy.member) && Some(copy.member) != member)
-                {
-                    let mut ops = [Op::read(copy.member, copy.row(rows.start), into)];
-                    self.members.run(&mut ops).await;
-                    if ops[0].outcome.is_ok() {
-                        found = true;
-                        break;
-                    }
-                }
-                if !found {
-                    return Err(unreadable);
-                }
-            }
-            Level::Raid4 | Level::Raid5 => {
-                if stripe.number >= state.superblock.synced && member.is_some() {
-                    // Its parity may never have been made.
-                    return Err(unreadable);
-                }
-                let others = || {
-                    let columns = stripe.columns.iter().enumerate();
-                    let columns = columns
-                        .filter(|(other, _)| *other != k)
-                        .map(|(_, column)| column);
-                    columns.chain(&stripe.checks)
-                };
-                if others().any(|other| !is_live(other.member)) {
-                    return Err(unreadable);
-                }
-                into.fill(0);
-                let mut buffer = self.members.buffer(into.len() * others().count());
-                let mut ops = Ops::new();
-                for (other, part) in others().zip(buffer.chunks_exact_mut(into.len())) {
-                    let has = rows.start.min(other.sectors)..rows.end.min(other.sectors);
-                    if !has.is_empty() {
-                        let part = &mut part[..has.len() * self.sector_bytes];
-                        ops.push(Op::read(other.member, other.row(has.start), part));
-                    }
-                }
-                self.members.run(&mut ops).await;
-                for op in ops {
-                    match (op.outcome, op.action) {
-                        (Ok(()), super::Action::Read(_, part)) => {
-                            xor(&mut into[..part.len()], part)
-                        }
-                        _ => return Err(unreadable),
-                    }
-                }
-            }
-        }
-        if let Some(member) = member
-            && let Some(own) = stripe.all().find(|column| column.member == member)
-        {
-            let mut ops = [Op::write(member, own.row(rows.start), into)];
+        let sectors = Sectors((into.len() / self.sector_bytes) as u64);
+        let range = first..first + sectors;
+        let stripe = self.stripe_of(first);
+        let _lock = self.stripes[self.lock_of(stripe.number())].lock().await;
+        let mut desks = self.desks();
+        let desk = self.desk(&mut desks, 0, state, &stripe, range.clone());
+        desk.health.unreadable = unreadable.iter().map(|(member, _)| *member).collect();
+        self.carry_out(
+            &mut desks.desks[..1],
+            Given::NONE,
+            |stripe, part, health, plan| self.planner.read(stripe, part, health, plan),
+        )
+        .await?;
+        desks.desks[0].copy_old(&stripe, &range, into);
+        self.clear_away(desks);
+        if let Some((member, at)) = unreadable {
+            let mut ops = [Op::write(member, at, into)];
             self.members.run(&mut ops).await;
             if ops[0].outcome.is_ok() {
-                self.count_repair(rows.len() as u64);
+                self.count_repair(sectors);
             }
         }
         Ok(())

@@ -49,10 +49,11 @@ impl Ring {
         self.size.saturating_sub(2 * MARGIN) / 4
     }
 
-    /// Keeps room for a record, which may have to skip the end of the journal.
+    /// Keeps room for a record, which may have to skip the end of the journal. For none there is always room, also where
+    /// there is no journal.
     pub(super) fn reserve(&mut self, sectors: u64) -> bool {
         let used = self.head - self.free_to + self.reserved + MARGIN;
-        let fits = used + 2 * sectors <= self.size;
+        let fits = sectors == 0 || used + 2 * sectors <= self.size;
         if fits {
             self.reserved += 2 * sectors;
         }

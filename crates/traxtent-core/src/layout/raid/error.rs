@@ -88,10 +88,14 @@ pub enum RaidError {
         /// The track's number.
         spare: u32,
     },
-    /// More members have failed than the others make up for.
-    #[error("member {failed} failed: what they have cannot be told from the others")]
+    /// More members cannot be read than the others make up for.
+    #[error(
+        "sector {sector}: member {absent} cannot be read, and the others cannot make up for it"
+    )]
     Lost {
-        /// Those that failed.
-        failed: Members,
+        /// The first sector of the array that this is about.
+        sector: Lbn,
+        /// Those that cannot.
+        absent: Members,
     },
 }

@@ -27,6 +27,18 @@ impl Members {
         Members(self.0 & !(1 << member))
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn union(self, others: Members) -> Members {
+        Members(self.0 | others.0)
+    }
+
+    /// Those that are also among others.
+    #[must_use]
+    pub fn intersection(self, others: Members) -> Members {
+        Members(self.0 & others.0)
+    }
+
     /// Whether one is among them.
     pub fn has(self, member: usize) -> bool {
         self.0 >> member & 1 == 1

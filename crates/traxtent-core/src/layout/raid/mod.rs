@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub use error::RaidError;
 pub use members::Members;
 pub use order::DEFECTS_MAX;
-pub use plan::{Age, Extent, Plan, Planner, Sum, Update, joined};
+pub use plan::{Age, Extent, Health, Plan, Planner, Sum, Update, joined};
 pub use stripe::{Chunk, Holds, Location, Stripe};
 pub use usage::MemberUsage;
 

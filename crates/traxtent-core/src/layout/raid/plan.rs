@@ -7,11 +7,16 @@
 //!
 //! A write that does not cover a stripe needs something of the rest for the new parity: what it overwrites and the
 //! old parity ([`Update::Modify`]), or all that it does not overwrite ([`Update::Reconstruct`]). The cheaper one is
-//! taken, where a read costs its sectors and [`Planner::positioning`]. A failed member forces the one that does
-//! without it. Nothing here closes the write hole: a crash between the writes of a plan leaves parity that does not
+//! taken, where a read costs its sectors and [`Planner::positioning`]. What members are not good for ([`Health`]) forces
+//! the other. Nothing here closes the write hole: a crash between the writes of a plan leaves parity that does not
 //! fit, which a journal has to mend.
+//!
+//! Whoever executes a plan finds out what cannot be read, adds it to the health of the stripe, and asks again, until
+//! there is a plan that can be executed or none.
 
 use std::ops::Range;
+
+use smallvec::SmallVec;
 
 use super::{Array, Holds, Level, Members, RaidError, Stripe};
 use crate::request::Request;
@@ -47,6 +52,40 @@ impl Update {
             Update::Modify => "read-modify-write",
             Update::Reconstruct => "reconstruct-write",
         }
+    }
+}
+
+/// What the members of a stripe are good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// They are neither read nor written.
+    pub failed: Members,
+    /// They cannot read something of the stripe. They are written.
+    pub unreadable: Members,
+    /// The stripe's parity may never have been made. It is right in those rows that have been written since, if none of their
+    /// writes could do with what it was before; nothing is computed from it for a member that may yet read.
+    pub unsynced: bool,
+}
+
+impl Health {
+    /// Good for everything.
+    pub const GOOD: Health = Health {
+        failed: Members::NONE,
+        unreadable: Members::NONE,
+        unsynced: false,
+    };
+
+    /// Of a stripe some of whose members have failed.
+    pub fn without(failed: Members) -> Health {
+        Health {
+            failed,
+            ..Health::GOOD
+        }
+    }
+
+    /// Those that are not read.
+    pub fn absent(self) -> Members {
+        self.failed.union(self.unreadable)
     }
 }
 
@@ -138,7 +177,7 @@ impl Planner {
     /// Makes the plan that reads sectors of the array, which lie in one stripe.
     ///
     /// # Errors
-    /// If too many members have failed.
+    /// If too many members cannot be read.
     ///
     /// # Panics
     /// If the sectors are not those of the stripe.
@@ -146,23 +185,24 @@ impl Planner {
         &self,
         stripe: &Stripe<'_>,
         sectors: Range<Lbn>,
-        failed: Members,
+        health: Health,
         plan: &mut Plan,
     ) -> Result<(), RaidError> {
         plan.clear(stripe);
         let mut asked = Members::NONE;
         for (k, rows) in rows_of(stripe, &sectors) {
-            let member = source(stripe, k, failed)?;
+            let member = source(stripe, k, rows.start, health.absent())?;
             asked = asked.with(member);
-            if !failed.has(member) {
+            if !health.absent().has(member) {
                 plan.reads.push(extent(stripe, member, rows));
                 continue;
             }
-            self.reconstruct(stripe, member, rows, plan);
+            self.reconstruct(stripe, member, Age::Old, rows, health, plan)?;
         }
         merge(&mut plan.reads);
         let parity = stripe.parity_member();
-        if let Some(parity) = parity.filter(|parity| self.dummy_reads && !failed.has(*parity)) {
+        let parity = parity.filter(|parity| self.dummy_reads && !health.absent().has(*parity));
+        if let Some(parity) = parity {
             let first = plan.reads.iter().map(|read| read.rows.start).min();
             let end = plan.reads.iter().map(|read| read.rows.end).max();
             let end = end.unwrap_or(0).min(stripe.on(parity).sectors.0);
@@ -178,7 +218,7 @@ impl Planner {
     /// Makes the plan that writes sectors of the array, which lie in one stripe.
     ///
     /// # Errors
-    /// If too many members have failed.
+    /// If too many members have failed, or what the new parity needs cannot be read.
     ///
     /// # Panics
     /// If the sectors are not those of the stripe.
@@ -186,31 +226,36 @@ impl Planner {
         &self,
         stripe: &Stripe<'_>,
         sectors: Range<Lbn>,
-        failed: Members,
+        health: Health,
         plan: &mut Plan,
     ) -> Result<(), RaidError> {
         plan.clear(stripe);
         for (k, rows) in rows_of(stripe, &sectors) {
-            source(stripe, k, failed)?;
-            for chunk in stripe
-                .chunks()
-                .filter(|chunk| chunk.holds == Holds::Data(k))
-            {
-                if !failed.has(chunk.member) {
-                    plan.writes.push(extent(stripe, chunk.member, rows.clone()));
+            source(stripe, k, rows.start, health.failed)?;
+            let mirrors = match stripe.level() {
+                Level::Raid1 => 0..stripe.members(),
+                Level::Raid0 | Level::Raid4 | Level::Raid5 => {
+                    let member = stripe.data_member(k);
+                    member..member + 1
                 }
+            };
+            for member in mirrors.filter(|member| !health.failed.has(*member)) {
+                plan.writes.push(extent(stripe, member, rows.clone()));
             }
         }
-        let Some(parity) = stripe.parity_member().filter(|parity| !failed.has(*parity)) else {
+        let parity = stripe.parity_member();
+        let Some(parity) = parity.filter(|parity| !health.failed.has(*parity)) else {
             return Ok(());
         };
-        let costs = Update::ALL.map(|update| {
-            parity_of(stripe, parity, &sectors, failed, update, plan);
-            plan.cost(self.positioning)
-        });
+        let parts = parts_of(stripe, &sectors);
+        let mut costs = [0; 2];
+        for (update, cost) in std::iter::zip(Update::ALL, &mut costs) {
+            parity_of(stripe, parity, &parts, health, update, plan)?;
+            *cost = plan.cost(self.positioning);
+        }
         // The last one tried is there already.
-        if costs[0] <= costs[1] {
-            parity_of(stripe, parity, &sectors, failed, Update::Modify, plan);
+        if costs[0] <= costs[1] && costs[1] > 0 {
+            parity_of(stripe, parity, &parts, health, Update::Modify, plan)?;
         }
         for index in 0..plan.sums.len() {
             let rows = plan.sums[index].rows.clone();
@@ -220,15 +265,16 @@ impl Planner {
         Ok(())
     }
 
-    /// Makes the plan that writes what a member has of a stripe, from what the others have.
+    /// Makes the plan that writes what a member has of a stripe, from what the others have. The member has failed, or cannot
+    /// read.
     ///
     /// # Errors
-    /// If too many others have failed.
+    /// If too many others cannot be read.
     pub fn rebuild(
         &self,
         stripe: &Stripe<'_>,
         member: usize,
-        failed: Members,
+        health: Health,
         plan: &mut Plan,
     ) -> Result<(), RaidError> {
         plan.clear(stripe);
@@ -236,85 +282,149 @@ impl Planner {
         let rows = 0..chunk.sectors.0;
         match chunk.holds {
             Holds::Data(k) if stripe.parity_member().is_none() => {
-                let from = source(stripe, k, failed.with(member))?;
+                let from = source(stripe, k, 0, health.absent().with(member))?;
                 plan.reads.push(extent(stripe, from, rows.clone()));
-                plan.sums.push(Sum {
-                    member,
-                    age: Age::New,
-                    rows: rows.clone(),
-                    old: Members::only(from),
-                    new: Members::NONE,
-                });
+                plan.sums.push(copy(from, member, rows.clone()));
             }
-            _ if !failed.without(member).is_empty() => return Err(lost(failed.with(member))),
-            _ => {
-                self.reconstruct(stripe, member, rows.clone(), plan);
-                for sum in &mut plan.sums {
-                    sum.age = Age::New;
-                }
-            }
+            _ => self.reconstruct(stripe, member, Age::New, rows.clone(), health, plan)?,
         }
         plan.writes.push(extent(stripe, member, rows));
         Ok(())
     }
 
+    /// Makes the plan that reads all of a stripe and says what its parity, or its copies, have to be. What it writes is to be
+    /// written where something else stands. Nothing is planned where there is nothing to compare.
+    pub fn verify(&self, stripe: &Stripe<'_>, health: Health, plan: &mut Plan) {
+        plan.clear(stripe);
+        let all = |member: usize| 0..stripe.on(member).sectors.0;
+        match (stripe.level(), stripe.parity_member()) {
+            (Level::Raid1, _) => {
+                let mut mirrors = (0..stripe.members()).filter(|one| !health.absent().has(*one));
+                let Some(first) = mirrors.next() else { return };
+                plan.reads.push(extent(stripe, first, all(first)));
+                for member in mirrors {
+                    plan.reads.push(extent(stripe, member, all(member)));
+                    plan.sums.push(copy(first, member, all(member)));
+                    plan.writes.push(extent(stripe, member, all(member)));
+                }
+            }
+            (_, Some(parity)) if health.absent().is_empty() => {
+                // All that there is: nothing is left out that could make it impossible.
+                let _ = self.reconstruct(stripe, parity, Age::New, all(parity), health, plan);
+                plan.reads.push(extent(stripe, parity, all(parity)));
+                plan.writes.push(extent(stripe, parity, all(parity)));
+            }
+            _ => {}
+        }
+    }
+
     /// Reads what tells rows of a member, and sums it.
-    fn reconstruct(&self, stripe: &Stripe<'_>, member: usize, rows: Range<u64>, plan: &mut Plan) {
+    fn reconstruct(
+        &self,
+        stripe: &Stripe<'_>,
+        member: usize,
+        age: Age,
+        rows: Range<u64>,
+        health: Health,
+        plan: &mut Plan,
+    ) -> Result<(), RaidError> {
+        let may_yet_read = health.unsynced && !health.failed.has(member);
+        let of_parity = stripe.parity_member() == Some(member);
         let mut old = Members::NONE;
         for chunk in stripe.chunks().filter(|chunk| chunk.member != member) {
             let there = rows.start..rows.end.min(chunk.sectors.0);
-            if !there.is_empty() {
-                plan.reads.push(extent(stripe, chunk.member, there));
-                old = old.with(chunk.member);
+            if there.is_empty() {
+                continue;
             }
+            if health.absent().has(chunk.member) || may_yet_read && !of_parity {
+                let lost = health.absent().with(member);
+                return Err(lost_at(stripe, member, rows.start, lost));
+            }
+            plan.reads.push(extent(stripe, chunk.member, there));
+            old = old.with(chunk.member);
         }
         plan.sums.push(Sum {
             member,
-            age: Age::Old,
+            age,
             rows,
             old,
             new: Members::NONE,
         });
+        Ok(())
     }
+}
+
+/// What a mirror has, as another is to have it.
+fn copy(from: usize, member: usize, rows: Range<u64>) -> Sum {
+    Sum {
+        member,
+        age: Age::New,
+        rows,
+        old: Members::only(from),
+        new: Members::NONE,
+    }
+}
+
+/// A chunk of data, and which rows of it are written.
+struct Part {
+    member: usize,
+    sectors: u64,
+    written: Range<u64>,
+}
+
+type Parts = SmallVec<[Part; 8]>;
+
+fn parts_of(stripe: &Stripe<'_>, sectors: &Range<Lbn>) -> Parts {
+    let part = |(k, written)| Part {
+        member: stripe.data_member(k),
+        sectors: stripe.data_sectors(k).0,
+        written,
+    };
+    all_rows_of(stripe, sectors).map(part).collect()
 }
 
 /// Reads and sums for the parity of a write.
 fn parity_of(
     stripe: &Stripe<'_>,
     parity: usize,
-    sectors: &Range<Lbn>,
-    failed: Members,
+    parts: &Parts,
+    health: Health,
     prefer: Update,
     plan: &mut Plan,
-) {
+) -> Result<(), RaidError> {
     plan.reads.clear();
     plan.sums.clear();
+    let broken = |set: Members, by: Members| !set.intersection(by).is_empty();
     let mut from = 0;
     // Rows between two ends of what is written, or of chunks, are alike.
-    while let Some(to) = next_end(stripe, sectors, from) {
+    while let Some(to) = next_end(parts, from) {
         let rows = from..to;
         from = to;
         let (mut written, mut kept) = (Members::NONE, Members::NONE);
-        for (k, covered) in all_rows_of(stripe, sectors) {
-            let chunk = stripe.data(k);
-            if covered.contains(&rows.start) {
-                written = written.with(chunk.member);
-            } else if rows.start < chunk.sectors.0 {
-                kept = kept.with(chunk.member);
+        for part in parts {
+            if part.written.contains(&rows.start) {
+                written = written.with(part.member);
+            } else if rows.start < part.sectors {
+                kept = kept.with(part.member);
             }
         }
         if written.is_empty() {
             continue;
         }
-        let broken = |set: Members| failed.iter().any(|member| set.has(member));
-        let update = match prefer {
-            _ if kept.is_empty() || broken(written) => Update::Reconstruct,
-            _ if broken(kept) => Update::Modify,
-            prefer => prefer,
-        };
-        let old = match update {
-            Update::Modify => written.with(parity),
-            Update::Reconstruct => kept,
+        let reconstruct = !broken(kept, health.absent());
+        // Parity that was never made tells nothing of a member that may read again, with something else.
+        let modify = !broken(written.with(parity), health.absent())
+            && !(health.unsynced && (reconstruct || broken(kept, health.unreadable)));
+        let old = match (modify, reconstruct, prefer) {
+            (true, true, Update::Modify) | (true, false, _) if !kept.is_empty() => {
+                written.with(parity)
+            }
+            (_, true, _) => kept,
+            _ => {
+                let first = parts.iter().find(|part| written.has(part.member));
+                let member = first.map_or(parity, |part| part.member);
+                return Err(lost_at(stripe, member, rows.start, health.absent()));
+            }
         };
         for member in old.iter() {
             plan.reads.push(extent(stripe, member, rows.clone()));
@@ -328,15 +438,15 @@ fn parity_of(
         });
     }
     merge(&mut plan.reads);
+    Ok(())
 }
 
 /// The first end of a chunk, or of what is written of one, behind a row; none behind the last that is written.
-fn next_end(stripe: &Stripe<'_>, sectors: &Range<Lbn>, from: u64) -> Option<u64> {
-    let last = all_rows_of(stripe, sectors)
-        .map(|(_, rows)| rows.end)
-        .max()?;
-    let ends = all_rows_of(stripe, sectors)
-        .flat_map(|(k, rows)| [rows.start, rows.end, stripe.data_sectors(k).0]);
+fn next_end(parts: &Parts, from: u64) -> Option<u64> {
+    let last = parts.iter().map(|part| part.written.end).max()?;
+    let ends = parts
+        .iter()
+        .flat_map(|part| [part.written.start, part.written.end, part.sectors]);
     ends.filter(|end| *end > from && *end <= last).min()
 }
 
@@ -368,15 +478,15 @@ fn rows_of<'a>(
     all_rows_of(stripe, sectors).filter(|(_, rows)| !rows.is_empty())
 }
 
-/// The member that a chunk of data is read from: if it has failed, the others make up for it.
-fn source(stripe: &Stripe<'_>, k: usize, failed: Members) -> Result<usize, RaidError> {
-    let members = stripe.chunks().count();
+/// The member that a chunk of data is read from: if it cannot be, the others make up for it.
+fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: Members) -> Result<usize, RaidError> {
+    let members = stripe.members();
     match stripe.level() {
         Level::Raid0 | Level::Raid4 | Level::Raid5 => {
-            let member = stripe.data(k).member;
+            let member = stripe.data_member(k);
             let others = usize::from(stripe.level() != Level::Raid0);
-            if failed.has(member) && failed.count() > others {
-                return Err(lost(failed));
+            if absent.has(member) && absent.count() > others {
+                return Err(lost_at(stripe, member, row, absent));
             }
             Ok(member)
         }
@@ -385,26 +495,26 @@ fn source(stripe: &Stripe<'_>, k: usize, failed: Members) -> Result<usize, RaidE
             let turn = (stripe.number() % members as u64) as usize;
             let mut mirrors = (0..members).map(|next| (turn + next) % members);
             mirrors
-                .find(|member| !failed.has(*member))
-                .ok_or(lost(failed))
+                .find(|member| !absent.has(*member))
+                .ok_or(lost_at(stripe, turn, row, absent))
         }
     }
 }
 
-fn lost(failed: Members) -> RaidError {
-    RaidError::Lost { failed }
+fn lost_at(stripe: &Stripe<'_>, member: usize, row: u64, absent: Members) -> RaidError {
+    RaidError::Lost {
+        sector: stripe
+            .logical_at(member, row)
+            .unwrap_or(stripe.logical().start),
+        absent,
+    }
 }
 
 fn extent(stripe: &Stripe<'_>, member: usize, rows: Range<u64>) -> Extent {
-    let chunk = stripe.on(member);
-    let logical = match chunk.holds {
-        Holds::Data(k) => Some(stripe.logical_of(k).start + Sectors(rows.start)),
-        Holds::Parity => None,
-    };
     Extent {
         member,
-        lbn: chunk.lbn + Sectors(rows.start),
-        logical,
+        lbn: stripe.lbn(member) + Sectors(rows.start),
+        logical: stripe.logical_at(member, rows.start),
         rows,
     }
 }

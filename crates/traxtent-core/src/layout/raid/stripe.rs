@@ -95,7 +95,30 @@ impl<'a> Stripe<'a> {
 
     /// A chunk of data; of mirrored ones the first member's.
     pub fn data(&self, k: usize) -> Chunk {
-        self.on(data_member(self.level(), self.sizes.len(), self.number, k))
+        self.on(self.data_member(k))
+    }
+
+    /// The member that has a chunk of data; of mirrored ones the first.
+    pub(super) fn data_member(&self, k: usize) -> usize {
+        data_member(self.level(), self.members(), self.number, k)
+    }
+
+    /// How many members it lies on.
+    pub fn members(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The sector of the array that a row of a member has; none of parity.
+    pub fn logical_at(&self, member: usize, row: u64) -> Option<Lbn> {
+        match self.holds(member) {
+            Holds::Data(k) => Some(self.logical_of(k).start + Sectors(row)),
+            Holds::Parity => None,
+        }
+    }
+
+    /// Where the chunk of a member begins there.
+    pub(super) fn lbn(&self, member: usize) -> Lbn {
+        self.array.lbn(member, self.number)
     }
 
     /// The chunk of parity, if there is one.
@@ -115,7 +138,7 @@ impl<'a> Stripe<'a> {
     pub fn on(&self, member: usize) -> Chunk {
         Chunk {
             member,
-            lbn: self.array.lbn(member, self.number),
+            lbn: self.lbn(member),
             sectors: self.sectors_on(member),
             holds: self.holds(member),
         }
@@ -134,7 +157,10 @@ impl<'a> Stripe<'a> {
     }
 
     /// How many sectors of a member it uses.
-    pub(super) fn sectors_on(&self, member: usize) -> Sectors {
+    ///
+    /// # Panics
+    /// If there is no such member.
+    pub fn sectors_on(&self, member: usize) -> Sectors {
         match self.holds(member) {
             Holds::Data(k) => self.data_sectors(k),
             Holds::Parity => {

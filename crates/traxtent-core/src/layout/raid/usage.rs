@@ -90,6 +90,54 @@ impl Array {
         TrackMap::from_sizes(Lbn(0), sizes)
     }
 
+    /// The array as a drive whose tracks are the chunks of data: a request that stays within one goes to one place of one
+    /// member.
+    pub fn chunk_map(&self) -> TrackMap {
+        let mut sizes = Pattern::default();
+        let ends = self.runs.iter().skip(1).map(|run| run.stripe);
+        let ends = ends.chain([self.stripes]);
+        for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
+            let stripe = self.stripe_in(index, run.stripe);
+            let (chunks, size) = (stripe.data_chunks(), stripe.data_sectors(0).0 as u32);
+            if self
+                .cycle(index, run.stripe)
+                .sizes
+                .iter()
+                .all(|other| *other == size)
+            {
+                let mut left = (end - run.stripe) * chunks as u64;
+                while left > 0 {
+                    let times = left.min(u64::from(u32::MAX));
+                    sizes.push(size, times as u32);
+                    left -= times;
+                }
+                continue;
+            }
+            for number in run.stripe..end {
+                let stripe = self.stripe_in(index, number);
+                let chunks = (0..chunks).map(|k| stripe.data_sectors(k).0 as u32);
+                chunks
+                    .filter(|size| *size > 0)
+                    .for_each(|size| sizes.push(size, 1));
+            }
+        }
+        sizes.fold();
+        TrackMap::from_sizes(Lbn(0), sizes)
+    }
+
+    /// The sectors that the largest stripe has on all members together.
+    pub fn stripe_sectors_max(&self) -> Sectors {
+        let ends = self.runs.iter().skip(1).map(|run| run.stripe);
+        let runs = self.runs.iter().zip(ends.chain([self.stripes])).enumerate();
+        let stripes = runs.flat_map(|(index, (run, end))| {
+            let turn = self.members.len() as u64;
+            let numbers = run.stripe..end.min(run.stripe + turn);
+            numbers.map(move |number| self.stripe_in(index, number))
+        });
+        let sectors = stripes.map(|stripe| stripe.chunks().map(|chunk| chunk.sectors.0).sum());
+        Sectors(sectors.max().unwrap_or(0))
+    }
+
     /// The share of all its members' sectors that hold neither data nor parity.
     pub fn waste(&self) -> f64 {
         let usage = self.usage();

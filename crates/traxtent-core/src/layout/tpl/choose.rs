@@ -59,6 +59,11 @@ impl Reach {
         Reach(points)
     }
 
+    /// The points.
+    pub fn points(&self) -> &[(usize, f64)] {
+        &self.0
+    }
+
     /// The same, so much longer.
     pub(crate) fn later(mut self, turns: f64) -> Reach {
         for (_, least) in &mut self.0 {
@@ -149,6 +154,11 @@ impl Head {
             missed: 0,
             expected: 0.0,
         }
+    }
+
+    /// The time of a revolution, in picoseconds.
+    pub fn period(&self) -> f64 {
+        self.survey.period
     }
 
     /// The angle of the platter.

@@ -16,7 +16,8 @@
 //! | 52 | 4 | bytes of a sector |
 //! | 56 | 4 | sectors of a page |
 //! | 60 | 4 | sectors of a block |
-//! | 64 | 4 | the fewest partitions |
+//! | 64 | 2 | the fewest partitions |
+//! | 66 | 2 | regions |
 //! | 68 | 4 | the most |
 //! | 72 | 8 | tracks of data |
 //!
@@ -30,7 +31,7 @@
 //! | 28 | 4 | 1 if copies may differ, else 0 |
 //! | 32 | 2 a track | exponent of the partitions (bits 0 to 2), layers in use (bits 3 to 8); zeros behind the last |
 
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::count::{Bounds, Count};
@@ -66,7 +67,8 @@ struct HeaderBytes {
     sector_bytes: U32,
     page_sectors: U32,
     block_sectors: U32,
-    least: U32,
+    least: U16,
+    regions: U16,
     most: U32,
     data_tracks: U64,
 }
@@ -103,6 +105,8 @@ pub struct Header {
     pub block_sectors: u32,
     /// The fewest and the most partitions.
     pub bounds: Bounds,
+    /// Parts that are filled one after another.
+    pub regions: u16,
     /// Tracks of data.
     pub data_tracks: u64,
 }
@@ -158,6 +162,9 @@ impl Header {
                 "an even number from 160 to 65536",
             ));
         }
+        if self.regions == 0 {
+            return Err(figure("the number of regions", 0, "1 or more"));
+        }
         if self.block_sectors == 0 {
             return Err(figure("the size of a block", 0, "1 sector or more"));
         }
@@ -182,7 +189,8 @@ impl Header {
             sector_bytes: self.sector_bytes.into(),
             page_sectors: self.page_sectors.into(),
             block_sectors: self.block_sectors.into(),
-            least: self.bounds.least().get().into(),
+            least: (self.bounds.least().get() as u16).into(),
+            regions: self.regions.into(),
             most: self.bounds.most().get().into(),
             data_tracks: self.data_tracks.into(),
         };
@@ -215,7 +223,7 @@ impl Header {
             return Err("a version that is not known");
         }
         let bounds = || {
-            let least = Count::new(head.least.get()).ok()?;
+            let least = Count::new(head.least.get().into()).ok()?;
             Bounds::new(least, Count::new(head.most.get()).ok()?).ok()
         };
         let header = Header {
@@ -228,6 +236,7 @@ impl Header {
             page_sectors: head.page_sectors.get(),
             block_sectors: head.block_sectors.get(),
             bounds: bounds().ok_or("bounds of partitions that cannot be")?,
+            regions: head.regions.get(),
             data_tracks: head.data_tracks.get(),
         };
         header.check().map_err(|_| "a figure that cannot be")?;

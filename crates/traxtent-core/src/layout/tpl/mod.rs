@@ -26,7 +26,9 @@
 //! brought up to date ([`Tpl::resync`]). So writes may go to the nearest copy: [`Tpl::before_flush`] names the blocks
 //! whose first copy is behind. A page is closed when all copies are equal and flushed. A track is merged by its table entry
 //! alone: the copies that stay have not moved. It is split by filling the places between, which hold nothing, and then its
-//! entry. Layers of a track that come into use are zeroed first, so that a block never shows what another left.
+//! entry: many
+//! tracks are filled one after another, while requests are served, and then their entries are written together. Layers of a
+//! track that come into use are zeroed first, so that a block never shows what another left.
 //!
 //! # What the executor has to keep
 //! One plan at a time; no write to a track while a plan for it is under way; requests for one block one after another.
@@ -42,10 +44,11 @@ mod error;
 pub mod format;
 mod open;
 mod plan;
+mod rearrange;
 mod shape;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -76,7 +79,13 @@ pub struct Config {
     pub block_sectors: u32,
     /// The fewest and the most partitions of a track.
     pub bounds: Bounds,
+    /// Parts of the device that are filled one after another: see [`Shape`].
+    pub regions: u16,
 }
+
+/// Regions of a device whose partitions follow free space: two copies pay as long as they do not spread data over more than a
+/// quarter of a drive (docs/tpl.md, "Partitions that follow free space").
+pub const REGIONS: u16 = 4;
 
 /// A layout in partitions. See [the module](self).
 #[derive(Clone, Debug)]
@@ -90,6 +99,8 @@ pub struct Tpl {
     stale: BTreeMap<Home, u32>,
     /// Of each page that a crash left open: the tracks of which only the first copies are believed.
     suspect: BTreeMap<u32, Vec<bool>>,
+    /// Tracks whose free places hold the copies that twice as many partitions have, or are being given them.
+    filled: BTreeSet<usize>,
     /// The track, or the page's tracks, that a plan is under way for.
     busy: Option<Range<usize>>,
 }
@@ -101,6 +112,14 @@ pub struct Run {
     pub home: Home,
     /// How many.
     pub blocks: u32,
+}
+
+impl Run {
+    /// Where each of its blocks lies.
+    pub fn homes(self) -> impl Iterator<Item = Home> {
+        let indices = self.home.index..self.home.index + self.blocks;
+        indices.map(move |index| Home { index, ..self.home })
+    }
 }
 
 impl Tpl {
@@ -117,7 +136,13 @@ impl Tpl {
         let place = open::Placement::new(&map, range, config)?;
         let header = place.header(&map, config);
         header.check()?;
-        let shape = Shape::new(map, place.data, config.block_sectors, config.bounds)?;
+        let shape = Shape::new(
+            map,
+            place.data,
+            config.block_sectors,
+            config.bounds,
+            config.regions,
+        )?;
         let pages = vec![Page::empty(config.bounds); header.pages() as usize];
         let tpl = Tpl {
             header,
@@ -126,6 +151,7 @@ impl Tpl {
             pages,
             stale: BTreeMap::new(),
             suspect: BTreeMap::new(),
+            filled: BTreeSet::new(),
             busy: None,
         };
         let mut steps = Vec::new();
@@ -160,6 +186,11 @@ impl Tpl {
         let (page, index) = self.page_of(track);
         let bits = self.pages[page as usize].get(index);
         TrackState::decode(bits, self.header.bounds).expect("what is kept has been checked")
+    }
+
+    /// The tracks whose entries stand on one page of the table with that of a track.
+    pub fn page(&self, track: usize) -> Range<usize> {
+        self.tracks_of(self.page_of(track).0)
     }
 
     /// Bytes that the table takes in memory: without the map, and without what is known of copies that differ.
@@ -296,6 +327,12 @@ impl Tpl {
         Ok(Some(plan))
     }
 
+    /// Whether blocks can be written without [`Tpl::prepare`].
+    pub fn is_prepared(&self, run: Run) -> bool {
+        let (page, _) = self.page_of(run.home.track);
+        self.pages[page as usize].open && self.holds(run.home)
+    }
+
     /// Notes that blocks were written to these copies: they are the current ones.
     ///
     /// # Errors
@@ -315,7 +352,8 @@ impl Tpl {
         );
         let written = copies & self.writable(run);
         assert!(written != 0, "no copy was written");
-        for home in homes(run) {
+        self.filled.remove(&track);
+        for home in run.homes() {
             if self.is_suspect(track) || written == all_copies(self.track(track).count) {
                 self.stale.remove(&home);
             } else {
@@ -327,7 +365,7 @@ impl Tpl {
 
     /// Notes that copies of blocks were brought up to date from a current one.
     pub fn synced(&mut self, run: Run, copies: u32) {
-        for home in homes(run) {
+        for home in run.homes() {
             let all = all_copies(self.track(home.track).count);
             if let Some(current) = self.stale.get_mut(&home) {
                 *current |= copies;
@@ -355,226 +393,28 @@ impl Tpl {
             .filter(|(_, current)| current & 1 == 0)
     }
 
+    /// Notes that these copies of blocks cannot be read: they are not current until they are written again. False, if a
+    /// block has no other current copy; nothing is changed for it then.
+    #[must_use]
+    pub fn failed(&mut self, run: Run, copies: u32) -> bool {
+        let mut others = true;
+        for home in run.homes() {
+            let left = self.current(Run { home, blocks: 1 }) & !copies;
+            others &= left != 0;
+            if left != 0 {
+                self.stale.insert(home, left);
+            }
+        }
+        self.filled.remove(&run.home.track);
+        others
+    }
+
     /// Another copy, where one that is current cannot be read: those that hold the same. Write to the one that failed what
     /// is read from one of them.
     ///
     /// None is left where the copies of the track had not been brought up to date: what they hold may be old.
     pub fn sisters(&self, run: Run, failed: u32) -> u32 {
         self.current(run) & !failed
-    }
-
-    /// A plan that gives a track twice as many partitions.
-    ///
-    /// # Errors
-    /// If its data leave no room, it has the most, its copies are not all current, or a plan is under way.
-    pub fn split(&mut self, track: usize) -> Result<Plan, TplError> {
-        self.is_free()?;
-        let state = self.track(track);
-        let not = |why| TplError::NotSplit {
-            track,
-            count: state.count.get(),
-            why,
-        };
-        let bounds = self.header.bounds;
-        let doubled = state
-            .count
-            .doubled()
-            .filter(|count| *count <= bounds.most());
-        let doubled = doubled.ok_or_else(|| not("it has the most"))?;
-        if doubled > state.allowed(bounds) {
-            return Err(not("its data leave too little free space"));
-        }
-        if self.is_suspect(track) || self.has_stale(track) {
-            return Err(not("its copies are not all current"));
-        }
-        let (number, index) = self.page_of(track);
-        let mut page = self.pages[number as usize].clone();
-        let split = TrackState {
-            count: doubled,
-            ..state
-        };
-        page.set(index, split, format::tracks(&self.header, number));
-        let mut steps = Vec::new();
-        for (first, blocks) in self.held(track) {
-            let copies: Vec<Lbn> = self.shape.copies(first, doubled).collect();
-            steps.push(Step::Copy {
-                from: copies[0],
-                to: copies.into_iter().skip(1).step_by(2).collect(),
-                sectors: self.shape.sectors(blocks),
-            });
-        }
-        self.change(number, page, steps, Vec::new(), track)
-    }
-
-    /// A plan that gives a track half as many partitions; nothing moves.
-    ///
-    /// # Errors
-    /// If it has the fewest, or a plan is under way.
-    pub fn merge(&mut self, track: usize) -> Result<Plan, TplError> {
-        self.is_free()?;
-        let state = self.track(track);
-        let halved = state.count.halved();
-        let halved = halved.filter(|count| *count >= self.header.bounds.least());
-        let halved = halved.ok_or(TplError::Figure {
-            figure: "partitions of a track to merge",
-            value: state.count.get().into(),
-            expected: "more than the fewest",
-        })?;
-        let (number, index) = self.page_of(track);
-        let mut page = self.pages[number as usize].clone();
-        let merged = TrackState {
-            count: halved,
-            ..state
-        };
-        page.set(index, merged, format::tracks(&self.header, number));
-        let (mut steps, mut synced) = (Vec::new(), Vec::new());
-        self.keep_first_copies(track, &mut steps, &mut synced);
-        self.change(number, page, steps, synced, track)
-    }
-
-    /// A plan that gives up the blocks of a range, as far as they are all that a track holds of a layer; one page of the
-    /// table after another until there is none. They read as zeros then.
-    ///
-    /// # Errors
-    /// If there are no such blocks, or a plan is under way.
-    pub fn trim(&mut self, blocks: Range<u64>) -> Result<Option<Plan>, TplError> {
-        let runs = self.runs(blocks)?;
-        let whole = |run: &&Run| {
-            let layer = self.layer(run.home);
-            let indices = self.shape.layer_on(run.home.track, layer);
-            let given = run.home.index..run.home.index + run.blocks;
-            given == indices && self.holds(run.home)
-        };
-        let cells: Vec<Run> = runs.iter().filter(whole).copied().collect();
-        let Some(first) = cells.first() else {
-            return Ok(None);
-        };
-        self.is_free()?;
-        let (number, _) = self.page_of(first.home.track);
-        let mut page = self.pages[number as usize].clone();
-        let same_page = |run: &&Run| self.page_of(run.home.track).0 == number;
-        let tracks = format::tracks(&self.header, number);
-        for run in cells.iter().filter(same_page) {
-            let (_, index) = self.page_of(run.home.track);
-            let bits = page.get(index);
-            let state = TrackState::decode(bits, self.header.bounds).expect("it is kept");
-            let less = TrackState {
-                used: state.used & !(1 << self.layer(run.home)),
-                ..state
-            };
-            page.set(index, less, tracks);
-        }
-        let busy = self.tracks_of(number);
-        let plan = self.change(number, page, Vec::new(), Vec::new(), busy.start)?;
-        self.busy = Some(busy);
-        Ok(Some(plan))
-    }
-
-    /// The first track at or behind `from`, and before `to`, that a crash has left with copies that may differ.
-    pub fn suspect(&self, from: usize) -> Option<usize> {
-        let (page, index) =
-            self.page_of(from.clamp(self.shape.tracks().start, self.shape.tracks().end - 1));
-        let pages = self.suspect.range(page..);
-        pages
-            .filter_map(|(number, suspect)| {
-                let skip = if *number == page { index } else { 0 };
-                let within = suspect.iter().skip(skip).position(|suspect| *suspect)?;
-                Some(self.tracks_of(*number).start + skip + within)
-            })
-            .next()
-    }
-
-    /// A plan that makes the copies of a track equal to the first ones, where a crash has left it with copies that may
-    /// differ.
-    ///
-    /// # Errors
-    /// If it has not, or a plan is under way.
-    pub fn resync(&mut self, track: usize) -> Result<Plan, TplError> {
-        self.is_free()?;
-        if !self.is_suspect(track) {
-            return Err(TplError::Figure {
-                figure: "the track to bring up to date",
-                value: track as u64,
-                expected: "one that a crash has left behind",
-            });
-        }
-        let count = self.track(track).count;
-        let mut steps = Vec::new();
-        for (first, blocks) in self.held(track) {
-            let copies: Vec<Lbn> = self.shape.copies(first, count).collect();
-            if let [from, others @ ..] = &copies[..]
-                && !others.is_empty()
-            {
-                steps.push(Step::Copy {
-                    from: *from,
-                    to: others.to_vec(),
-                    sectors: self.shape.sectors(blocks),
-                });
-            }
-        }
-        self.busy = Some(track..track + 1);
-        Ok(Plan {
-            steps,
-            change: Change::Equal { track },
-        })
-    }
-
-    /// A plan that closes the first page of the table at or behind the one of a track whose copies are all current, if
-    /// there is one: a crash leaves nothing to be brought up to date there.
-    ///
-    /// # Errors
-    /// If a plan is under way.
-    pub fn close(&mut self, from: usize) -> Result<Option<Plan>, TplError> {
-        let (first, _) = self.page_of(from);
-        let closable = |number: &u32| {
-            let tracks = self.tracks_of(*number);
-            self.pages[*number as usize].open
-                && !self.suspect.contains_key(number)
-                && self
-                    .stale(home(tracks.start))
-                    .next()
-                    .is_none_or(|(home, _)| home.track >= tracks.end)
-        };
-        let Some(number) = (first..self.pages.len() as u32).find(closable) else {
-            return Ok(None);
-        };
-        self.is_free()?;
-        let mut page = self.pages[number as usize].clone();
-        page.open = false;
-        let busy = self.tracks_of(number);
-        let plan = self.change(number, page, Vec::new(), Vec::new(), busy.start)?;
-        // Nothing may be written on the page before it is closed, or it would have to be opened first.
-        self.busy = Some(busy);
-        Ok(Some(plan))
-    }
-
-    /// The first track at or behind `from` that has fewer partitions than its data leave room for and `most` allows.
-    pub fn splittable(&self, from: usize, most: Count) -> Option<usize> {
-        let tracks = from.max(self.shape.tracks().start)..self.shape.tracks().end;
-        let wants = |bits: u16| {
-            let state = TrackState::decode(bits, self.header.bounds).expect("it is kept");
-            state.count < state.allowed(self.header.bounds).min(most)
-        };
-        let mut track = tracks.start;
-        while track < tracks.end {
-            let (number, index) = self.page_of(track);
-            let page = &self.pages[number as usize];
-            let end = self.tracks_of(number).end;
-            if page.memory() == 0 && !wants(page.get(index)) {
-                track = end;
-                continue;
-            }
-            let found = (track..end).find(|track| {
-                wants(page.get(self.page_of(*track).1))
-                    && !self.is_suspect(*track)
-                    && !self.has_stale(*track)
-            });
-            if found.is_some() {
-                return found;
-            }
-            track = end;
-        }
-        None
     }
 
     /// Takes a plan's change, whose steps are done; returns what is left to be done, in this order, before the next plan.
@@ -642,7 +482,13 @@ impl Tpl {
                 self.stale.insert(at, kept);
             }
         }
-        self.pages[number as usize] = page;
+        let old = std::mem::replace(&mut self.pages[number as usize], page);
+        let new = &self.pages[number as usize];
+        let is_same = |track: &usize| {
+            let index = track.wrapping_sub(tracks.start);
+            !tracks.contains(track) || old.get(index) == new.get(index)
+        };
+        self.filled.retain(is_same);
     }
 
     /// The plan that writes a page of the table behind other steps.
@@ -783,9 +629,4 @@ fn end(run: Run) -> Home {
         index: run.home.index + run.blocks,
         ..run.home
     }
-}
-
-fn homes(run: Run) -> impl Iterator<Item = Home> {
-    let indices = run.home.index..run.home.index + run.blocks;
-    indices.map(move |index| Home { index, ..run.home })
 }

@@ -1,6 +1,6 @@
 //! Where a layout lies on its device, and opening one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -94,6 +94,7 @@ impl Placement {
             page_sectors: config.page_sectors,
             block_sectors: config.block_sectors,
             bounds: config.bounds,
+            regions: config.regions,
             data_tracks: 0,
         }
     }
@@ -139,12 +140,19 @@ impl Tpl {
             page_sectors: header.page_sectors,
             block_sectors: header.block_sectors,
             bounds: header.bounds,
+            regions: header.regions,
         };
         let place = Placement::new(&map, header.first..header.end, &config)?;
         if place.header(&map, &config) != header {
             return Err(wrong("it does not fit its map"));
         }
-        let shape = Shape::new(map, place.data, header.block_sectors, header.bounds)?;
+        let shape = Shape::new(
+            map,
+            place.data,
+            header.block_sectors,
+            header.bounds,
+            header.regions,
+        )?;
         let mut tpl = Tpl {
             header,
             shape,
@@ -152,6 +160,7 @@ impl Tpl {
             pages: Vec::new(),
             stale: BTreeMap::new(),
             suspect: BTreeMap::new(),
+            filled: BTreeSet::new(),
             busy: None,
         };
         let mut repairs = Vec::new();

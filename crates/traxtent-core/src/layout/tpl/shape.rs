@@ -4,9 +4,11 @@
 //! block `k B / m + j` of the track (the quotient rounded down), so that copies lie evenly around it, to a block.
 //! Blocks begin with the first sector of their track and never lie on two; what does not fill a block is not used.
 //!
-//! Blocks are numbered in *layers*. The first holds what tracks hold with the most partitions, track after track; each
+//! The tracks are cut into *regions* of as many tracks each, and blocks are numbered region after region; within one, in
+//! *layers*. The first layer holds what tracks hold with the most partitions, track after track; each
 //! further one what they hold in addition with half as many. So a device that is filled from its first block on keeps the
-//! most copies that its free space allows, and half of all blocks lie in the last layer, half a track at a time. Within a
+//! most copies that the free space of its last region allows, and does not spread few data over its whole stroke for the sake of
+//! copies. Half of a region's blocks lie in the last layer, half a track at a time. Within a
 //! layer, the block after a track's last is the next track's first: its copies pass one skew after the former's.
 
 use std::ops::Range;
@@ -52,21 +54,30 @@ pub struct Shape {
     block_sectors: u32,
     bounds: Bounds,
     marks: Vec<Mark>,
-    total: Layers,
+    /// Where regions begin: their first tracks' positions, and the blocks of the tracks before; at last, where the tracks end.
+    regions: Vec<(usize, Layers)>,
 }
 
 impl Shape {
-    /// The blocks of the tracks at these positions of a map.
+    /// The blocks of the tracks at these positions of a map, in so many regions.
     ///
     /// # Errors
-    /// If there is no such track, a block has no sectors or the most partitions fit no track.
+    /// If there is no such track, a block has no sectors, there are no regions, or the most partitions fit no track.
     pub fn new(
         map: impl Into<Arc<TrackMap>>,
         tracks: Range<usize>,
         block_sectors: u32,
         bounds: Bounds,
+        regions: u16,
     ) -> Result<Shape, TplError> {
         let map = map.into();
+        if regions == 0 {
+            return Err(TplError::Figure {
+                figure: "the number of regions",
+                value: 0,
+                expected: "1 or more",
+            });
+        }
         if block_sectors == 0 {
             return Err(TplError::Figure {
                 figure: "the size of a block",
@@ -80,15 +91,20 @@ impl Shape {
             block_sectors,
             bounds,
             marks: Vec::new(),
-            total: Layers::default(),
+            regions: Vec::new(),
         };
+        let mut total = Layers::default();
+        let each = shape.tracks.len().div_ceil(regions.into()).max(1);
         let (mut largest, mut size) = (0, Sectors(0));
         let map = Arc::clone(&shape.map);
         let all = map.tracks().skip(shape.tracks.start);
         for (position, track) in all.take(shape.tracks.len()).enumerate() {
+            if position % each == 0 {
+                shape.regions.push((position, total));
+            }
             if position % STRIDE == 0 {
                 shape.marks.push(Mark {
-                    before: shape.total,
+                    before: total,
                     even: true,
                 });
                 size = track.sectors;
@@ -97,10 +113,11 @@ impl Shape {
             mark.even &= track.sectors == size;
             let blocks = shape.blocks_on(&track);
             largest = largest.max(blocks);
-            for layer in 0..bounds.layers() {
-                shape.total[layer] += len(&shape.indices(blocks, layer));
+            for (layer, total) in total.iter_mut().enumerate().take(bounds.layers()) {
+                *total += len(&shape.indices(blocks, layer));
             }
         }
+        shape.regions.push((shape.tracks.len(), total));
         let at = |index: usize| map.track(index).map_or(map.end(), |track| track.first_lbn);
         if largest < bounds.most().get() {
             return Err(TplError::DoesNotFit {
@@ -135,19 +152,27 @@ impl Shape {
 
     /// How many blocks there are in all: what the tracks hold with the fewest partitions.
     pub fn blocks(&self) -> u64 {
-        self.total.iter().sum()
+        self.total().iter().sum()
+    }
+
+    /// All blocks, by layer.
+    fn total(&self) -> Layers {
+        self.regions
+            .last()
+            .map_or(Layers::default(), |(_, total)| *total)
     }
 
     /// How many blocks the tracks hold with so many partitions each.
     pub fn blocks_with(&self, count: Count) -> u64 {
         let layers =
             (0..self.bounds.layers()).filter(|layer| self.bounds.count_of(*layer) >= count);
-        layers.map(|layer| self.total[layer]).sum()
+        layers.map(|layer| self.total()[layer]).sum()
     }
 
     /// Bytes that finding blocks takes, beside the map.
     pub fn memory(&self) -> usize {
         self.marks.capacity() * size_of::<Mark>()
+            + self.regions.capacity() * size_of::<(usize, Layers)>()
     }
 
     /// Where a block lies; nothing beyond the last.
@@ -186,7 +211,12 @@ impl Shape {
         let layer = self.layer_of(home)?;
         let position = home.track - self.tracks.start;
         let from = position - position % STRIDE;
-        let earlier: u64 = self.total[..layer].iter().sum();
+        let later = self
+            .regions
+            .partition_point(|(first, _)| *first <= position);
+        let (start, end) = (self.regions[later - 1].1, self.regions[later].1);
+        let layers = (0..layer).map(|layer| end[layer] - start[layer]);
+        let earlier = start.iter().sum::<u64>() + layers.sum::<u64>() - start[layer];
         let tracks = self.tracks.start + from..home.track;
         let between: u64 = tracks.map(|track| len(&self.layer_on(track, layer))).sum();
         let first = self.layer_on(home.track, layer).start;
@@ -254,14 +284,21 @@ impl Shape {
         first..share(layer)
     }
 
-    /// The layer that a block is in, and how many of the layer come before it.
+    /// The layer that a block is in, and how many of the layer come before it on the tracks.
     fn layer(&self, block: u64) -> Option<(usize, u64)> {
-        let mut within = block;
+        let blocks = |layers: &Layers| layers.iter().sum::<u64>();
+        let later = self
+            .regions
+            .partition_point(|(_, before)| blocks(before) <= block);
+        let (_, start) = self.regions.get(later.checked_sub(1)?)?;
+        let (_, end) = self.regions.get(later)?;
+        let mut within = block - blocks(start);
         for layer in 0..self.bounds.layers() {
-            if within < self.total[layer] {
-                return Some((layer, within));
+            let size = end[layer] - start[layer];
+            if within < size {
+                return Some((layer, start[layer] + within));
             }
-            within -= self.total[layer];
+            within -= size;
         }
         None
     }

@@ -106,6 +106,21 @@ fn exclusive_or(all: &[Vec<u8>], members: impl Iterator<Item = usize>, sectors: 
 }
 
 proptest! {
+    /// Do the map of chunks and the largest stripe say what the stripes say, one by one?
+    #[test]
+    fn maps_say_what_stripes_say(array in any_array()) {
+        let chunks = |stripe: &Stripe<'_>| {
+            let sizes = (0..stripe.data_chunks()).map(|k| stripe.data_sectors(k).0);
+            sizes.filter(|size| *size > 0).collect::<Vec<_>>()
+        };
+        let sizes: Vec<u64> = stripes(&array).flat_map(|stripe| chunks(&stripe)).collect();
+        let map = array.chunk_map();
+        let mapped: Vec<u64> = map.tracks().map(|track| track.sectors.0).collect();
+        prop_assert_eq!((map.first(), mapped), (Lbn(0), sizes));
+        let all = stripes(&array).map(|stripe| stripe.chunks().map(|chunk| chunk.sectors.0).sum());
+        prop_assert_eq!(array.stripe_sectors_max().0, all.max().unwrap_or(0));
+    }
+
     /// Has every sector of an array exactly one place, which its stripe and its chunk agree on, and do no two chunks
     /// share a sector of a member, leave what its member may use, or, where they are tracks, cross a boundary?
     #[test]

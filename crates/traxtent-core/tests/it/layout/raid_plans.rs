@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use traxtent_core::layout::raid::{
-    Age, Array, Chunks, Holds, Level, Members, Plan, Planner, Sum, Update, joined,
+    Age, Array, Chunks, Health, Holds, Level, Members, Plan, Planner, Sum, Update, joined,
 };
 use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, Sectors};
@@ -16,19 +16,24 @@ use super::raid::{RAID5, any_array, member};
 struct Bytes<'a> {
     array: &'a Array,
     members: Vec<Vec<u8>>,
-    failed: Members,
+    health: Health,
     planner: Planner,
 }
 
 impl<'a> Bytes<'a> {
-    fn new(array: &'a Array, planner: Planner) -> Bytes<'a> {
+    /// Zeros, or anything where parity was never made.
+    fn new(array: &'a Array, planner: Planner, unsynced: bool, rng: &mut Rng) -> Bytes<'a> {
         let len = |member: usize| array.members()[member].data.end.0 as usize;
+        let mut byte = || if unsynced { rng.bits() as u8 } else { 0 };
         Bytes {
             array,
             members: (0..array.members().len())
-                .map(|member| vec![0; len(member)])
+                .map(|member| (0..len(member)).map(|_| byte()).collect())
                 .collect(),
-            failed: Members::NONE,
+            health: Health {
+                unsynced,
+                ..Health::GOOD
+            },
             planner,
         }
     }
@@ -46,8 +51,8 @@ impl<'a> Bytes<'a> {
         let mut old = vec![vec![None; longest]; chunks.len()];
         for read in plan.reads.iter().chain(&plan.dummy) {
             assert!(
-                !self.failed.has(read.member),
-                "reads a failed member: {plan:?}"
+                !self.health.absent().has(read.member),
+                "reads what cannot be: {plan:?}"
             );
             assert!(
                 read.rows.start < read.rows.end && read.rows.end <= chunks[read.member].sectors.0
@@ -102,7 +107,7 @@ impl<'a> Bytes<'a> {
         }
         for write in &plan.writes {
             assert!(
-                !self.failed.has(write.member),
+                !self.health.failed.has(write.member),
                 "writes to a failed member: {plan:?}"
             );
             for (row, lbn) in write.rows.clone().zip(write.lbn.0..) {
@@ -123,59 +128,101 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    fn write(&mut self, sectors: Range<Lbn>, new: impl Fn(Lbn) -> u8) {
-        let mut plan = Plan::default();
+    /// Which of the sectors were written: those of stripes that had a plan.
+    fn write(&mut self, sectors: Range<Lbn>, new: impl Fn(Lbn) -> u8) -> Vec<Range<Lbn>> {
+        let (mut plan, mut written) = (Plan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {
-            self.planner
-                .write(&stripe, part, self.failed, &mut plan)
-                .unwrap();
-            let _ = self.execute(&plan, &new);
+            let planned = self
+                .planner
+                .write(&stripe, part.clone(), self.health, &mut plan);
+            if planned.is_ok() {
+                let _ = self.execute(&plan, &new);
+                written.push(part);
+            }
+            assert!(planned.is_ok() || self.may_refuse(), "{planned:?}");
         }
+        written
     }
 
-    fn read(&mut self, sectors: Range<Lbn>) -> Vec<u8> {
+    /// The bytes; none of stripes that had no plan.
+    fn read(&mut self, sectors: Range<Lbn>) -> Vec<Option<u8>> {
         let (mut plan, mut bytes) = (Plan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {
-            self.planner
-                .read(&stripe, part.clone(), self.failed, &mut plan)
-                .unwrap();
+            let planned = self
+                .planner
+                .read(&stripe, part.clone(), self.health, &mut plan);
+            if planned.is_err() {
+                assert!(self.may_refuse(), "{planned:?}");
+                bytes.extend((part.start.0..part.end.0).map(|_| None));
+                continue;
+            }
             assert!(plan.writes.is_empty());
             let read = self.execute(&plan, |_| 0);
-            bytes.extend((part.start.0..part.end.0).map(|sector| read(Lbn(sector)).unwrap()));
+            bytes.extend((part.start.0..part.end.0).map(|sector| Some(read(Lbn(sector)).unwrap())));
         }
         bytes
     }
 
+    /// Whether a plan may be refused: two members are absent, or one where there may be nothing to compute it from.
+    fn may_refuse(&self) -> bool {
+        let Health {
+            unreadable,
+            unsynced,
+            ..
+        } = self.health;
+        let bears = self.array.shape().level.failures_max(self.members.len());
+        self.health.absent().count() > bears || unsynced && !unreadable.is_empty()
+    }
+
     /// A member fails: what it had is gone.
     fn fail(&mut self, member: usize) {
-        self.failed = self.failed.with(member);
+        self.health.failed = self.health.failed.with(member);
         self.members[member].fill(0xEE);
     }
 
     fn rebuild(&mut self, member: usize) {
         let (mut plan, array) = (Plan::default(), self.array);
-        self.failed = self.failed.without(member);
+        let failed = self.health.failed;
         for number in 0..array.stripes() {
             let stripe = array.stripe(number).unwrap();
             self.planner
-                .rebuild(&stripe, member, self.failed, &mut plan)
+                .rebuild(&stripe, member, self.health, &mut plan)
                 .unwrap();
             assert!(plan.reads.iter().all(|read| read.member != member));
+            self.health.failed = failed.without(member);
             let _ = self.execute(&plan, |_| 0);
+            self.health.failed = failed;
         }
+        self.health.failed = failed.without(member);
     }
+}
+
+/// Whether bytes are what is expected, where anything is and they are known.
+fn agree(read: &[Option<u8>], expected: &[Option<u8>]) -> bool {
+    let mut pairs = std::iter::zip(read, expected);
+    read.len() == expected.len()
+        && pairs.all(|(is, wanted)| is.is_none() || wanted.is_none() || is == wanted)
 }
 
 proptest! {
     /// Does an array give back what was written last, through writes of any size, whole and with a member failed
-    /// before, between or after them, and again after it has been rebuilt?
+    /// before, between or after them, with members that cannot read for a while, and again after it has been rebuilt,
+    /// whether or not its parity had been made before?
     #[test]
-    fn an_array_is_a_drive(array in any_array(), seed: u64, positioning in 0..30_u64, dummy_reads: bool) {
+    fn an_array_is_a_drive(
+        array in any_array(),
+        seed: u64,
+        positioning in 0..30_u64,
+        dummy_reads: bool,
+        unsynced: bool,
+    ) {
         let planner = Planner { positioning: Sectors(positioning), dummy_reads };
         let mut rng = Rng::new(seed);
-        let mut bytes = Bytes::new(&array, planner);
+        let members = array.members().len() as u64;
+        let mut bytes = Bytes::new(&array, planner, unsynced, &mut rng);
         let capacity = array.capacity().0;
-        let mut expected = vec![0; capacity as usize];
+        // What was never written is anything.
+        let mut expected = vec![if unsynced { None } else { Some(0) }; capacity as usize];
         let mut whole = array.shape().level == Level::Raid0;
         for turn in 0..40_u8 {
             let start = rng.below(capacity);
@@ -183,34 +230,74 @@ proptest! {
             let end = (start + 1 + rng.below(most)).min(capacity);
             let sectors = Lbn(start)..Lbn(end);
             let new = |sector: Lbn| turn.wrapping_mul(37) ^ (sector.0 * 11) as u8 ^ 0x5A;
+            if rng.below(4) == 0 {
+                bytes.health.unreadable = Members::only(rng.below(members) as usize);
+            }
             if rng.below(3) > 0 {
-                bytes.write(sectors, new);
-                for sector in start..end {
-                    expected[sector as usize] = new(Lbn(sector));
+                for part in bytes.write(sectors, new) {
+                    for sector in part.start.0..part.end.0 {
+                        expected[sector as usize] = Some(new(Lbn(sector)));
+                    }
                 }
             } else {
-                prop_assert_eq!(bytes.read(sectors), &expected[start as usize..end as usize]);
+                let read = bytes.read(sectors);
+                prop_assert!(agree(&read, &expected[start as usize..end as usize]));
             }
+            bytes.health.unreadable = Members::NONE;
             if !whole && rng.below(10) == 0 {
-                match bytes.failed.first() {
+                match bytes.health.failed.first() {
                     Some(member) => bytes.rebuild(member),
-                    None => bytes.fail(rng.below(array.members().len() as u64) as usize),
+                    None => bytes.fail(rng.below(members) as usize),
                 }
                 // A mirror can lose more; parity cannot.
-                whole = array.shape().level != Level::Raid1 && rng.below(4) == 0 && bytes.failed.is_empty();
+                whole = array.shape().level != Level::Raid1
+                    && rng.below(4) == 0
+                    && bytes.health.failed.is_empty();
             }
         }
-        if let Some(member) = bytes.failed.first() {
+        if let Some(member) = bytes.health.failed.first() {
             bytes.rebuild(member);
         }
-        prop_assert_eq!(bytes.read(Lbn(0)..Lbn(capacity)), expected.clone());
+        let all = Lbn(0)..Lbn(capacity);
+        let read = bytes.read(all.clone());
+        prop_assert!(read.iter().all(Option::is_some) && agree(&read, &expected));
         // Parity is right: each member can be lost.
         if array.shape().level != Level::Raid0 {
             for member in 0..array.members().len() {
                 bytes.fail(member);
-                prop_assert_eq!(bytes.read(Lbn(0)..Lbn(capacity)), expected.clone());
+                let read = bytes.read(all.clone());
+                prop_assert!(read.iter().all(Option::is_some) && agree(&read, &expected));
                 bytes.rebuild(member);
             }
+        }
+    }
+
+    /// Does the plan that verifies find what differs, and only that, and mend it?
+    #[test]
+    fn verifying_finds_what_differs(array in any_array(), seed: u64, unsynced: bool) {
+        let mut rng = Rng::new(seed);
+        let mut bytes = Bytes::new(&array, PLANNER, unsynced, &mut rng);
+        let capacity = array.capacity().0;
+        bytes.write(Lbn(0)..Lbn(capacity), |sector| sector.0 as u8);
+        let level = array.shape().level;
+        for number in 0..array.stripes() {
+            let stripe = array.stripe(number).unwrap();
+            let good: Vec<Vec<u8>> = bytes.members.clone();
+            let victim = match (level, stripe.parity_member()) {
+                (Level::Raid1, _) => 1 + rng.below(array.members().len() as u64 - 1) as usize,
+                (_, Some(parity)) => parity,
+                _ => 0,
+            };
+            let chunk = stripe.on(victim);
+            if level != Level::Raid0 && chunk.sectors.0 > 0 {
+                let at = chunk.lbn.0 + rng.below(chunk.sectors.0);
+                bytes.members[victim][at as usize] ^= 1 + rng.below(255) as u8;
+            }
+            let mut plan = Plan::default();
+            PLANNER.verify(&stripe, bytes.health, &mut plan);
+            prop_assert_eq!(plan.reads.is_empty(), level == Level::Raid0);
+            let _ = bytes.execute(&plan, |_| 0);
+            prop_assert_eq!(&bytes.members, &good);
         }
     }
 }
@@ -232,7 +319,7 @@ fn plan_write(sectors: Range<u64>, failed: Members) -> Plan {
         .write(
             &stripe,
             Lbn(sectors.start)..Lbn(sectors.end),
-            failed,
+            Health::without(failed),
             &mut plan,
         )
         .unwrap();
@@ -304,17 +391,22 @@ fn degraded_writes() {
     let (array, mut plan) = (five(), Plan::default());
     let two = Members::only(0).with(2);
     let error = PLANNER
-        .read(&array.stripe(0).unwrap(), Lbn(0)..Lbn(10), two, &mut plan)
+        .read(
+            &array.stripe(0).unwrap(),
+            Lbn(0)..Lbn(10),
+            Health::without(two),
+            &mut plan,
+        )
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "member 0, 2 failed: what they have cannot be told from the others"
+        "sector 0: member 0, 2 cannot be read, and the others cannot make up for it"
     );
     PLANNER
         .read(
             &array.stripe(0).unwrap(),
             Lbn(100)..Lbn(110),
-            two,
+            Health::without(two),
             &mut plan,
         )
         .unwrap();
@@ -331,7 +423,7 @@ fn dummy_reads() {
             .read(
                 &stripe,
                 Lbn(sectors.start)..Lbn(sectors.end),
-                failed,
+                Health::without(failed),
                 &mut plan,
             )
             .unwrap();
@@ -368,7 +460,7 @@ fn extents_are_joined() {
         let (mut plan, mut extents) = (Plan::default(), Vec::new());
         for (stripe, part) in array.stripes_of(Lbn(0)..Lbn(96)) {
             planner
-                .read(&stripe, part, Members::NONE, &mut plan)
+                .read(&stripe, part, Health::GOOD, &mut plan)
                 .unwrap();
             extents.extend(plan.reads.iter().chain(&plan.dummy).cloned());
         }

@@ -34,6 +34,7 @@ fn config(bounds: Bounds) -> Config {
         page_sectors: 2,
         block_sectors: 2,
         bounds,
+        regions: 3,
     }
 }
 

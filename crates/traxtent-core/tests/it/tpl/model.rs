@@ -177,25 +177,24 @@ impl User {
 
     fn split_some(&mut self) {
         let from = self.track();
-        if let Some(track) = self.tpl.splittable(from, Count::MOST) {
-            let plan = self.tpl.split(track).unwrap();
+        // Some tracks are filled; requests may come before their entries are written.
+        for _ in 0..1 + self.rng.below(3) {
+            let Some(track) = self.tpl.splittable(from, Count::MOST) else {
+                break;
+            };
+            for step in self.tpl.fill(track).unwrap() {
+                self.perform(&step);
+            }
+            assert!(self.tpl.is_filled(track));
+        }
+        if self.rng.chance(0.5)
+            && let Some(plan) = self.tpl.split(from).unwrap()
+        {
             if self.rng.chance(0.2) {
-                let steps = plan.steps().to_vec();
-                for step in steps
-                    .iter()
-                    .take_while(|step| matches!(step, Step::Copy { .. }))
-                {
-                    self.perform(step);
-                }
                 return self.tpl.abandon(plan);
             }
             self.plans[0] += 1;
             self.carry_out(plan);
-        } else {
-            let track = self.track();
-            if let Ok(plan) = self.tpl.split(track) {
-                self.tpl.abandon(plan);
-            }
         }
     }
 

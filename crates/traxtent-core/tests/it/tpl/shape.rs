@@ -6,12 +6,12 @@ use traxtent_core::trackmap::TrackMap;
 
 use super::bounds;
 
-/// Any shape on a map of up to 400 tracks, most of them of one size.
-fn shape() -> impl Strategy<Value = Shape> {
+/// Any shape on a map of up to 400 tracks, most of them of one size; and its regions.
+fn shape() -> impl Strategy<Value = (Shape, u16)> {
     let run = (20..140_u64, prop_oneof![1..4_usize, 1..300_usize]);
     let runs = prop::collection::vec(run, 1..6);
-    let parts = (runs, 1..4_u32, 0..6_u32, 0..6_u32, 0..40_usize);
-    parts.prop_filter_map("no track has room", |(runs, block, a, b, skip)| {
+    let parts = (runs, 1..4_u32, 0..6_u32, 0..6_u32, 0..40_usize, 1..6_u16);
+    parts.prop_filter_map("no track has room", |(runs, block, a, b, skip, regions)| {
         let mut text = "first_lbn,sectors\n".to_owned();
         let mut next = 5;
         for (size, times) in runs {
@@ -22,44 +22,53 @@ fn shape() -> impl Strategy<Value = Shape> {
         }
         let map = TrackMap::read_csv(text.as_bytes()).unwrap();
         let tracks = skip.min(map.len() - 1)..map.len();
-        Shape::new(map, tracks, block, bounds(1 << a.min(b), 1 << a.max(b))).ok()
+        Shape::new(
+            map,
+            tracks,
+            block,
+            bounds(1 << a.min(b), 1 << a.max(b)),
+            regions,
+        )
+        .ok()
+        .map(|shape| (shape, regions))
     })
 }
 
 proptest! {
-    /// Has every block a home of its own, in ascending order within its layer, and leads its home back to it?
+    /// Has every block a home of its own, region after region, in them layer after layer, and there in ascending order; and
+    /// leads its home back to it?
     #[test]
-    fn every_block_has_a_home(shape in shape()) {
-        let mut layer = 0;
-        let mut before: Option<Home> = None;
+    fn every_block_has_a_home((shape, regions) in shape()) {
+        let each = shape.tracks().len().div_ceil(regions.into());
+        let mut before: Option<(usize, usize, Home)> = None;
         for block in 0..shape.blocks() {
             let home = shape.home(block).unwrap();
             prop_assert_eq!(shape.block(home), Some(block));
-            let of = shape.layer_of(home).unwrap();
-            prop_assert!(of >= layer);
-            if of == layer && let Some(before) = before {
-                prop_assert!(home > before);
-            }
-            (layer, before) = (of, Some(home));
+            let region = (home.track - shape.tracks().start) / each;
+            let at = Some((region, shape.layer_of(home).unwrap(), home));
+            prop_assert!(at > before);
+            before = at;
         }
         prop_assert_eq!(shape.home(shape.blocks()), None);
     }
 
-    /// Are the first N/m blocks all that has room with m partitions, and is that what the tracks have over m, but for less
+    /// Are the first N/m blocks all that has room with m partitions, where there is one region; and is that what the tracks have over m, but for less
     /// than a block a track?
     #[test]
-    fn capacity_is_that_over_m(shape in shape()) {
+    fn capacity_is_that_over_m((shape, regions) in shape()) {
         for count in Count::ALL {
             if !(shape.bounds().least()..=shape.bounds().most()).contains(&count) {
                 continue;
             }
-            let fits = |block: u64| {
+            let fits = |block: u64| -> bool {
                 let home = shape.home(block).unwrap();
                 home.index < shape.share(home.track, count)
             };
             let most = shape.blocks_with(count);
-            prop_assert!((0..most).all(fits));
-            prop_assert!(!(most..shape.blocks()).any(fits));
+            if regions == 1 {
+                prop_assert!((0..most).all(fits));
+            }
+            prop_assert_eq!((0..shape.blocks()).filter(|block| fits(*block)).count() as u64, most);
             let tracks = shape.tracks();
             let sizes = tracks.clone().map(|track| shape.share(track, Count::ONE));
             let all: u64 = sizes.map(u64::from).sum();
@@ -71,7 +80,7 @@ proptest! {
     /// Do copies lie on the block's track, evenly to a block, none over another block's; does a halved count keep every
     /// second where it is; and is no run as long as a partition, also around the track's end, over two copies of a block?
     #[test]
-    fn copies_lie_evenly(shape in shape(), pick in 0.0..1.0_f64) {
+    fn copies_lie_evenly((shape, _) in shape(), pick in 0.0..1.0_f64) {
         let track = shape.tracks().start + ((shape.tracks().len() - 1) as f64 * pick) as usize;
         let mapped = shape.map().track(track).unwrap();
         let block = u64::from(shape.block_sectors());
@@ -115,7 +124,7 @@ fn refused() {
         "at least 8 partitions of a track, and at most 2: the bounds are crossed"
     );
     let map = super::map_of(4, 60);
-    let none = Shape::new(map, 0..4, 2, bounds(1, 32)).unwrap_err();
+    let none = Shape::new(map, 0..4, 2, bounds(1, 32), 1).unwrap_err();
     assert!(
         matches!(
             none,

@@ -114,7 +114,7 @@ fn not_split() {
         tpl.commit(plan);
     }
     let track = tpl.shape().home(all - 1).unwrap().track;
-    let error = tpl.split(track).unwrap_err();
+    let error = tpl.fill(track).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("track {track} of 1 partitions is not split: its data leave too little free space")
@@ -133,6 +133,7 @@ fn memory() {
         page_sectors: profile.sector.physical_bytes / profile.sector.logical_bytes,
         block_sectors: 8,
         bounds: bounds(1, 32),
+        regions: 1,
     };
     let tracks = map.len() as f64;
     let end = map.end();

@@ -5,7 +5,11 @@
 //! beyond. Each is recovered with all members and without each of them.
 
 use std::cell::{Cell, RefCell};
+use std::num::NonZero;
 use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use traxtent_core::layout::raid::{Array, Level};
 use traxtent_core::units::Lbn;
@@ -18,6 +22,11 @@ use super::setup::{Setup, open, setup};
 
 /// Pending writes up to this have all their subsets tried.
 const ALL_SUBSETS: usize = 8;
+/// Workloads.
+const SEEDS: u64 = 1000;
+
+/// So many states of each are looked at, at most.
+const STATES: u64 = 120;
 /// Subsets that are tried of more.
 const SAMPLES: u64 = 256;
 
@@ -31,8 +40,10 @@ struct Model {
 /// What was written to a sector, and what of it counts.
 #[derive(Clone)]
 struct History {
-    /// What may be found, oldest first. 0 is anything: it was never written.
+    /// What may be found after a crash, oldest first. 0 is anything: it was never written.
     values: Vec<u64>,
+    /// All that was ever written. A read that began before a flush may find what the flush has made impossible after a crash.
+    ever: Vec<u64>,
     /// This and later ones were not answered.
     answered: usize,
     /// Somebody is writing it.
@@ -43,6 +54,7 @@ impl Model {
     fn new(sectors: u64) -> Model {
         let none = History {
             values: vec![0],
+            ever: vec![0],
             answered: 1,
             busy: false,
         };
@@ -125,14 +137,13 @@ async fn client(
                 let model = model.borrow();
                 for ((sector, before), bytes) in sectors.zip(before).zip(bytes.chunks_exact(SECTOR))
                 {
-                    let values = &model.sectors[sector].values;
-                    let from = values
-                        .iter()
-                        .position(|value| *value == before)
-                        .unwrap_or(0);
+                    let values = &model.sectors[sector].ever;
+                    let from = values.iter().position(|value| *value == before);
+                    let from = from.expect("it was written");
                     assert!(
                         allowed(&values[from..], sector as u64, bytes),
-                        "read of sector {sector}"
+                        "read of sector {sector}: none of {:?}",
+                        &values[from..]
                     );
                 }
             }
@@ -152,6 +163,7 @@ async fn client(
                         let one = &mut model.sectors[sector];
                         one.busy = true;
                         one.values.push(value);
+                        one.ever.push(value);
                         data.extend(stamp(sector as u64, value));
                     }
                 }
@@ -240,7 +252,7 @@ fn run(
         model
             .sectors
             .iter_mut()
-            .for_each(|one| one.values = vec![1]);
+            .for_each(|one| (one.values, one.ever) = (vec![1], vec![1]));
     }
     let mut failed = Vec::new();
     if matches!(event, Event::Degraded | Event::Rebuilding) {
@@ -281,17 +293,20 @@ fn run(
         )));
     }
     if event == Event::Rebuilding {
-        let every = 1 + rng.below(3);
-        let volume = &volume;
-        tasks.push(Box::pin(async move {
-            let mut step = 0;
-            while volume.rebuild_step().await.unwrap() {
-                step += 1;
-                if step % every == 0 {
-                    volume.rebuild_checkpoint().await.unwrap();
+        // Two may work at it.
+        for _ in 0..1 + rng.below(2) {
+            let (every, stripes) = (1 + rng.below(3), 1 + rng.below(4));
+            let volume = &volume;
+            tasks.push(Box::pin(async move {
+                let mut step = 0;
+                while volume.rebuild_step(stripes).await.unwrap() {
+                    step += 1;
+                    if step % every == 0 {
+                        volume.rebuild_checkpoint().await.unwrap();
+                    }
                 }
-            }
-        }));
+            }));
+        }
     }
     let (mut index, mut last) = (0, 0);
     interleave(tasks, &mut rng, || {
@@ -458,6 +473,17 @@ struct Tally {
     reported: u64,
 }
 
+/// Says which workload it was, if it panics.
+struct Named(u64, Level);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}, {}", self.0, self.1.name());
+        }
+    }
+}
+
 /// So many states of a workload's crashes.
 fn crash(
     seed: u64,
@@ -466,6 +492,7 @@ fn crash(
     hole: WriteHole,
     tally: &mut Tally,
 ) -> Result<(), Wrong> {
+    let _named = Named(seed, level);
     let (total, _, _) = run(seed, level, hole, &[], &mut Vec::new());
     if total == 0 {
         return Ok(());
@@ -537,25 +564,36 @@ fn crash(
 /// parity and copies agree afterwards?
 #[test]
 fn nothing_flushed_is_lost() {
-    let mut tally = Tally::default();
-    for seed in 0..1000 {
-        let level = [
-            Level::Raid5,
-            Level::Raid5,
-            Level::Raid4,
-            Level::Raid1,
-            Level::Raid0,
-        ][seed as usize % 5];
-        if let Err(wrong) = crash(
-            seed,
-            level,
-            testkit::repeats(120),
-            WriteHole::Closed,
-            &mut tally,
-        ) {
-            panic!("{wrong}");
+    // Tiny workloads have few states: more of them are found in more workloads.
+    let seeds = testkit::repeats(SEEDS);
+    let progress = testkit::Progress::new("states", seeds * STATES);
+    let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return;
+            }
+            let level = [
+                Level::Raid5,
+                Level::Raid5,
+                Level::Raid4,
+                Level::Raid1,
+                Level::Raid0,
+            ][seed as usize % 5];
+            let mut tally = Tally::default();
+            let done = crash(seed, level, STATES, WriteHole::Closed, &mut tally);
+            done.unwrap_or_else(|wrong| panic!("{wrong}"));
+            let mut all = all.lock().expect("nobody panics with it");
+            all.states += tally.states;
+            all.with_loss += tally.with_loss;
+            all.reported += tally.reported;
+            progress.at(all.states);
         }
-    }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+    let tally = all.into_inner().expect("nobody panics with it");
     eprintln!("{tally:?}");
     assert!(tally.states >= testkit::repeats(100_000), "{tally:?}");
     assert!(

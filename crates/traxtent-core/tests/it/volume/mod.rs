@@ -1,5 +1,6 @@
 //! Volumes: what they keep, and what any crash leaves of them.
 
+mod copies;
 mod crashes;
 mod format;
 mod memory;

@@ -1,0 +1,55 @@
+//! What whoever keeps a volume orders while it is used.
+
+use uuid::Uuid;
+
+use super::superblock::MemberState;
+use super::{Members, Volume, VolumeError};
+
+impl<M: Members> Volume<M> {
+    /// Declares a member failed at its keeper's word. Where the volume cannot do without it, it stays what it was: nothing
+    /// has happened to it.
+    ///
+    /// # Errors
+    /// If there is no such member, it cannot be spared, or others fail meanwhile.
+    pub async fn declare_failed(&self, member: usize) -> Result<(), VolumeError> {
+        let mut state = self.gate.write().await;
+        let problem = |problem| VolumeError::Member { member, problem };
+        match state.superblock.members.get(member) {
+            None => return Err(problem("does not exist")),
+            Some(entry) if entry.state == MemberState::Failed => return Ok(()),
+            Some(_) => {}
+        }
+        let broken = state.broken;
+        if self.drop_member(&mut state, member).is_err() {
+            state.broken = broken;
+            return Err(problem(
+                "cannot be spared: the others do not have all that it has",
+            ));
+        }
+        self.persist(&mut state).await?;
+        self.settle(&mut state, true).await
+    }
+
+    /// Notes that another drive, known as `id`, has taken the place of a failed member. It has nothing yet:
+    /// [`Volume::begin_rebuild`] is next.
+    ///
+    /// # Errors
+    /// If the member has not failed, or another is being rebuilt.
+    pub async fn take_place(&self, member: usize, id: Uuid) -> Result<(), VolumeError> {
+        let mut state = self.gate.write().await;
+        let problem = |problem| VolumeError::Member { member, problem };
+        let members = &mut state.superblock.members;
+        let is_rebuilding = |state| matches!(state, MemberState::Rebuilding(_));
+        if members.iter().any(|other| is_rebuilding(other.state)) {
+            return Err(problem("has to wait until another is rebuilt"));
+        }
+        match members.get_mut(member) {
+            Some(entry) if entry.state == MemberState::Failed => {
+                entry.id = id;
+                Ok(())
+            }
+            Some(_) => Err(problem("has not failed")),
+            None => Err(problem("does not exist")),
+        }
+    }
+}
