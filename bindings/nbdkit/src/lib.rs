@@ -94,7 +94,7 @@ seed=<N>          for what is random in faults
 scenario=<FILE>   faults and their times
 log=<FILE>        a row a request
 receipt=<FILE>    how true to the model the run was
-control=<SOCKET>  takes orders for faults
+control=<SOCKET>  takes orders: for faults, or to a volume
 volume=<FILE>     a member of a volume, once for each, instead of a drive";
 
 /// The version with the byte that ends C's strings.

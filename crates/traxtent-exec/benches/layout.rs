@@ -1,16 +1,20 @@
-//! How many allocations and frees a second the allocators do, on one core, on drives with more than a million tracks.
+//! How many allocations and frees a second the allocators do, on one core, on drives with more than a million tracks; and what
+//! the table of a layout in partitions takes there.
 //!
 //! `cargo xtask bench layout` runs it and prints the machine. Argument: the seed.
 #![allow(missing_docs)]
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustix::time::{ClockId, clock_gettime};
 use traxtent_core::geometry::Geometry;
+use traxtent_core::layout::tpl::{Bounds, Config, Count, Step, Tpl};
 use traxtent_core::layout::{Allocator, Partition, Placement, Strategy};
 use traxtent_core::profile::builtin;
 use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Block, Blocks};
+use traxtent_core::units::{Block, Blocks, Lbn, Sectors};
 use traxtent_core::workload::Rng;
 
 /// Runs of each; the median counts.
@@ -44,7 +48,11 @@ fn main() {
         let block_sectors = BLOCK / profile.sector.logical_bytes;
         let map = TrackMap::of(&geometry);
         println!("\n{drive}: {} tracks", map.len());
-        let partition = Partition::whole(map, block_sectors).expect("the map is whole");
+        let map = Arc::new(map);
+        let page_sectors = profile.sector.physical_bytes / profile.sector.logical_bytes;
+        table(&map, profile.sector.logical_bytes, page_sectors, seed);
+        let partition =
+            Partition::whole(Arc::unwrap_or_clone(map), block_sectors).expect("the map is whole");
         let mut first = Vec::new();
         for strategy in Strategy::ALL {
             let begun = processor_seconds();
@@ -73,6 +81,71 @@ fn main() {
             }
         }
     }
+}
+
+/// What the table of a layout in partitions takes in memory, and how long it takes to load: all tracks alike, and one other in
+/// each of its pages.
+fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
+    let config = Config {
+        id: seed,
+        sector_bytes,
+        page_sectors,
+        block_sectors: 4096 / sector_bytes,
+        bounds: Bounds::new(Count::ONE, Count::MOST).expect("bounds"),
+        regions: 1,
+    };
+    let range = map.first()..map.end();
+    let layout = Tpl::format(Arc::clone(map), range.clone(), &config);
+    let (mut layout, steps) = layout.expect("it has room");
+    let mut written = BTreeMap::new();
+    let mut note = |steps: &[Step]| {
+        for step in steps {
+            if let Step::Table { lbn, bytes } = step {
+                written.insert(lbn.0, bytes.clone());
+            }
+        }
+    };
+    note(&steps);
+    let memory = |layout: &Tpl| layout.memory() as f64 / map.len() as f64;
+    let alike = memory(&layout);
+    let mut rng = Rng::new(seed);
+    let mut track = layout.shape().tracks().start;
+    while track < layout.shape().tracks().end {
+        let page = layout.page(track);
+        let one = page.start + rng.below(page.len() as u64) as usize;
+        let plan = layout.merge(one).expect("it has the most");
+        note(plan.steps());
+        note(&layout.commit(plan));
+        track = page.end;
+    }
+    let mut seconds: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let mut read = |lbn: Lbn, sectors: Sectors| {
+                let bytes = sectors.0 * u64::from(sector_bytes);
+                let mut all = Vec::with_capacity(bytes as usize);
+                for (_, page) in written.range(lbn.0..) {
+                    if all.len() as u64 >= bytes {
+                        break;
+                    }
+                    all.extend(page);
+                }
+                all.truncate(bytes as usize);
+                Some(all)
+            };
+            let begun = processor_seconds();
+            let opened = Tpl::open(Arc::clone(map), range.clone(), sector_bytes, &mut read);
+            assert!(opened.expect("it is whole").repairs.is_empty());
+            processor_seconds() - begun
+        })
+        .collect();
+    seconds.sort_by(f64::total_cmp);
+    println!(
+        "table of partitions: {alike:.2} bytes a track where all are alike, {:.2} where one in each page is not; loaded in {:.0} ms ({:.0} to {:.0})",
+        memory(&layout),
+        1e3 * seconds[RUNS / 2],
+        1e3 * seconds[0],
+        1e3 * seconds[RUNS - 1],
+    );
 }
 
 /// Operations a second of one run; the copy of the allocator is left out.

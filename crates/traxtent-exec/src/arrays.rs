@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use traxtent_core::drive::{Breakdown, Completion, Drive, RequestError};
 use traxtent_core::layout::raid::{
-    Array, Chunks, Level, Member, Members, Plan, Planner, RaidError, Shape, joined,
+    Array, Chunks, Health, Level, Member, Plan, Planner, RaidError, Shape, joined,
 };
 use traxtent_core::request::{Op, Request};
 use traxtent_core::trackmap::TrackMap;
@@ -184,10 +184,10 @@ impl Arrays {
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for (stripe, part) in array.stripes_of(lbn..end) {
             let planned = match op {
-                Op::Write => self.planner.write(&stripe, part, Members::NONE, &mut plan),
-                _ => self.planner.read(&stripe, part, Members::NONE, &mut plan),
+                Op::Write => self.planner.write(&stripe, part, Health::GOOD, &mut plan),
+                _ => self.planner.read(&stripe, part, Health::GOOD, &mut plan),
             };
-            planned.expect("no member has failed");
+            planned.expect("members are good");
             if op != Op::Write {
                 reads.append(&mut plan.reads);
                 reads.extend(plan.dummy.take());

@@ -1,8 +1,7 @@
 //! What a server offers: a drive or a volume, under one set of calls.
 
-use std::path::PathBuf;
-
-use crate::serve::{BlockSizes, ServeError, Server, Settings};
+use crate::copies::{self, CopiesServer};
+use crate::serve::{BlockSizes, Key, ServeError, Server, Settings};
 use crate::volume::VolumeServer;
 
 /// The key that names a member of a volume; it may be given several times.
@@ -15,6 +14,8 @@ pub enum Export {
     Drive(Box<Server>),
     /// A volume on its members.
     Volume(Box<VolumeServer>),
+    /// A volume with copies around the track, on its device.
+    Copies(Box<CopiesServer>),
 }
 
 impl Export {
@@ -30,39 +31,55 @@ impl Export {
             let server = Settings::read(pairs).and_then(Server::open)?;
             return Ok(Export::Drive(Box::new(server)));
         }
-        if let Some((key, _)) = pairs.iter().find(|(key, _)| *key != VOLUME_KEY) {
-            return Err(ServeError::NotOfVolume {
-                key: (*key).to_owned(),
-            });
+        let (mut members, mut control) = (Vec::new(), None);
+        for (key, path) in pairs {
+            let path = std::path::absolute(path).map_err(|error| ServeError::Data {
+                what: "find",
+                error,
+            })?;
+            if key == VOLUME_KEY {
+                members.push(path);
+            } else if key != Key::Control.name() {
+                let key = key.to_owned();
+                return Err(ServeError::NotOfVolume { key });
+            } else if control.replace(path).is_some() {
+                return Err(ServeError::Twice { key: Key::Control });
+            }
         }
-        let paths = pairs.iter().map(|(_, path)| std::path::absolute(path));
-        let paths: Result<Vec<PathBuf>, _> = paths.collect();
-        let paths = paths.map_err(|error| ServeError::Data {
-            what: "find",
-            error,
-        })?;
-        Ok(Export::Volume(Box::new(VolumeServer::open(&paths, false)?)))
+        if let [path] = &members[..]
+            && copies::is_one(path)?
+        {
+            if control.is_some() {
+                let key = Key::Control.name().to_owned();
+                return Err(ServeError::NotOfVolume { key });
+            }
+            return Ok(Export::Copies(Box::new(CopiesServer::open(path)?)));
+        }
+        let server = VolumeServer::open(&members, control.as_deref())?;
+        Ok(Export::Volume(Box::new(server)))
     }
 
     /// Starts the threads that it needs.
     ///
     /// # Errors
-    /// Of [`Server::start`].
+    /// Of [`Server::start`] and [`VolumeServer::start`].
     pub fn start(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.start(),
-            Export::Volume(_) => Ok(()),
+            Export::Volume(server) => server.start(),
+            Export::Copies(server) => server.start(),
         }
     }
 
     /// Stops in order.
     ///
     /// # Errors
-    /// Of [`Server::stop`] and [`VolumeServer::stop`].
+    /// Of [`Server::stop`], [`VolumeServer::stop`] and [`CopiesServer::stop`].
     pub fn stop(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.stop(),
             Export::Volume(server) => Ok(server.stop()?),
+            Export::Copies(server) => Ok(server.stop()?),
         }
     }
 
@@ -73,7 +90,7 @@ impl Export {
     pub fn write_receipt(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.write_receipt(),
-            Export::Volume(_) => Ok(()),
+            Export::Volume(_) | Export::Copies(_) => Ok(()),
         }
     }
 
@@ -82,6 +99,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.bytes(),
             Export::Volume(server) => server.bytes(),
+            Export::Copies(server) => server.bytes(),
         }
     }
 
@@ -90,6 +108,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.block_sizes(),
             Export::Volume(server) => server.block_sizes(),
+            Export::Copies(server) => server.block_sizes(),
         }
     }
 
@@ -101,6 +120,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.read(buffer, offset),
             Export::Volume(server) => Ok(server.read(buffer, offset)?),
+            Export::Copies(server) => Ok(server.read(buffer, offset)?),
         }
     }
 
@@ -112,6 +132,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.write(bytes, offset, fua),
             Export::Volume(server) => Ok(server.write(bytes, offset, fua)?),
+            Export::Copies(server) => Ok(server.write(bytes, offset, fua)?),
         }
     }
 
@@ -123,10 +144,11 @@ impl Export {
         match self {
             Export::Drive(server) => server.zero(offset, count, fua),
             Export::Volume(server) => Ok(server.zero(offset, count, fua)?),
+            Export::Copies(server) => Ok(server.zero(offset, count, fua)?),
         }
     }
 
-    /// Tells that nobody needs `count` bytes from `offset` on any more. Volumes keep them.
+    /// Tells that nobody needs `count` bytes from `offset` on any more. Volumes without copies keep them.
     ///
     /// # Errors
     /// As of [`Export::read`].
@@ -134,6 +156,8 @@ impl Export {
         match self {
             Export::Drive(server) => server.trim(offset, count, fua),
             Export::Volume(_) => Ok(()),
+            // What the table says of it is durable at once.
+            Export::Copies(server) => Ok(server.trim(offset, count)?),
         }
     }
 
@@ -145,6 +169,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.flush(),
             Export::Volume(server) => Ok(server.flush()?),
+            Export::Copies(server) => Ok(server.flush()?),
         }
     }
 }

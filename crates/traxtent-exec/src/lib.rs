@@ -3,9 +3,10 @@
 //! [`simulate()`] runs it on the virtual clock, as fast as the machine allows. [`SimTarget`] lets a
 //! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes;
 //! [`device`] lets it ask real ones. [`serve`] runs a drive in real time, for programs that want a disk;
-//! [`volume`] keeps volumes on real members.
+//! [`volume`] keeps volumes on real members, [`copies`] those with copies around the track.
 
 pub mod arrays;
+pub mod copies;
 pub mod device;
 pub mod export;
 pub mod packed;

@@ -4,7 +4,7 @@
 //! Events happen in order of time; where several fall on the same picosecond, completions come
 //! before arrivals, and drives in the order of their numbers.
 
-use traxtent_core::drive::{Breakdown, Completion, Drive, RequestError};
+use traxtent_core::drive::{Breakdown, Completion, Drive, RequestError, SharedBus};
 use traxtent_core::layout::raid::{Level, RaidError};
 use traxtent_core::profile::Scheduler;
 use traxtent_core::units::{Sectors, SimTime, Span};
@@ -91,6 +91,20 @@ impl Host {
     /// If there is no such drive.
     pub fn with_queue(mut self, drive: usize, scheduler: Scheduler, depth: u32) -> Host {
         self.ports[drive].set_queue(scheduler, depth);
+        self
+    }
+
+    /// The same with drives that hang from one bus: one transfer at a time.
+    ///
+    /// # Panics
+    /// If there is no such drive.
+    pub fn with_bus(mut self, drives: &[u32]) -> Host {
+        let bus = SharedBus::default();
+        for drive in drives {
+            self.ports[*drive as usize]
+                .unit_mut()
+                .share_bus(bus.clone());
+        }
         self
     }
 

@@ -1,13 +1,23 @@
 //! Do file systems of this kernel live on a served drive, attached by nbdfuse and a loop device?
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use tempfile::TempDir;
+use traxtent_core::layout::raid::Level;
 use traxtent_core::workload::Rng;
+use traxtent_exec::volume::{Order, Work};
+use uuid::Uuid;
 
 use crate::attach::{self, Attached};
-use crate::nbdkit::{Server, key, run, sized};
+use crate::life::Life;
+use crate::nbdkit::{Server, key, quick_folder, run, sized};
+use crate::pull::{self, How, Pullable};
+use crate::volume::volume_of;
 
 /// Bytes of the largest file.
 const LARGEST: u64 = 3 << 20;
@@ -76,6 +86,146 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
     }
     mounted.unmount();
     tell(check, attached.device());
+}
+
+/// ext4 on a volume.
+#[test]
+fn ext4_on_a_volume() {
+    lives_on_a_volume("ext4", &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
+}
+
+/// XFS on a volume.
+#[test]
+fn xfs_on_a_volume() {
+    lives_on_a_volume("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
+}
+
+/// A member is pulled while files are written, another is rebuilt while files are written, the server is killed while files
+/// are written: does the program that checks file systems find nothing after each, and is what was synced there?
+fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
+    for name in [make[0], check[0]] {
+        let _ = testkit::tool!(name);
+    }
+    if let Some(why) = attach::missing().or_else(pull::missing) {
+        testkit::skip!("{why}");
+    }
+    let folder = quick_folder();
+    let at = |name: &str| folder.path().join(name);
+    // XFS wants 300 MB.
+    const MEMBER_BYTES: u64 = 120 << 20;
+    let mut files = volume_of(folder.path(), Level::Raid5, 1 << 35, MEMBER_BYTES);
+    let mut pullable = Pullable::new(&files[1]);
+    let life = Life::new(folder.path(), files.clone(), &[(1, &pullable)]);
+    let attached = Attached::new(&life.server, folder.path());
+    tell(make, attached.device());
+    let place = at("mounted");
+    let mounted = match attached.mount(&place) {
+        Ok(mounted) => mounted,
+        Err(error) if error.contains("unknown filesystem type") => {
+            testkit::skip!("this kernel has no {kind}")
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut synced = Vec::new();
+    let mut files_while = |round: u64, happens: &mut dyn FnMut()| {
+        write_while(&place, round, &mut synced, happens);
+    };
+    files_while(0, &mut || {
+        thread::sleep(Duration::from_millis(200));
+        pullable.pull(How::Gone);
+        thread::sleep(Duration::from_millis(300));
+    });
+    mounted.unmount();
+    assert_eq!(life.status().members[1].state, "failed");
+    tell(check, attached.device());
+
+    let mounted = attached.mount(&place).unwrap();
+    let spare = at("spare");
+    File::create(&spare).unwrap().set_len(MEMBER_BYTES).unwrap();
+    files_while(1, &mut || {
+        let (with, id) = (spare.clone(), Uuid::from_u128(9));
+        let (member, force) = (1, false);
+        let asked = Order::Replace {
+            member,
+            with,
+            id,
+            force,
+        };
+        life.order(&asked).unwrap();
+        life.begin(Work::Rebuild, None);
+        assert!(life.ended().done);
+    });
+    mounted.unmount();
+    assert!(life.status().is_whole());
+    tell(check, attached.device());
+    files[1] = spare;
+
+    let mounted = attached.mount(&place).unwrap();
+    let mut life = Some(life);
+    files_while(2, &mut || {
+        thread::sleep(Duration::from_millis(300));
+        life.take().unwrap().server.kill();
+        thread::sleep(Duration::from_millis(100));
+    });
+    drop((mounted, attached));
+    let life = Life::new(folder.path(), files, &[]);
+    let attached = Attached::new(&life.server, folder.path());
+    // It repeats its journal.
+    let mounted = attached.mount(&place).unwrap();
+    assert!(synced.len() > 10, "{} files", synced.len());
+    for (name, content) in &synced {
+        assert!(
+            fs::read(place.join(name)).unwrap() == *content,
+            "file {name}"
+        );
+    }
+    mounted.unmount();
+    tell(check, attached.device());
+    drop(attached);
+    life.begin(Work::Scrub, None);
+    let scrubbed = life.ended();
+    assert!(scrubbed.is_clean(), "{scrubbed:?}");
+}
+
+/// Writes and syncs files while something happens; notes those that are durable.
+fn write_while(
+    place: &Path,
+    round: u64,
+    synced: &mut Vec<(String, Vec<u8>)>,
+    happens: &mut dyn FnMut(),
+) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let write = || {
+            let mut rng = Rng::new(round);
+            // A file system whose device is gone takes no more.
+            for number in 0.. {
+                let bytes = rng.below(300 << 10) >> rng.below(8);
+                let content: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
+                let name = format!("{round}-{number}");
+                let written = File::create(place.join(&name)).and_then(|mut file| {
+                    file.write_all(&content)?;
+                    file.sync_all()?;
+                    File::open(place)?.sync_all()
+                });
+                if written.is_err() || stop.load(Ordering::Relaxed) {
+                    return (round, written.is_ok());
+                }
+                synced.push((name, content));
+                // So that no round fills it.
+                thread::sleep(Duration::from_millis(2));
+            }
+            unreachable!()
+        };
+        let writer = scope.spawn(write);
+        happens();
+        stop.store(true, Ordering::Relaxed);
+        let (round, is_well) = writer.join().unwrap();
+        assert!(
+            is_well || round == 2,
+            "round {round}: a file cannot be written"
+        );
+    });
 }
 
 /// Runs a command on a device; it must succeed.

@@ -74,9 +74,24 @@ pub(crate) fn stamp(sector: &[u8]) -> u64 {
     stamp
 }
 
+/// Is every sector as some write left it that was not before the last flush?
+pub(crate) fn assert_kept(areas: &[Area], left: &[u8], seed: u64) {
+    for (area, left) in areas.iter().zip(left.chunks((SECTORS * SECTOR) as usize)) {
+        let stamps = left.chunks(SECTOR as usize).map(stamp);
+        for (sector, (stamp, flushed)) in stamps.zip(&area.flushed).enumerate() {
+            let newest = area.newest[sector];
+            assert!(
+                (*flushed..=newest).contains(&stamp),
+                "seed {seed}, sector {sector}: {stamp}, flushed was {flushed} and written {newest}"
+            );
+        }
+    }
+}
+
 /// What one client writes to, and what it knows of each sector.
 pub(crate) struct Area {
-    first: u64,
+    /// The first sector.
+    pub(crate) first: u64,
     rng: Rng,
     writes: u64,
     pub(crate) flushes: u64,
@@ -102,7 +117,7 @@ impl Area {
         areas
     }
 
-    fn new(client: u64, seed: u64) -> Area {
+    pub(crate) fn new(client: u64, seed: u64) -> Area {
         Area {
             first: client * SECTORS,
             rng: Rng::new(seed << 8 | client),
@@ -113,12 +128,32 @@ impl Area {
         }
     }
 
-    /// Writes and flushes until the server is gone.
+    /// Writes, flushes and reads until the server is gone.
     fn work(&mut self, mut client: Client) {
-        while self.step(&mut client).is_ok() {}
+        while self
+            .step(&mut client)
+            .and_then(|()| self.look(&mut client))
+            .is_ok()
+        {}
     }
 
-    fn step(&mut self, client: &mut Client) -> std::io::Result<()> {
+    /// Reads some of it back: is each sector as it was last written?
+    pub(crate) fn look(&mut self, client: &mut Client) -> std::io::Result<()> {
+        let count = 1 + self.rng.below(64);
+        let place = self.rng.below(SECTORS - count + 1);
+        let mut read = vec![0; (count * SECTOR) as usize];
+        client
+            .read((self.first + place) * SECTOR, &mut read)?
+            .expect("the drive is well");
+        let newest = &self.newest[place as usize..];
+        for (sector, newest) in read.chunks(SECTOR as usize).zip(newest) {
+            assert_eq!(stamp(sector), *newest, "another sector is read");
+        }
+        Ok(())
+    }
+
+    /// Writes some, and flushes.
+    pub(crate) fn step(&mut self, client: &mut Client) -> std::io::Result<()> {
         for _ in 0..self.rng.below(6) {
             self.writes += 1;
             let count = 1 + self.rng.below(64);

@@ -1,22 +1,31 @@
 //! Volumes on files, served and killed.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use traxtent_core::layout::raid::Level;
 use traxtent_core::units::Lbn;
+use traxtent_core::workload::Rng;
 use traxtent_exec::volume::{DeviceVolume, Plan, create, find, wait};
 use uuid::Uuid;
 
 use crate::client::Client;
-use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, stamp};
+use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::nbdkit::{Server, key, quick_folder};
 
 /// A new volume on files of 8 MiB; its parity is made.
-fn new_volume(folder: &std::path::Path, level: Level, seed: u64) -> Vec<PathBuf> {
+pub(crate) fn new_volume(folder: &Path, level: Level, seed: u64) -> Vec<PathBuf> {
+    volume_of(folder, level, seed, 8 << 20)
+}
+
+/// A new volume on files of so many bytes; its parity is made.
+pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &paths {
-        File::create(path).unwrap().set_len(8 << 20).unwrap();
+        File::create(path).unwrap().set_len(bytes).unwrap();
     }
     let plan = Plan {
         level,
@@ -39,12 +48,12 @@ fn new_volume(folder: &std::path::Path, level: Level, seed: u64) -> Vec<PathBuf>
     paths
 }
 
-fn open(paths: &[PathBuf], force: bool) -> DeviceVolume {
+pub(crate) fn open(paths: &[PathBuf], force: bool) -> DeviceVolume {
     find(paths, force).unwrap().open().unwrap()
 }
 
 /// Rows that disagree.
-fn scrub(volume: &DeviceVolume) -> u64 {
+pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
     let stripes = 0..volume.array().stripes();
     stripes
         .map(|stripe| wait(volume.scrub(stripe)).unwrap().wrong)
@@ -73,17 +82,8 @@ fn a_volume_survives_kills() {
         wait(volume.read(Lbn(0), &mut left)).unwrap();
         assert_eq!(scrub(&volume), 0, "seed {seed}: rows disagree");
         wait(volume.stop()).unwrap();
-        for (area, left) in areas.iter().zip(left.chunks((SECTORS * SECTOR) as usize)) {
-            let stamps = left.chunks(SECTOR as usize).map(stamp);
-            for (sector, (stamp, flushed)) in stamps.zip(&area.flushed).enumerate() {
-                let newest = area.newest[sector];
-                assert!(
-                    (*flushed..=newest).contains(&stamp),
-                    "seed {seed}, sector {sector}: {stamp}, flushed was {flushed} and written {newest}"
-                );
-            }
-            flushes += area.flushes;
-        }
+        assert_kept(&areas, &left, seed);
+        flushes += areas.iter().map(|area| area.flushes).sum::<u64>();
         drop(volume);
     }
     eprintln!("{kills} kills, {flushes} flushes");
@@ -118,4 +118,70 @@ fn without_a_member() {
     wait(volume.read(Lbn(1), &mut read)).unwrap();
     assert!(read == data, "other data are read");
     wait(volume.stop()).unwrap();
+}
+
+/// Kills the server while fio writes and verifies, and verifies what it finds: does fio read nothing wrong before, is every block
+/// whole afterwards, is what was flushed there, and does a scrub find nothing?
+#[test]
+fn kills_under_fio() {
+    let (_, fio) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    let kills = testkit::repeats(3).min(100);
+    for seed in 0..kills {
+        let folder = quick_folder();
+        let paths = new_volume(folder.path(), Level::Raid5, 1 << 30 | seed);
+        let keys: Vec<String> = paths
+            .iter()
+            .map(|path| key("volume", path.display()))
+            .collect();
+        let run = |server: &Server, words: &str| {
+            let mut command = Command::new(&fio);
+            command.args(["--name=t", "--ioengine=nbd", "--bs=4k", "--verify=crc32c"]);
+            command.args(["--offset=4m", "--size=4m", "--verify_fatal=1"]);
+            command.arg(format!("--uri={}", server.uri()));
+            command.args(words.split(' ')).current_dir(folder.path());
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let said = |child: Child| {
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!said.contains("verify"), "seed {seed}: {said}");
+            (output.status.success(), said)
+        };
+        let server = Server::start(&keys);
+        let mut client = Client::new(&server);
+        let data: Vec<u8> = (0..2u32 << 20)
+            .map(|byte| (byte.wrapping_mul(2_654_435_769) >> 24) as u8)
+            .collect();
+        client.write(0, &data).unwrap().unwrap();
+        client.flush().unwrap().unwrap();
+        let (done, says) = said(run(&server, "--rw=write --do_verify=0"));
+        assert!(done, "seed {seed}: {says}");
+        let moment = 300 + Rng::new(seed).below(700);
+        let busy =
+            "--rw=randrw --iodepth=8 --verify_backlog=32 --fsync=16 --time_based --runtime=60";
+        let mut busy = run(&server, busy);
+        thread::sleep(Duration::from_millis(moment));
+        server.kill();
+        let killed = Instant::now();
+        // At times fio waits for what a dead server never answers.
+        while busy.try_wait().unwrap().is_none() && killed.elapsed() < Duration::from_secs(2) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = busy.kill();
+        let (done, _) = said(busy);
+        assert!(!done, "seed {seed}: fio ended before the kill");
+        let volume = open(&paths, false);
+        assert_eq!(scrub(&volume), 0, "seed {seed}: rows disagree");
+        let mut left = vec![0; data.len()];
+        wait(volume.read(Lbn(0), &mut left)).unwrap();
+        assert!(left == data, "seed {seed}: other data are read");
+        wait(volume.stop()).unwrap();
+        drop(volume);
+        let (done, says) = said(run(&Server::start(&keys), "--rw=read"));
+        assert!(done, "seed {seed}: {says}");
+    }
 }

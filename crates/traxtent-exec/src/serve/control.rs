@@ -1,8 +1,9 @@
-//! The control socket: orders for faults while a drive is served.
+//! The control socket: orders while a drive or a volume is served.
 //!
-//! A line is a fault, `power-cut,seed=7`; the answer is a line that begins with `ok` or `error`. The socket
-//! is the user's alone (mode 0600).
+//! A line is an order, of a drive a fault, `power-cut,seed=7`; the answer is a line that begins with `ok` or `error`. The
+//! socket is the user's alone (mode 0600).
 
+use std::fmt;
 use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -18,20 +19,28 @@ use super::error::ServeError;
 use super::keys::Key;
 use super::paced::Paced;
 
+/// What takes orders.
+pub(crate) trait Orders: Send + Sync + 'static {
+    /// Carries out an order; what it says fits a line.
+    fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, ServeError>;
+}
+
 /// A socket that exists as long as this.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(crate) struct Control {
     path: PathBuf,
     listener: UnixListener,
 }
 
-/// No fault takes a longer line.
-const LINE_MAX: u64 = 4096;
+/// No order takes a longer line.
+const LINE_MAX: u64 = 16 << 10;
 /// Who orders nothing for so long is dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// No answer takes longer: what is ordered of a volume waits for flushes of its members.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Control {
-    pub(super) fn open(path: &Path) -> Result<Control, ServeError> {
+    pub(crate) fn open(path: &Path) -> Result<Control, ServeError> {
         let failed = |error| ServeError::file(Key::Control, path, "make", error);
         let listener = UnixListener::bind(path).map_err(failed)?;
         let control = Control {
@@ -43,14 +52,14 @@ impl Control {
     }
 
     /// Takes orders from now on, one client after another.
-    pub(super) fn start(&self, paced: &Arc<Paced>) -> io::Result<()> {
+    pub(crate) fn start<T: Orders>(&self, to: &Arc<T>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        // The thread waits for clients for good; it must not keep the drive that long.
-        let paced = Arc::downgrade(paced);
+        // The thread waits for clients for good; it must not keep what is served that long.
+        let to = Arc::downgrade(to);
         let take_orders = move || {
             for client in listener.incoming().map_while(Result::ok) {
                 // A client that goes away in the middle has had its say.
-                let _ = serve(&client, &paced);
+                let _ = serve(&client, &to);
             }
         };
         let thread = thread::Builder::new().name("control".to_owned());
@@ -64,9 +73,10 @@ impl Drop for Control {
     }
 }
 
-fn serve(client: &UnixStream, paced: &Weak<Paced>) -> io::Result<()> {
+fn serve<T: Orders>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
-    let mut input = BufReader::new(client);
+    // Room for more than a line: who sends too much is told so, and not cut off.
+    let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, client);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -78,11 +88,16 @@ fn serve(client: &UnixStream, paced: &Weak<Paced>) -> io::Result<()> {
             let bound = LINE_MAX;
             return writeln!(
                 &*client,
-                "error: a fault takes one line of at most {bound} bytes"
+                "error: an order takes one line of at most {bound} bytes"
             );
         }
-        // What is no text is no fault either, and is answered as such.
-        let answer = match carry_out(String::from_utf8_lossy(&line).trim(), paced) {
+        // What is no text is no order either, and is answered as such.
+        let line = String::from_utf8_lossy(&line);
+        let done = match to.upgrade() {
+            Some(to) => to.carry_out(line.trim()),
+            None => Err(ServeError::Stopped),
+        };
+        let answer = match done {
             Ok(answer) => format!("ok: {answer}\n"),
             Err(error) => format!("error: {error}\n"),
         };
@@ -90,21 +105,25 @@ fn serve(client: &UnixStream, paced: &Weak<Paced>) -> io::Result<()> {
     }
 }
 
-fn carry_out(line: &str, paced: &Weak<Paced>) -> Result<String, ServeError> {
-    let fault: Fault = line.parse()?;
-    let paced = paced.upgrade().ok_or(ServeError::Stopped)?;
-    let cut = paced.inject(fault)?;
-    Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
+impl Orders for Paced {
+    fn carry_out(self: &Arc<Paced>, line: &str) -> Result<String, ServeError> {
+        let fault: Fault = line.parse()?;
+        let cut = self.inject(fault)?;
+        Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
+    }
 }
 
-/// Orders a fault at a control socket; gives the server's answer.
+/// Gives an order, a line, at a control socket; gives the server's answer.
 ///
 /// # Errors
 /// If nobody listens there, or the answer does not come.
-pub fn order(socket: &Path, fault: &Fault) -> io::Result<Result<String, String>> {
+pub fn order(
+    socket: &Path,
+    line: &(impl fmt::Display + ?Sized),
+) -> io::Result<Result<String, String>> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(format!("{fault}\n").as_bytes())?;
+    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+    stream.write_all(format!("{line}\n").as_bytes())?;
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer)?;
     match answer.trim_end().split_once(": ") {
@@ -112,7 +131,7 @@ pub fn order(socket: &Path, fault: &Fault) -> io::Result<Result<String, String>>
         Some(("error", why)) => Ok(Err(why.to_owned())),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "what listens there is no served drive",
+            "what listens there serves no drive and no volume",
         )),
     }
 }

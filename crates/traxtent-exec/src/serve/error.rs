@@ -7,8 +7,10 @@ use rustix::io::Errno;
 use traxtent_core::disk::{DiskError, FaultError, MediaError, ScenarioError};
 use traxtent_core::profile::ProfileError;
 use traxtent_core::volume::VolumeError;
+use traxtent_core::volume::copies::CopiesError;
 
 use super::keys::Key;
+use crate::copies::CopiesIoError;
 use crate::port::Refused;
 use crate::volume::VolumeIoError;
 
@@ -137,7 +139,7 @@ pub enum ServeError {
     #[error("simulated time has come to its end, after 106 days")]
     ClockEnded,
     /// A key of a drive beside one of a volume.
-    #[error("{key}= says nothing of a volume: beside volume= there is no other key")]
+    #[error("{key}= says nothing of a volume: beside volume= there is only control=")]
     NotOfVolume {
         /// Which.
         key: String,
@@ -148,6 +150,12 @@ pub enum ServeError {
     /// What a volume reports.
     #[error(transparent)]
     Volume(#[from] VolumeError),
+    /// A volume with copies that cannot be opened.
+    #[error(transparent)]
+    CopiesOpen(#[from] CopiesIoError),
+    /// What a volume with copies reports.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopped,
@@ -176,6 +184,9 @@ impl ServeError {
             ServeError::Volume(VolumeError::Length { .. }) => Errno::INVAL.raw_os_error(),
             ServeError::Volume(VolumeError::Range { .. }) => Errno::NOSPC.raw_os_error(),
             ServeError::Volume(VolumeError::Broken { .. }) => Errno::ROFS.raw_os_error(),
+            ServeError::Copies(CopiesError::Length { .. }) => Errno::INVAL.raw_os_error(),
+            ServeError::Copies(CopiesError::Range { .. }) => Errno::NOSPC.raw_os_error(),
+            ServeError::Copies(CopiesError::Broken) => Errno::ROFS.raw_os_error(),
             ServeError::Stopped => Errno::SHUTDOWN.raw_os_error(),
             _ => Errno::IO.raw_os_error(),
         }

@@ -6,7 +6,7 @@
 //! Left out: the protocol. That is nbdkit's (`bindings/nbdkit`).
 
 mod clock;
-mod control;
+pub(crate) mod control;
 mod error;
 mod keys;
 mod load;

@@ -27,7 +27,7 @@ pub enum VolumeIoError {
     #[error("{}: neither a file nor a block device", .0.display())]
     Kind(PathBuf),
     /// Another process has it.
-    #[error("{}: another process uses it", .0.display())]
+    #[error("{}: another process uses it; a volume that is served takes orders at its control socket", .0.display())]
     InUse(PathBuf),
     /// A device given twice.
     #[error("{}: given twice", .0.display())]
@@ -76,6 +76,12 @@ pub enum VolumeIoError {
         /// Why.
         problem: &'static str,
     },
+    /// An order that makes no sense of this volume, or not now.
+    #[error("{0}")]
+    Order(String),
+    /// A thread that the system does not give.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
     /// No superblock.
     #[error("{}: {error}", path.display())]
     Superblock {

@@ -4,7 +4,8 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,11 @@ const PAGE: usize = 4096;
 /// Operations that move more than this together are worth threads of their own.
 const PARALLEL_BYTES: usize = 1 << 20;
 
-/// At most so many buffers wait for their next use.
+/// At most so many buffers wait for their next use,
 const BUFFERS_KEPT: usize = 64;
+
+/// of so many bytes together.
+const BYTES_KEPT: usize = 64 << 20;
 
 /// A file or block device.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub struct Device {
     direct: bool,
     sector_bytes: u32,
     sectors: Sectors,
+    /// The number of the error that came last, or 0.
+    last_error: AtomicI32,
 }
 
 impl Device {
@@ -96,7 +102,18 @@ impl Device {
             direct,
             sector_bytes,
             sectors: Sectors(bytes / u64::from(sector_bytes)),
+            last_error: AtomicI32::new(0),
         })
+    }
+
+    /// Whether a path names the same file or block device, by whatever name.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        let identity = |stat: rustix::fs::Stat| match FileType::from_raw_mode(stat.st_mode) {
+            FileType::BlockDevice => (stat.st_rdev, None),
+            _ => (stat.st_dev, Some(stat.st_ino)),
+        };
+        let (own, other) = (rustix::fs::fstat(&self.file), rustix::fs::stat(path));
+        matches!((own, other), (Ok(own), Ok(other)) if identity(own) == identity(other))
     }
 
     /// Its path.
@@ -112,6 +129,12 @@ impl Device {
     /// How many sectors it has.
     pub fn sectors(&self) -> Sectors {
         self.sectors
+    }
+
+    /// What the system said when it failed the last time, if it did.
+    pub fn last_error(&self) -> Option<io::Error> {
+        let number = self.last_error.load(Ordering::Relaxed);
+        (number != 0).then(|| io::Error::from_raw_os_error(number))
     }
 
     fn offset(&self, at: Lbn) -> u64 {
@@ -151,37 +174,50 @@ impl Device {
     }
 }
 
-/// Devices as the members of a volume; places may be empty.
+/// Devices as the members of a volume; places may be empty, and change hands.
 #[derive(Clone, Debug)]
 pub struct Devices(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    devices: Vec<Option<Device>>,
+    devices: Vec<RwLock<Option<Arc<Device>>>>,
     idle: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Devices {
     /// The members in their order.
     pub fn new(devices: Vec<Option<Device>>) -> Devices {
+        let place = |device: Option<Device>| RwLock::new(device.map(Arc::new));
         Devices(Arc::new(Shared {
-            devices,
+            devices: devices.into_iter().map(place).collect(),
             idle: Mutex::default(),
         }))
     }
 
     /// The device of a member.
-    pub fn device(&self, member: usize) -> Option<&Device> {
-        self.0.devices.get(member)?.as_ref()
+    pub fn device(&self, member: usize) -> Option<Arc<Device>> {
+        let place = self.0.devices.get(member)?.read();
+        place.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes the device of a member away, and gives it another.
+    pub(super) fn put(&self, member: usize, device: Option<Device>) {
+        let place = self.0.devices[member].write();
+        *place.unwrap_or_else(PoisonError::into_inner) = device.map(Arc::new);
     }
 
     /// The devices, if nobody else has them.
     pub(super) fn into_inner(self) -> Vec<Option<Device>> {
-        Arc::into_inner(self.0).map_or_else(Vec::new, |shared| shared.devices)
+        let devices = Arc::into_inner(self.0).map_or_else(Vec::new, |shared| shared.devices);
+        let device = |place: RwLock<Option<Arc<Device>>>| {
+            let device = place.into_inner().unwrap_or_else(PoisonError::into_inner);
+            device.and_then(Arc::into_inner)
+        };
+        devices.into_iter().map(device).collect()
     }
 
     fn perform(&self, op: &mut Op<'_>) {
-        let Some(device) = &self.0.devices[op.member] else {
+        let Some(device) = self.device(op.member) else {
             op.outcome = Err(Failed);
             return;
         };
@@ -201,7 +237,12 @@ impl Devices {
             Action::Write(at, from) => device.write(*at, from),
             Action::Flush => rustix::fs::fdatasync(&device.file),
         };
-        op.outcome = done.map_err(|_| Failed);
+        op.outcome = done.map_err(|errno| {
+            device
+                .last_error
+                .store(errno.raw_os_error(), Ordering::Relaxed);
+            Failed
+        });
     }
 
     fn aligned(&self, bytes: usize) -> Aligned {
@@ -252,7 +293,8 @@ impl DerefMut for Aligned {
 impl Drop for Aligned {
     fn drop(&mut self) {
         let mut idle = self.home.idle.lock().expect("nobody panics with it");
-        if idle.len() < BUFFERS_KEPT {
+        let kept: usize = idle.iter().map(Vec::len).sum();
+        if idle.len() < BUFFERS_KEPT && kept + self.memory.len() <= BYTES_KEPT {
             idle.push(std::mem::take(&mut self.memory));
         }
     }

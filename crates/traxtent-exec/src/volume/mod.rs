@@ -1,19 +1,25 @@
 //! Volumes on files and block devices: made, put together, served.
 //!
 //! What is written is decided in [`traxtent_core::volume`]; here are its members, and the threads that wait for
-//! them. A request is carried out by the thread that brings it.
+//! them. A request is carried out by the thread that brings it. [`VolumeServer`] takes orders beside.
 //!
-//! Left out: io_uring; giving orders to a volume while it is served.
+//! Left out: io_uring.
 
+mod care;
 mod error;
 mod files;
+mod server;
+mod status;
+mod verify;
 mod wait;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use traxtent_core::layout::raid::{Array, Chunks, Level, Member, Shape};
-use traxtent_core::trackmap::{MapFile, TrackMap};
+use traxtent_core::probe::{Confirm, Found as FoundTrack};
+use traxtent_core::trackmap::{MapBuilder, MapFile, TrackMap};
 use traxtent_core::units::{Lbn, Sectors};
 use traxtent_core::volume::superblock::{
     MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, maps_sectors, superblock_sectors,
@@ -22,17 +28,19 @@ use traxtent_core::volume::{
     Assembly, Format, Members, Op, Volume, VolumeError, WriteHole, choose, survey,
 };
 
+pub use care::{Progress, Work, care};
 pub use error::VolumeIoError;
 pub use files::{Aligned, Device, Devices};
+pub use server::{Order, VolumeServer};
+pub use status::{LostRange, MemberStatus, Status};
+pub use verify::{Verdict, verify_map, verify_on};
 pub use wait::wait;
 
-use crate::serve::BlockSizes;
+/// About so much of a member is rebuilt at once.
+const REBUILD_BYTES: u64 = 1 << 20;
 
-/// What one request may have at most, in bytes.
-const REQUEST_MAX: u32 = 32 << 20;
-
-/// What is written at once where zeros are.
-const ZEROS: usize = 1 << 20;
+/// So often each of two threads does that, before it is asked whether to go on.
+const REBUILD_STEPS: usize = 8;
 
 /// A volume on devices that is open.
 pub type DeviceVolume = Volume<Devices>;
@@ -145,19 +153,13 @@ pub fn create(
     let devices = Devices::new(devices.into_iter().map(Some).collect());
     if !plan.force {
         for (member, path) in paths.iter().enumerate() {
-            let sectors = devices.device(member).map_or(Sectors(0), Device::sectors);
-            let what = match wait(survey(&devices, member, sectors, sector_bytes)) {
-                Err(SuperblockError::None) => holds(path),
-                Ok(other) => Some(format!("member {} of volume {}", other.index, other.volume)),
-                Err(other) => Some(other.to_string()),
-            };
-            if let Some(what) = what {
+            if let Some(what) = held(&devices, member, path, sector_bytes, &holds) {
                 let path = path.clone();
                 return Err(VolumeIoError::Holds { path, what });
             }
         }
     }
-    wait(format.write(&superblock, &devices))?;
+    wait(format.write(&superblock, &devices)).map_err(|error| unwritten(error, &devices))?;
     Ok(superblock)
 }
 
@@ -168,7 +170,6 @@ pub struct Found {
     pub superblock: Superblock,
     array: Array,
     devices: Devices,
-    maps: Vec<Vec<u8>>,
 }
 
 /// Finds out how devices belong together. With `force`, members may be missing.
@@ -218,16 +219,13 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
         superblock,
         array,
         devices,
-        maps,
     })
 }
 
 impl Found {
     /// The paths of the members, in their order.
-    pub fn paths(&self) -> Vec<Option<&Path>> {
-        (0..self.superblock.members.len())
-            .map(|member| self.devices.device(member).map(Device::path))
-            .collect()
+    pub fn paths(&self) -> Vec<Option<PathBuf>> {
+        paths(&self.superblock, &self.devices)
     }
 
     /// Opens the volume: what a crash left is made whole.
@@ -235,80 +233,209 @@ impl Found {
     /// # Errors
     /// Of [`Volume::open`].
     pub fn open(self) -> Result<DeviceVolume, VolumeIoError> {
+        self.open_on(|devices| devices, WriteHole::Closed)
+    }
+
+    /// Opens the volume on something between it and the devices, with the write hole closed or open: for measurements.
+    ///
+    /// # Errors
+    /// Of [`Volume::open`].
+    pub fn open_on<M: Members>(
+        self,
+        members: impl FnOnce(Devices) -> M,
+        hole: WriteHole,
+    ) -> Result<Volume<M>, VolumeIoError> {
+        let members = members(self.devices);
         Ok(wait(Volume::open(
             self.array,
-            self.devices,
+            members,
             self.superblock,
-            WriteHole::Closed,
+            hole,
         ))?)
     }
 
-    /// Puts a device in the place of a failed member, which is then to be rebuilt.
+    /// The members that chunks of tracks lie on, and the maps by which they do.
+    pub fn maps(&self) -> Vec<(PathBuf, Arc<TrackMap>)> {
+        let members = self.array.members().iter().enumerate();
+        members
+            .filter(|(member, _)| self.superblock.members[*member].map_bytes > 0)
+            .filter_map(|(member, entry)| {
+                let device = self.devices.device(member)?;
+                Some((device.path().to_owned(), Arc::clone(&entry.map)))
+            })
+            .collect()
+    }
+
+    /// Where the volume's chunks begin, as tracks of a drive.
+    pub fn chunk_map(&self) -> TrackMap {
+        self.array.chunk_map()
+    }
+
+    /// Looks at a device that is to take the place of a failed member; writes nothing.
     ///
     /// # Errors
     /// If no such member has failed, or the device cannot take its place.
-    pub fn replace(
-        mut self,
+    pub fn substitute(
+        &self,
         member: usize,
         path: &Path,
-        id: uuid::Uuid,
         force: bool,
         holds: impl Fn(&Path) -> Option<String>,
-    ) -> Result<Found, VolumeIoError> {
-        let entry = self.superblock.members.get(member);
-        if entry.is_none_or(|entry| entry.state != MemberState::Failed) {
-            let problem = "has not failed";
-            return Err(VolumeError::Member { member, problem }.into());
+    ) -> Result<Substitute, VolumeIoError> {
+        substitute(&self.superblock, &self.devices, member, path, force, holds)
+    }
+}
+
+/// A device that can take the place of a failed member.
+#[derive(Debug)]
+pub struct Substitute {
+    member: usize,
+    device: Device,
+}
+
+fn substitute(
+    superblock: &Superblock,
+    devices: &Devices,
+    member: usize,
+    path: &Path,
+    force: bool,
+    holds: impl Fn(&Path) -> Option<String>,
+) -> Result<Substitute, VolumeIoError> {
+    let Some(entry) = superblock.members.get(member) else {
+        let problem = "does not exist";
+        return Err(VolumeError::Member { member, problem }.into());
+    };
+    if entry.state != MemberState::Failed {
+        let problem = "has not failed";
+        return Err(VolumeError::Member { member, problem }.into());
+    }
+    // What has failed is let go: it may be what takes its own place.
+    devices.put(member, None);
+    let others = 0..superblock.members.len();
+    let mut others = others.filter_map(|other| devices.device(other));
+    if others.any(|other| other.is_at(path)) {
+        return Err(VolumeIoError::Twice(path.to_owned()));
+    }
+    let device = Device::open(path)?;
+    let sector_bytes = superblock.sector_bytes;
+    if device.sector_bytes() != sector_bytes {
+        return Err(VolumeIoError::SectorSize {
+            path: path.to_owned(),
+            bytes: device.sector_bytes(),
+            first: sector_bytes,
+        });
+    }
+    if device.sectors() < entry.sectors {
+        return Err(VolumeIoError::TooSmall {
+            path: path.to_owned(),
+            sectors: device.sectors(),
+            needed: entry.sectors,
+        });
+    }
+    let alone = Devices::new(vec![Some(device)]);
+    if !force && let Some(what) = held(&alone, 0, path, sector_bytes, holds) {
+        let path = path.to_owned();
+        return Err(VolumeIoError::Holds { path, what });
+    }
+    let device = alone.into_inner().pop().flatten().expect("it was put in");
+    Ok(Substitute { member, device })
+}
+
+/// What is on a device that is to become a member.
+fn held(
+    devices: &Devices,
+    member: usize,
+    path: &Path,
+    sector_bytes: u32,
+    holds: impl Fn(&Path) -> Option<String>,
+) -> Option<String> {
+    let sectors = devices.device(member)?.sectors();
+    match wait(survey(devices, member, sectors, sector_bytes)) {
+        Err(SuperblockError::None) => holds(path),
+        Ok(other) => Some(format!("member {} of volume {}", other.index, other.volume)),
+        Err(other) => Some(other.to_string()),
+    }
+}
+
+/// Puts a device, known as `id` from then on, in the place of a failed member, and begins to rebuild it.
+///
+/// # Errors
+/// If the member has not failed, or the device cannot be written.
+pub fn replace(
+    volume: &DeviceVolume,
+    substitute: Substitute,
+    id: uuid::Uuid,
+) -> Result<(), VolumeIoError> {
+    let Substitute { member, device } = substitute;
+    let superblock = wait(volume.superblock());
+    let devices = volume.members();
+    let mut bytes = read_maps(&superblock, devices)?.concat();
+    bytes.resize(
+        superblock.maps.0 as usize * superblock.sector_bytes as usize,
+        0,
+    );
+    wait(volume.take_place(member, id))?;
+    devices.put(member, Some(device));
+    if !bytes.is_empty() {
+        let front = Lbn(superblock_sectors(superblock.sector_bytes).0);
+        let back = superblock.second(member) - superblock.maps;
+        let mut ops = [
+            Op::write(member, front, &bytes),
+            Op::write(member, back, &bytes),
+        ];
+        wait(devices.run(&mut ops));
+        if ops.iter().any(|op| op.outcome.is_err()) {
+            let problem = "cannot be written";
+            let error = unwritten(VolumeError::Member { member, problem }, devices);
+            devices.put(member, None);
+            return Err(error);
         }
-        if self.paths().contains(&Some(path)) {
-            return Err(VolumeIoError::Twice(path.to_owned()));
-        }
-        let device = Device::open(path)?;
-        let sector_bytes = self.superblock.sector_bytes;
-        if device.sector_bytes() != sector_bytes {
-            return Err(VolumeIoError::SectorSize {
-                path: path.to_owned(),
-                bytes: device.sector_bytes(),
-                first: sector_bytes,
-            });
-        }
-        let needed = self.superblock.members[member].sectors;
-        if device.sectors() < needed {
-            return Err(VolumeIoError::TooSmall {
-                path: path.to_owned(),
-                sectors: device.sectors(),
-                needed,
-            });
-        }
-        let alone = Devices::new(vec![Some(device)]);
-        let sectors = alone.device(0).map_or(Sectors(0), Device::sectors);
-        let what = match wait(survey(&alone, 0, sectors, sector_bytes)) {
-            Err(SuperblockError::None) => holds(path),
-            Ok(other) => Some(format!("member {} of volume {}", other.index, other.volume)),
-            Err(other) => Some(other.to_string()),
-        };
-        if let Some(what) = what.filter(|_| !force) {
-            let path = path.to_owned();
-            return Err(VolumeIoError::Holds { path, what });
-        }
-        let mut bytes = self.maps.concat();
-        bytes.resize(self.superblock.maps.0 as usize * sector_bytes as usize, 0);
-        if !bytes.is_empty() {
-            let front = Lbn(superblock_sectors(sector_bytes).0);
-            let back = self.superblock.second(member) - self.superblock.maps;
-            let mut ops = [Op::write(0, front, &bytes), Op::write(0, back, &bytes)];
-            wait(alone.run(&mut ops));
-            if ops.iter().any(|op| op.outcome.is_err()) {
-                let problem = "cannot be written";
-                return Err(VolumeError::Member { member, problem }.into());
+    }
+    Ok(wait(volume.begin_rebuild(member))?)
+}
+
+/// What the system said, where a member cannot be written.
+fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
+    let device = match error {
+        VolumeError::Member { member, .. } => devices.device(member),
+        _ => None,
+    };
+    match device.and_then(|device| Some((device.path().to_owned(), device.last_error()?))) {
+        Some((path, error)) => VolumeIoError::Device {
+            path,
+            what: "write",
+            error,
+        },
+        None => error.into(),
+    }
+}
+
+/// Rebuilds the next stripes of the member that is being rebuilt; false if there are none left, or no such member. Two threads
+/// take turns: while one writes to it, the other reads from the others.
+///
+/// # Errors
+/// Of [`Volume::rebuild_step`].
+pub fn rebuild_some<M: Members + Sync>(volume: &Volume<M>) -> Result<bool, VolumeError>
+where
+    M::Buffer: Send,
+{
+    let array = volume.array();
+    let offered = array.capacity().0 * volume.sector_bytes() as u64;
+    let of_a_member = offered / array.members().len() as u64 / array.stripes().max(1);
+    let stripes = (REBUILD_BYTES / of_a_member.max(1)).max(1);
+    let steps = || -> Result<bool, VolumeError> {
+        for _ in 0..REBUILD_STEPS {
+            if !wait(volume.rebuild_step(stripes))? {
+                return Ok(false);
             }
         }
-        self.superblock.members[member].id = id;
-        let mut devices = self.devices.into_inner();
-        devices[member] = alone.into_inner().pop().flatten();
-        self.devices = Devices::new(devices);
-        Ok(self)
-    }
+        Ok(true)
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(steps);
+        let more = steps()?;
+        Ok(other.join().expect("it does not panic")? && more)
+    })
 }
 
 /// Removes what makes a device a member.
@@ -333,122 +460,26 @@ pub fn destroy(path: &Path) -> Result<(), VolumeIoError> {
     wait(devices.run(&mut flush));
     match ops.iter().chain(&flush).all(|op| op.outcome.is_ok()) {
         true => Ok(()),
-        false => Err(VolumeError::Member {
-            member: superblock.index,
-            problem: "cannot be written",
+        false => {
+            let problem = "cannot be written";
+            Err(unwritten(
+                VolumeError::Member { member: 0, problem },
+                &devices,
+            ))
         }
-        .into()),
     }
 }
 
-/// A volume as a server calls it: bytes at offsets, from any thread.
-#[derive(Debug)]
-pub struct VolumeServer {
-    volume: DeviceVolume,
-}
-
-impl VolumeServer {
-    /// Puts the members together and opens the volume.
-    ///
-    /// # Errors
-    /// Of [`find`] and [`Found::open`].
-    pub fn open(paths: &[PathBuf], force: bool) -> Result<VolumeServer, VolumeIoError> {
-        let volume = find(paths, force)?.open()?;
-        Ok(VolumeServer { volume })
-    }
-
-    /// How large it is.
-    pub fn bytes(&self) -> u64 {
-        self.volume.capacity().0 * self.volume.sector_bytes() as u64
-    }
-
-    /// The sizes that a client should know.
-    pub fn block_sizes(&self) -> BlockSizes {
-        let sector = self.volume.sector_bytes() as u32;
-        BlockSizes {
-            minimum: sector,
-            preferred: sector.max(4096),
-            maximum: REQUEST_MAX,
-        }
-    }
-
-    /// Reads from byte `offset` on.
-    ///
-    /// # Errors
-    /// Of [`Volume::read`].
-    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
-        wait(self.volume.read(self.at(offset)?, buffer))
-    }
-
-    /// Writes from byte `offset` on; with `fua` it is durable when this returns.
-    ///
-    /// # Errors
-    /// Of [`Volume::write`].
-    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), VolumeError> {
-        let at = self.at(offset)?;
-        wait(async {
-            self.volume.write(at, bytes).await?;
-            if fua {
-                self.volume.flush().await
-            } else {
-                Ok(())
-            }
-        })
-    }
-
-    /// Makes `count` bytes from `offset` on zero.
-    ///
-    /// # Errors
-    /// Of [`Volume::write`].
-    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), VolumeError> {
-        let zeros = vec![0; ZEROS.min(count as usize)];
-        let mut done = 0;
-        while done < count {
-            let now = (count - done).min(zeros.len() as u64);
-            self.write(&zeros[..now as usize], offset + done, false)?;
-            done += now;
-        }
-        if fua { self.flush() } else { Ok(()) }
-    }
-
-    /// Makes all durable that was written before.
-    ///
-    /// # Errors
-    /// Of [`Volume::flush`].
-    pub fn flush(&self) -> Result<(), VolumeError> {
-        wait(self.volume.flush())
-    }
-
-    /// Stops in order.
-    ///
-    /// # Errors
-    /// Of [`Volume::stop`].
-    pub fn stop(&self) -> Result<(), VolumeError> {
-        wait(self.volume.stop())
-    }
-
-    fn at(&self, offset: u64) -> Result<Lbn, VolumeError> {
-        let sector_bytes = self.volume.sector_bytes();
-        match offset.is_multiple_of(sector_bytes as u64) {
-            true => Ok(Lbn(offset / sector_bytes as u64)),
-            false => Err(VolumeError::Length {
-                bytes: offset as usize,
-                sector_bytes,
-            }),
-        }
-    }
+/// The paths of the members, in their order.
+fn paths(superblock: &Superblock, devices: &Devices) -> Vec<Option<PathBuf>> {
+    (0..superblock.members.len())
+        .map(|member| Some(devices.device(member)?.path().to_owned()))
+        .collect()
 }
 
 fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
     // A second lock of the same file would say that another process has it.
-    let same = |other: &Device| {
-        let (one, two) = (
-            std::fs::canonicalize(path),
-            std::fs::canonicalize(other.path()),
-        );
-        matches!((one, two), (Ok(one), Ok(two)) if one == two)
-    };
-    match others.iter().any(same) {
+    match others.iter().any(|other| other.is_at(path)) {
         true => Err(VolumeIoError::Twice(path.to_owned())),
         false => Device::open(path),
     }
@@ -513,7 +544,7 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
     for (member, (entry, text)) in superblock.members.iter().zip(maps).enumerate() {
         let misfit = |problem| VolumeIoError::MapMisfit { member, problem };
         let map = match text.is_empty() {
-            true => one_track_each(entry.sectors)?,
+            true => one_track_each(entry.sectors).ok_or_else(|| misfit("would have no tracks"))?,
             false => {
                 MapFile::read(&text[..])
                     .map_err(|_| misfit("is damaged"))?
@@ -538,30 +569,30 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
 }
 
 /// A map for a member whose tracks do not matter: any tracks do.
-fn one_track_each(sectors: Sectors) -> Result<TrackMap, VolumeIoError> {
+fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
     const SIZE: u64 = 1 << 20;
-    let mut text = "first_lbn,sectors\n".to_owned();
-    let mut next = 0;
-    while next < sectors.0 {
-        let size = SIZE.min(sectors.0 - next);
-        text += &format!("{next},{size}\n");
-        next += size;
+    let mut map = MapBuilder::default();
+    for first in (0..sectors.0).step_by(SIZE as usize) {
+        let track = FoundTrack {
+            first_lbn: Lbn(first),
+            sectors: SIZE.min(sectors.0 - first) as u32,
+            confirm: Confirm::Predicted,
+        };
+        map.push(track).ok()?;
     }
-    let path = PathBuf::from("the whole member");
-    TrackMap::read_csv(text.as_bytes()).map_err(|error| VolumeIoError::Map {
-        path,
-        error: Box::new(error),
-    })
+    map.finish().map(|(map, _)| map)
 }
 
 fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoError> {
     if superblock.level == 0 {
         return Ok(());
     }
-    let largest = array.stripes().min(1);
-    let stripe = array.stripe(largest.saturating_sub(1))?;
-    let sectors: u64 = stripe.chunks().map(|chunk| chunk.sectors.0).sum();
-    let needed = 4 * (sectors + 8) + 8;
+    // A record takes a fourth of the journal at most, and holds a stripe; that of mirrors only names it.
+    let stripe = match superblock.level {
+        1 => Sectors(0),
+        _ => array.stripe_sectors_max(),
+    };
+    let needed = 4 * (stripe.0 + 8) + 8;
     let journal = superblock.journal.end.0 - superblock.journal.start.0;
     match journal >= needed {
         true => Ok(()),

@@ -14,3 +14,5 @@ mod scsi;
 mod serve;
 mod translate;
 mod validate;
+mod verify;
+mod volume;

@@ -384,7 +384,7 @@ fn lines_that_are_no_fault() {
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
-    let long = [&b"vanish,for=1h"[..], &[b' '; 5000]].concat();
+    let long = [&b"vanish,for=1h"[..], &[b' '; 20_000]].concat();
     for (line, what) in [
         (&b"melt\n"[..], "melt"),
         (b"\n", "error: "),
@@ -394,7 +394,7 @@ fn lines_that_are_no_fault() {
         (b"vanish,for=1h\0\n", "error: "),
         // Cut off, as by a client that dies.
         (b"vanish,for=1h", "one line"),
-        (&long, "4096 bytes"),
+        (&long, "16384 bytes"),
     ] {
         let answer = say(line);
         let shown = String::from_utf8_lossy(line);

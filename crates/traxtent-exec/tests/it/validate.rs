@@ -33,6 +33,10 @@ fn host(system: &System) -> Host {
     let host = (0..system.disks.len()).fold(Host::new(drives), |host, i| {
         host.with_queue(i, system.host_scheduler, depth)
     });
+    let host = system
+        .buses
+        .iter()
+        .fold(host, |host, disks| host.with_bus(disks));
     system.arrays.iter().fold(host, |host, array| {
         host.with_array(array.level, array.chunk, array.disks.clone())
             .unwrap()

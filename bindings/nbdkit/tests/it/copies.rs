@@ -1,0 +1,89 @@
+//! Volumes with copies on files, served and killed.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use traxtent_core::layout::tpl::{Bounds, Count};
+use traxtent_core::probe::Identity;
+use traxtent_core::trackmap::{MapFile, Method, TrackMap};
+use traxtent_core::units::{Lbn, Sectors};
+use traxtent_core::volume::copies::Copies;
+use traxtent_exec::copies::{DeviceCopies, Plan, create, find};
+use traxtent_exec::volume::wait;
+use uuid::Uuid;
+
+use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
+use crate::nbdkit::{Server, key, quick_folder};
+
+/// A file of 8 MiB with tracks of some 100 sectors, and a volume on it.
+fn new_volume(folder: &Path, seed: u64) -> PathBuf {
+    let (device, map) = (folder.join("disk"), folder.join("map"));
+    File::create(&device).unwrap().set_len(8 << 20).unwrap();
+    let sectors = 16_384;
+    let mut csv = "first_lbn,sectors\n".to_owned();
+    let mut first = 0;
+    while first < sectors {
+        let size = (100 + first / 1000).min(sectors - first);
+        csv += &format!("{first},{size}\n");
+        first += size;
+    }
+    let identity = Identity {
+        capacity: Sectors(sectors),
+        logical_bytes: 512,
+        physical_bytes: 512,
+        ..Identity::default()
+    };
+    let tracks = TrackMap::read_csv(csv.as_bytes()).unwrap();
+    let text = MapFile::new(identity, Method::List, tracks).to_text();
+    std::fs::write(&map, text).unwrap();
+    let plan = Plan {
+        device: device.clone(),
+        map,
+        bounds: Bounds::new(Count::ONE, Count::new(4).unwrap()).unwrap(),
+        block_bytes: 4096,
+        readings: 0,
+        force: false,
+    };
+    let id = Uuid::from_u128(u128::from(seed) << 64 | 1);
+    create(&plan, id, |_| None, |_, _| ()).unwrap();
+    let again = create(&plan, id, |_| None, |_, _| ()).unwrap_err();
+    assert!(
+        again.to_string().contains("left alone unless forced"),
+        "{again}"
+    );
+    device
+}
+
+fn open(device: &Path) -> DeviceCopies {
+    let (device, found) = find(device).unwrap();
+    wait(Copies::open(device, found)).unwrap()
+}
+
+/// Kills the server while three clients write and flush: is every sector of the volume as some write left it that was not
+/// before the last flush, and does it stay so while copies are brought up to date?
+#[test]
+fn a_volume_with_copies_survives_kills() {
+    let _ = testkit::tool!("nbdkit");
+    let mut flushes = 0;
+    let kills = testkit::repeats(6).min(60);
+    for seed in 0..kills {
+        let folder = quick_folder();
+        let device = new_volume(folder.path(), seed);
+        let server = Server::start(&[key("volume", device.display())]);
+        let areas = Area::worked_until_killed(server, seed);
+        let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
+        let volume = open(&device);
+        wait(volume.read(Lbn(0), &mut left)).unwrap();
+        while volume.due().is_some() {
+            wait(volume.work()).unwrap();
+        }
+        let mut again = vec![0; left.len()];
+        wait(volume.read(Lbn(0), &mut again)).unwrap();
+        assert!(left == again, "seed {seed}: a sector changed back");
+        wait(volume.stop()).unwrap();
+        assert_kept(&areas, &left, seed);
+        flushes += areas.iter().map(|area| area.flushes).sum::<u64>();
+    }
+    eprintln!("{kills} kills, {flushes} flushes");
+    assert!(flushes > 3 * kills);
+}

@@ -1,0 +1,109 @@
+//! A member of a volume that can be pulled, as a drive from its bay: a file that nbdfuse shows of another.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How a member goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// It is no longer there: what shows it is killed.
+    Gone,
+    /// It is there, and every read and write of it is an I/O error.
+    Errors,
+}
+
+/// A file that can be pulled.
+#[derive(Debug)]
+pub(crate) struct Pullable {
+    path: PathBuf,
+    errors: PathBuf,
+    nbdfuse: Child,
+}
+
+/// The programs that showing a file takes, or why there is none.
+pub(crate) fn missing() -> Option<String> {
+    let programs = ["nbdkit", "nbdfuse", "umount"];
+    let missing = programs.iter().find(|name| testkit::tool(name).is_none());
+    if let Some(name) = missing {
+        return Some(format!("{name} is not installed"));
+    }
+    let fuse = File::options().write(true).open("/dev/fuse");
+    fuse.is_err()
+        .then(|| "/dev/fuse cannot be used here".to_owned())
+}
+
+impl Pullable {
+    /// Shows a file, beside it.
+    pub(crate) fn new(below: &Path) -> Pullable {
+        let beside = |what: &str| {
+            let name = below.file_name().expect("it is a file").to_string_lossy();
+            below.with_file_name(format!("{name}-{what}"))
+        };
+        let (path, ready, errors) = (beside("shown"), beside("pid"), beside("errors"));
+        fs::write(&path, []).expect("there is room");
+        let _ = fs::remove_file(&ready);
+        let nbdfuse = Command::new("nbdfuse")
+            .arg("-P")
+            .args([&ready, &path])
+            .args([
+                "[",
+                "nbdkit",
+                "--exit-with-parent",
+                "--filter=error",
+                "file",
+            ])
+            .arg(below)
+            .args(["error=EIO", "error-rate=100%"])
+            .arg(format!("error-file={}", errors.display()))
+            .arg("]")
+            .stdin(Stdio::null())
+            // It tells of every request that fails.
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nbdfuse runs");
+        let mut pullable = Pullable {
+            path,
+            errors,
+            nbdfuse,
+        };
+        let begun = Instant::now();
+        while !ready.exists() {
+            let ended = pullable.nbdfuse.try_wait().expect("it can be asked");
+            assert!(ended.is_none(), "nbdfuse ended with {ended:?}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
+            thread::sleep(Duration::from_millis(2));
+        }
+        pullable
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Pulls it.
+    pub(crate) fn pull(&mut self, how: How) {
+        match how {
+            How::Gone => {
+                self.nbdfuse.kill().expect("it runs");
+                self.nbdfuse.wait().expect("it ends");
+            }
+            How::Errors => fs::write(&self.errors, []).expect("there is room"),
+        }
+    }
+}
+
+impl Drop for Pullable {
+    fn drop(&mut self) {
+        let umount = Command::new("umount")
+            .arg("--lazy")
+            .arg(&self.path)
+            .output();
+        umount.expect("it is installed");
+        let _ = self.nbdfuse.kill();
+        let _ = self.nbdfuse.wait();
+    }
+}

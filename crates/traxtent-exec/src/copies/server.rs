@@ -1,0 +1,217 @@
+//! A volume with copies as a server calls it, and the thread that works on it while nobody waits.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use traxtent_core::units::{Lbn, Sectors};
+use traxtent_core::volume::copies::{Clocked, Copies, CopiesError};
+
+use super::{CopiesIoError, DeviceCopies, find};
+use crate::serve::{BlockSizes, ServeError};
+use crate::volume::wait;
+
+/// What one request may have at most, in bytes.
+const REQUEST_MAX: u32 = 32 << 20;
+
+/// A volume with copies, for requests of bytes at offsets from any thread.
+#[derive(Debug)]
+pub struct CopiesServer {
+    shared: Arc<Shared>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    volume: DeviceCopies,
+    news: Mutex<News>,
+    changed: Condvar,
+}
+
+/// What the worker is told.
+#[derive(Debug, Default)]
+struct News {
+    /// A request came or went.
+    asked: bool,
+    stop: bool,
+}
+
+impl CopiesServer {
+    /// Finds the volume on a device and opens it.
+    ///
+    /// # Errors
+    /// Of [`find`], or if the table cannot be put right.
+    pub fn open(path: &Path) -> Result<CopiesServer, CopiesIoError> {
+        let (device, found) = find(path)?;
+        let volume = wait(Copies::open(device, found));
+        let volume = volume.map_err(|error| CopiesIoError::Copies {
+            path: path.to_owned(),
+            error: Box::new(error),
+        })?;
+        Ok(CopiesServer {
+            shared: Arc::new(Shared {
+                volume,
+                news: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+            worker: Mutex::new(None),
+        })
+    }
+
+    /// The volume.
+    pub fn volume(&self) -> &DeviceCopies {
+        &self.shared.volume
+    }
+
+    /// Starts the thread that works while nobody waits.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn start(&self) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("copies".to_owned());
+        let thread = thread.spawn(move || shared.work());
+        let thread = thread.map_err(ServeError::Thread)?;
+        *self.worker.lock().expect("nobody panics with it") = Some(thread);
+        Ok(())
+    }
+
+    /// How large it is.
+    pub fn bytes(&self) -> u64 {
+        let volume = self.volume();
+        volume.capacity().0 * volume.sector_bytes() as u64
+    }
+
+    /// The sizes that a client should know.
+    pub fn block_sizes(&self) -> BlockSizes {
+        BlockSizes {
+            minimum: self.volume().sector_bytes() as u32,
+            preferred: (self.volume().block_bytes() as u32).max(4096),
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    /// Reads from byte `offset` on.
+    ///
+    /// # Errors
+    /// Of [`Copies::read`].
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), CopiesError> {
+        let at = self.at(offset)?;
+        self.then(|volume| wait(volume.read(at, buffer)))
+    }
+
+    /// Writes from byte `offset` on; with `fua` it is durable when this returns.
+    ///
+    /// # Errors
+    /// Of [`Copies::write`].
+    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), CopiesError> {
+        let at = self.at(offset)?;
+        self.then(|volume| match fua {
+            true => wait(volume.write_through(at, bytes)),
+            false => wait(volume.write(at, bytes)),
+        })
+    }
+
+    /// Makes `count` bytes from `offset` on zero.
+    ///
+    /// # Errors
+    /// Of [`Copies::zero`].
+    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), CopiesError> {
+        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        self.then(|volume| {
+            wait(async {
+                volume.zero(at, sectors).await?;
+                if fua { volume.flush().await } else { Ok(()) }
+            })
+        })
+    }
+
+    /// Tells that nobody needs `count` bytes from `offset` on any more.
+    ///
+    /// # Errors
+    /// Of [`Copies::trim`].
+    pub fn trim(&self, offset: u64, count: u64) -> Result<(), CopiesError> {
+        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        self.then(|volume| wait(volume.trim(at, sectors)))
+    }
+
+    /// Makes all durable that was written before.
+    ///
+    /// # Errors
+    /// Of [`Copies::flush`].
+    pub fn flush(&self) -> Result<(), CopiesError> {
+        self.then(|volume| wait(volume.flush()))
+    }
+
+    /// Stops in order.
+    ///
+    /// # Errors
+    /// Of [`Copies::stop`].
+    pub fn stop(&self) -> Result<(), CopiesError> {
+        self.shared.news().stop = true;
+        self.shared.changed.notify_all();
+        let worker = self.worker.lock().expect("nobody panics with it").take();
+        if let Some(worker) = worker {
+            let _ = worker.join();
+        }
+        wait(self.volume().stop())
+    }
+
+    /// Does what is asked; the worker hears of it.
+    fn then<T>(&self, asked: impl FnOnce(&DeviceCopies) -> T) -> T {
+        let done = asked(self.volume());
+        self.shared.news().asked = true;
+        self.shared.changed.notify_all();
+        done
+    }
+
+    fn at(&self, offset: u64) -> Result<Lbn, CopiesError> {
+        let sector_bytes = self.volume().sector_bytes();
+        match offset.is_multiple_of(sector_bytes as u64) {
+            true => Ok(Lbn(offset / sector_bytes as u64)),
+            false => Err(CopiesError::Length {
+                bytes: offset as usize,
+                sector_bytes,
+            }),
+        }
+    }
+}
+
+impl Shared {
+    /// Works whenever it is due, until it is told to stop.
+    fn work(&self) {
+        loop {
+            let due = self.volume.due();
+            let now = self.volume.members().now();
+            if due.is_some_and(|due| due <= now) {
+                if self.news().stop || wait(self.volume.work()).is_err() {
+                    return;
+                }
+                continue;
+            }
+            let mut news = self.news();
+            if !std::mem::take(&mut news.asked) && !news.stop {
+                // What is due may be so soon that a moment is missed: then it is looked at again.
+                let until = due.map_or(Duration::MAX, |due| {
+                    Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
+                });
+                news = match until {
+                    Duration::MAX => self.changed.wait(news).expect("nobody panics with it"),
+                    until => {
+                        let waited = self.changed.wait_timeout(news, until);
+                        waited.expect("nobody panics with it").0
+                    }
+                };
+                news.asked = false;
+            }
+            if news.stop {
+                return;
+            }
+        }
+    }
+
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().expect("nobody panics with it")
+    }
+}

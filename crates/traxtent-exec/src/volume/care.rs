@@ -1,0 +1,321 @@
+//! Rebuilding and scrubbing a volume, stripe by stripe: no faster than asked, resumable, and with what is known of how long it takes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use traxtent_core::layout::raid::Level;
+use traxtent_core::volume::VolumeError;
+use traxtent_core::volume::superblock::{MemberState, Superblock};
+
+use super::error::VolumeIoError;
+use super::{DeviceVolume, rebuild_some, wait};
+
+/// How far it has come is made durable after so long.
+const CHECKPOINT: Duration = Duration::from_secs(5);
+
+/// Who waits looks so often whether it is to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What is done to a volume as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// What a replaced member had is computed.
+    Rebuild,
+    /// Everything is read, and made right where it disagrees.
+    Scrub,
+}
+
+impl Work {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Work::Rebuild => "rebuild",
+            Work::Scrub => "scrub",
+        }
+    }
+}
+
+/// How far a rebuild or a scrub has come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Which it is.
+    pub work: Work,
+    /// Whether it goes on.
+    pub under_way: bool,
+    /// Whether it came to its end.
+    pub done: bool,
+    /// The stripe with which it began, this time.
+    pub first: u64,
+    /// The stripe that is next.
+    pub next: u64,
+    /// How many stripes the volume has.
+    pub stripes: u64,
+    /// The share of the volume's sectors that lie before the next stripe.
+    pub share: f64,
+    /// The most bytes a second of each member, if there is such a bound.
+    pub rate: Option<u64>,
+    /// Bytes a second of each member, in the last five to ten seconds.
+    pub bytes_per_second: Option<f64>,
+    /// Since it began, this time.
+    pub seconds: f64,
+    /// Until its end, if it goes on as in the last five to ten seconds.
+    pub seconds_left: Option<f64>,
+    /// Rows in which parity or copies did not agree with the data, and do now. Parity that was never made does not count.
+    pub wrong_rows: u64,
+    /// Chunks that could not be read and were written anew.
+    pub repaired_chunks: u64,
+    /// Stripes with a chunk that could neither be read nor computed.
+    pub unreadable_stripes: u64,
+    /// Why it ended early, if not because it was told to.
+    pub error: Option<String>,
+}
+
+impl Progress {
+    /// Nothing has been done yet.
+    pub(super) fn begin(volume: &DeviceVolume, work: Work, rate: Option<u64>) -> Progress {
+        let superblock = wait(volume.superblock());
+        let stripes = volume.array().stripes();
+        let first = match work {
+            Work::Rebuild if rebuilding(&superblock).is_some() => volume.rebuilt(),
+            Work::Rebuild => stripes,
+            Work::Scrub => superblock.scrubbed,
+        };
+        let mut progress = Progress {
+            work,
+            under_way: true,
+            done: false,
+            first,
+            next: first,
+            stripes,
+            share: 0.0,
+            rate,
+            bytes_per_second: None,
+            seconds: 0.0,
+            seconds_left: None,
+            wrong_rows: 0,
+            repaired_chunks: 0,
+            unreadable_stripes: 0,
+            error: None,
+        };
+        progress.share = before(volume, first) as f64 / volume.capacity().0.max(1) as f64;
+        progress
+    }
+
+    /// Whether nothing was found that is not as it should be, up to the end.
+    pub fn is_clean(&self) -> bool {
+        self.done && self.wrong_rows + self.repaired_chunks + self.unreadable_stripes == 0
+    }
+}
+
+/// Rebuilds or scrubs until the end, until `stop` is set, or until it cannot go on; `tell` hears of every stripe. It begins
+/// where the last time ended. Requests go on beside it.
+///
+/// # Errors
+/// If the volume has nothing to compare, a member fails meanwhile, or the others do not have what is to be rebuilt. How far it
+/// came is noted then too.
+pub fn care(
+    volume: &DeviceVolume,
+    work: Work,
+    rate: Option<u64>,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(&Progress),
+) -> Result<Progress, VolumeIoError> {
+    check(volume, work)?;
+    let mut progress = Progress::begin(volume, work, rate);
+    let mut meter = Meter::new(volume, progress.next);
+    let target = rebuilding(&wait(volume.superblock()));
+    let synced = wait(volume.superblock()).synced;
+    let mut ended = Ok(());
+    while !stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        match step(volume, synced, target, rate.is_none(), &mut progress) {
+            Ok(true) => {}
+            Ok(false) => {
+                meter.count(volume, &mut progress);
+                break;
+            }
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        }
+        meter.count(volume, &mut progress);
+        tell(&progress);
+        if meter.is_due() {
+            note(volume, &progress)?;
+        }
+        let least = rate.map(|rate| meter.last as f64 / rate.max(1) as f64);
+        hold(begun, least.unwrap_or(0.0), stop);
+    }
+    // Whatever ended it is more worth telling than that this fails then too.
+    let noted = note(volume, &progress);
+    ended?;
+    noted?;
+    let superblock = wait(volume.superblock());
+    let failed = |member: &usize| superblock.members[*member].state == MemberState::Failed;
+    match work {
+        Work::Rebuild => {
+            if let Some(member) = target.filter(failed) {
+                let problem = "failed while it was rebuilt";
+                return Err(VolumeError::Member { member, problem }.into());
+            }
+            progress.done = rebuilding(&superblock).is_none();
+        }
+        Work::Scrub => {
+            check(volume, work)?;
+            progress.done = progress.next == progress.stripes;
+        }
+    }
+    progress.under_way = false;
+    tell(&progress);
+    Ok(progress)
+}
+
+/// Whether it makes sense.
+pub(super) fn check(volume: &DeviceVolume, work: Work) -> Result<(), VolumeIoError> {
+    let level = volume.array().shape().level;
+    let superblock = wait(volume.superblock());
+    let mut states = superblock.members.iter().map(|member| member.state);
+    let gone = states.position(|state| state != MemberState::Active);
+    match (work, level, gone) {
+        (Work::Rebuild, _, _) | (_, Level::Raid1, _) => Ok(()),
+        (Work::Scrub, Level::Raid0, _) => Err(VolumeIoError::Order(
+            "raid-0 has nothing that a scrub could compare".to_owned(),
+        )),
+        (Work::Scrub, _, None) => Ok(()),
+        (Work::Scrub, _, Some(member)) => Err(VolumeIoError::Order(format!(
+            "member {member} is not there: without it parity cannot be compared; rebuild it first"
+        ))),
+    }
+}
+
+fn rebuilding(superblock: &Superblock) -> Option<usize> {
+    let mut states = superblock.members.iter().map(|member| member.state);
+    states.position(|state| matches!(state, MemberState::Rebuilding(_)))
+}
+
+/// A stripe, or several of a rebuild as fast as it goes; false if there is none left.
+fn step(
+    volume: &DeviceVolume,
+    synced: u64,
+    rebuilt: Option<usize>,
+    fast: bool,
+    progress: &mut Progress,
+) -> Result<bool, VolumeIoError> {
+    if progress.work == Work::Rebuild {
+        let more = match fast {
+            true => rebuild_some(volume)?,
+            false => wait(volume.rebuild_step(1))?,
+        };
+        let states = wait(volume.superblock()).members;
+        progress.next = match rebuilt {
+            _ if more => volume.rebuilt(),
+            Some(member) if states[member].state == MemberState::Active => progress.stripes,
+            _ => progress.next,
+        };
+        return Ok(more);
+    }
+    if progress.next == progress.stripes {
+        return Ok(false);
+    }
+    match wait(volume.scrub(progress.next)) {
+        Ok(scrubbed) => {
+            // Before, parity is made, not found wrong.
+            progress.wrong_rows += if progress.next < synced {
+                scrubbed.wrong
+            } else {
+                0
+            };
+            progress.repaired_chunks += scrubbed.repaired;
+        }
+        // The rest is worth a look all the same.
+        Err(VolumeError::Unreadable(_)) => progress.unreadable_stripes += 1,
+        Err(error) => return Err(error.into()),
+    }
+    progress.next += 1;
+    Ok(true)
+}
+
+/// Makes durable how far it has come.
+fn note(volume: &DeviceVolume, progress: &Progress) -> Result<(), VolumeError> {
+    match progress.work {
+        Work::Rebuild => wait(volume.rebuild_checkpoint()),
+        Work::Scrub => wait(volume.scrub_checkpoint(progress.next)),
+    }
+}
+
+/// Lets the rest of so many seconds pass.
+fn hold(begun: Instant, seconds: f64, stop: &AtomicBool) {
+    let until = Duration::from_secs_f64(seconds.min(1e6));
+    while !stop.load(Ordering::Relaxed) {
+        let left = until.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(LOOK));
+    }
+}
+
+/// The volume's sectors before a stripe.
+fn before(volume: &DeviceVolume, stripe: u64) -> u64 {
+    let stripe = volume.array().stripe(stripe);
+    stripe.map_or(volume.capacity().0, |stripe| stripe.logical().start.0)
+}
+
+/// What has passed, and when.
+struct Meter {
+    begun: Instant,
+    /// Stripes below this have been counted.
+    next: u64,
+    /// Bytes on each member of those counted last, and of all.
+    last: u64,
+    bytes: u64,
+    /// Instants, bytes and sectors of the volume at the last two checkpoints.
+    marks: [(Instant, u64, u64); 2],
+}
+
+impl Meter {
+    fn new(volume: &DeviceVolume, stripe: u64) -> Meter {
+        let now = Instant::now();
+        let mark = (now, 0, before(volume, stripe));
+        Meter {
+            begun: now,
+            next: stripe,
+            last: 0,
+            bytes: 0,
+            marks: [mark; 2],
+        }
+    }
+
+    /// Counts the stripes up to the next.
+    fn count(&mut self, volume: &DeviceVolume, progress: &mut Progress) {
+        let rows = |number| {
+            let stripe = volume.array().stripe(number).ok()?;
+            stripe.chunks().map(|chunk| chunk.sectors.0).max()
+        };
+        let rows: u64 = (self.next..progress.next).filter_map(rows).sum();
+        self.next = progress.next;
+        self.last = rows * volume.sector_bytes() as u64;
+        self.bytes += self.last;
+        let (since, bytes, sectors) = self.marks[0];
+        let seconds = since.elapsed().as_secs_f64().max(1e-9);
+        let (now, all) = (before(volume, progress.next), volume.capacity().0);
+        progress.share = now as f64 / all.max(1) as f64;
+        progress.seconds = self.begun.elapsed().as_secs_f64();
+        progress.bytes_per_second = Some((self.bytes - bytes) as f64 / seconds);
+        let passed = now.saturating_sub(sectors);
+        progress.seconds_left =
+            (passed > 0).then(|| (all - now.min(all)) as f64 * seconds / passed as f64);
+        if self.marks[1].0.elapsed() >= CHECKPOINT {
+            self.marks = [self.marks[1], (Instant::now(), self.bytes, now)];
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        // The mark is new: see `count`.
+        self.marks[1].1 == self.bytes && self.bytes > 0
+    }
+}

@@ -1,0 +1,280 @@
+//! A volume as a server has it: bytes at offsets, from any thread, and orders at a control socket.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+
+use serde::{Deserialize, Serialize};
+use traxtent_core::units::Lbn;
+use traxtent_core::volume::VolumeError;
+use uuid::Uuid;
+
+use super::care::{self, Progress, Work, care};
+use super::error::VolumeIoError;
+use super::status::Status;
+use super::{DeviceVolume, find, replace, substitute, wait};
+use crate::serve::control::{Control, Orders};
+use crate::serve::{BlockSizes, ServeError};
+
+/// What one request may have at most, in bytes.
+const REQUEST_MAX: u32 = 32 << 20;
+
+/// What is written at once where zeros are.
+const ZEROS: usize = 1 << 20;
+
+/// What is ordered of a volume while it is served: a line of JSON, `{"order":"fail","member":1}`. Each is answered with the
+/// [`Status`] behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Order {
+    /// Nothing but the status.
+    Status,
+    /// A member is declared failed.
+    Fail {
+        /// Which.
+        member: usize,
+    },
+    /// A device takes the place of a failed member.
+    Replace {
+        /// Which.
+        member: usize,
+        /// The device.
+        with: PathBuf,
+        /// What it is to be known by.
+        id: Uuid,
+        /// Whether what is on it may be overwritten.
+        force: bool,
+    },
+    /// A rebuild or a scrub begins, and goes on behind the answer.
+    Begin {
+        /// Which.
+        work: Work,
+        /// The most bytes a second of each member.
+        rate: Option<u64>,
+    },
+    /// What is under way ends for now; the answer comes when it has.
+    Pause,
+}
+
+/// A volume as a server calls it.
+#[derive(Debug)]
+pub struct VolumeServer {
+    kept: Arc<Kept>,
+    control: Mutex<Option<Control>>,
+}
+
+/// What requests and orders share.
+#[derive(Debug)]
+struct Kept {
+    volume: DeviceVolume,
+    stop: AtomicBool,
+    worker: Mutex<Worker>,
+}
+
+#[derive(Debug, Default)]
+struct Worker {
+    /// No order is taken any more.
+    closed: bool,
+    thread: Option<JoinHandle<()>>,
+    progress: Option<Progress>,
+}
+
+impl VolumeServer {
+    /// Puts the members together and opens the volume; `control` is where its control socket is to be made.
+    ///
+    /// # Errors
+    /// Of [`find`] and [`Found::open`](super::Found::open); if there can be no such socket.
+    pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, ServeError> {
+        let found = find(paths, false)?;
+        let control = control.map(Control::open).transpose()?;
+        let volume = found.open()?;
+        Ok(VolumeServer {
+            kept: Arc::new(Kept {
+                volume,
+                stop: AtomicBool::new(false),
+                worker: Mutex::default(),
+            }),
+            control: Mutex::new(control),
+        })
+    }
+
+    /// Takes orders from now on.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn start(&self) -> Result<(), ServeError> {
+        match &*self.control.lock().expect("nobody panics with it") {
+            Some(control) => control.start(&self.kept).map_err(ServeError::Thread),
+            None => Ok(()),
+        }
+    }
+
+    fn volume(&self) -> &DeviceVolume {
+        &self.kept.volume
+    }
+
+    /// How large it is.
+    pub fn bytes(&self) -> u64 {
+        self.volume().capacity().0 * self.volume().sector_bytes() as u64
+    }
+
+    /// The sizes that a client should know.
+    pub fn block_sizes(&self) -> BlockSizes {
+        let sector = self.volume().sector_bytes() as u32;
+        BlockSizes {
+            minimum: sector,
+            preferred: sector.max(4096),
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    /// Reads from byte `offset` on.
+    ///
+    /// # Errors
+    /// Of [`traxtent_core::volume::Volume::read`].
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
+        wait(self.volume().read(self.at(offset)?, buffer))
+    }
+
+    /// Writes from byte `offset` on; with `fua` it is durable when this returns.
+    ///
+    /// # Errors
+    /// Of [`traxtent_core::volume::Volume::write`].
+    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), VolumeError> {
+        let at = self.at(offset)?;
+        wait(async {
+            self.volume().write(at, bytes).await?;
+            if fua {
+                self.volume().flush().await
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Makes `count` bytes from `offset` on zero.
+    ///
+    /// # Errors
+    /// Of [`traxtent_core::volume::Volume::write`].
+    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), VolumeError> {
+        let zeros = vec![0; ZEROS.min(count as usize)];
+        let mut done = 0;
+        while done < count {
+            let now = (count - done).min(zeros.len() as u64);
+            self.write(&zeros[..now as usize], offset + done, false)?;
+            done += now;
+        }
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    /// Makes all durable that was written before.
+    ///
+    /// # Errors
+    /// Of [`traxtent_core::volume::Volume::flush`].
+    pub fn flush(&self) -> Result<(), VolumeError> {
+        wait(self.volume().flush())
+    }
+
+    /// Stops in order; what is under way ends, and goes on from there when it is asked for again.
+    ///
+    /// # Errors
+    /// Of [`traxtent_core::volume::Volume::stop`].
+    pub fn stop(&self) -> Result<(), VolumeError> {
+        drop(self.control.lock().expect("nobody panics with it").take());
+        self.kept.worker().closed = true;
+        self.kept.pause();
+        wait(self.volume().stop())
+    }
+
+    fn at(&self, offset: u64) -> Result<Lbn, VolumeError> {
+        let sector_bytes = self.volume().sector_bytes();
+        match offset.is_multiple_of(sector_bytes as u64) {
+            true => Ok(Lbn(offset / sector_bytes as u64)),
+            false => Err(VolumeError::Length {
+                bytes: offset as usize,
+                sector_bytes,
+            }),
+        }
+    }
+}
+
+impl Orders for Kept {
+    fn carry_out(self: &Arc<Kept>, line: &str) -> Result<String, ServeError> {
+        let order = serde_json::from_str(line).map_err(|error| {
+            VolumeIoError::Order(format!("an order of a volume is a line of JSON: {error}"))
+        })?;
+        if self.worker().closed {
+            return Err(ServeError::Stopped);
+        }
+        self.obey(order)?;
+        let progress = self.worker().progress.clone();
+        let status = Status::served(&self.volume, progress);
+        Ok(serde_json::to_string(&status).expect("it is plain data"))
+    }
+}
+
+impl Kept {
+    fn obey(self: &Arc<Kept>, order: Order) -> Result<(), VolumeIoError> {
+        let volume = &self.volume;
+        match order {
+            Order::Status => {}
+            Order::Fail { member } => wait(volume.declare_failed(member))?,
+            Order::Replace {
+                member,
+                with,
+                id,
+                force,
+            } => {
+                let superblock = wait(volume.superblock());
+                let devices = volume.members();
+                // Whoever orders it has looked what else is there.
+                let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
+                replace(volume, device, id)?;
+            }
+            Order::Begin { work, rate } => self.begin(work, rate)?,
+            Order::Pause => self.pause(),
+        }
+        Ok(())
+    }
+
+    /// Begins a rebuild or a scrub.
+    fn begin(self: &Arc<Kept>, work: Work, rate: Option<u64>) -> Result<(), VolumeIoError> {
+        care::check(&self.volume, work)?;
+        let begun = Progress::begin(&self.volume, work, rate);
+        let mut worker = self.worker();
+        if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {
+            return Err(VolumeIoError::Order(format!(
+                "a {} is under way; it ends, or is interrupted, before another begins",
+                other.work.name()
+            )));
+        }
+        self.stop.store(false, Ordering::Relaxed);
+        let kept = Arc::clone(self);
+        let run = move || {
+            let tell = |progress: &Progress| kept.worker().progress = Some(progress.clone());
+            let ended = care(&kept.volume, work, rate, &kept.stop, tell);
+            if let Some(progress) = &mut kept.worker().progress {
+                progress.under_way = false;
+                progress.error = ended.err().map(|error| error.to_string());
+            }
+        };
+        let thread = thread::Builder::new().name(work.name().to_owned());
+        worker.thread = Some(thread.spawn(run).map_err(VolumeIoError::Thread)?);
+        worker.progress = Some(begun);
+        Ok(())
+    }
+
+    /// Ends what is under way, and waits until it has.
+    fn pause(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.worker().thread.take();
+        if let Some(thread) = thread {
+            thread.join().expect("it does not panic");
+        }
+    }
+
+    fn worker(&self) -> MutexGuard<'_, Worker> {
+        self.worker.lock().expect("nobody panics with it")
+    }
+}

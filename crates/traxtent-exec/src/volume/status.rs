@@ -1,0 +1,149 @@
+//! What is known of a volume, as it is told.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use traxtent_core::layout::raid::Chunks;
+use traxtent_core::volume::superblock::{MemberState, Superblock};
+
+use super::care::Progress;
+use super::{DeviceVolume, paths, wait};
+
+/// A volume and its members.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Its UUID.
+    pub volume: String,
+    /// Its level, such as `raid-5`.
+    pub level: String,
+    /// What a chunk is, by name.
+    pub chunks: String,
+    /// Sectors of a chunk where all have the same, else 0.
+    pub chunk_sectors: u32,
+    /// Bytes of a logical sector.
+    pub sector_bytes: u32,
+    /// Bytes that it offers.
+    pub bytes: u64,
+    /// Counts the superblocks written.
+    pub generation: u64,
+    /// Whether it was stopped in order; never while it is served.
+    pub clean: bool,
+    /// Whether it is served.
+    pub served: bool,
+    /// Whether more members have failed than the level bears: it can only be read, where its data are whole.
+    pub broken: bool,
+    /// Stripes below this have had their parity made.
+    pub synced_stripes: u64,
+    /// Where a scrub goes on.
+    pub scrub_next: u64,
+    /// Sectors that were written anew because a member could not read them, since it was opened.
+    pub repaired_sectors: u64,
+    /// The volume's LBNs whose data are lost.
+    pub lost: Vec<LostRange>,
+    /// The members in their order.
+    pub members: Vec<MemberStatus>,
+    /// The rebuild or scrub that is under way, or the last one since it is served.
+    pub work: Option<Progress>,
+}
+
+/// LBNs whose data are lost, half-open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRange {
+    /// The first.
+    pub first: u64,
+    /// Behind the last.
+    pub end: u64,
+}
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// Its number.
+    pub member: usize,
+    /// Its UUID.
+    pub id: String,
+    /// Where it is, if it is here.
+    pub path: Option<PathBuf>,
+    /// `active`, `failed` or `rebuilding`.
+    pub state: String,
+    /// Stripes that are good on it while it is rebuilt.
+    pub rebuilt_stripes: Option<u64>,
+    /// What the system said when it failed the last time, while it is served.
+    pub error: Option<String>,
+}
+
+impl Status {
+    /// What members say that nobody serves.
+    pub fn of(superblock: &Superblock, paths: &[Option<PathBuf>]) -> Status {
+        let rule = Chunks::NAMES.get(usize::from(superblock.rule));
+        let members = superblock.members.iter().enumerate();
+        Status {
+            volume: superblock.volume.to_string(),
+            level: format!("raid-{}", superblock.level),
+            chunks: rule.copied().unwrap_or("unknown").to_owned(),
+            chunk_sectors: superblock.chunk,
+            sector_bytes: superblock.sector_bytes,
+            bytes: superblock.capacity.0 * u64::from(superblock.sector_bytes),
+            generation: superblock.generation,
+            clean: superblock.clean,
+            served: false,
+            broken: false,
+            synced_stripes: superblock.synced,
+            scrub_next: superblock.scrubbed,
+            repaired_sectors: 0,
+            lost: superblock
+                .lost
+                .iter()
+                .map(|lost| LostRange {
+                    first: lost.start,
+                    end: lost.end,
+                })
+                .collect(),
+            members: members
+                .map(|(member, entry)| MemberStatus {
+                    member,
+                    id: entry.id.to_string(),
+                    path: paths.get(member).cloned().flatten(),
+                    state: match entry.state {
+                        MemberState::Active => "active",
+                        MemberState::Failed => "failed",
+                        MemberState::Rebuilding(_) => "rebuilding",
+                    }
+                    .to_owned(),
+                    rebuilt_stripes: match entry.state {
+                        MemberState::Rebuilding(stripes) => Some(stripes),
+                        _ => None,
+                    },
+                    error: None,
+                })
+                .collect(),
+            work: None,
+        }
+    }
+
+    /// Of a volume that is served.
+    pub(super) fn served(volume: &DeviceVolume, work: Option<Progress>) -> Status {
+        let superblock = wait(volume.superblock());
+        let mut status = Status::of(&superblock, &paths(&superblock, volume.members()));
+        for member in &mut status.members {
+            member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
+            let device = volume.members().device(member.member);
+            let error = device.and_then(|device| device.last_error());
+            member.error = error.map(|error| error.to_string());
+        }
+        Status {
+            served: true,
+            broken: wait(volume.is_broken()),
+            repaired_sectors: volume.repaired().0,
+            work,
+            ..status
+        }
+    }
+
+    /// Whether all members are good and nothing is lost.
+    pub fn is_whole(&self) -> bool {
+        !self.broken
+            && self.lost.is_empty()
+            && self.members.iter().all(|member| member.state == "active")
+    }
+}

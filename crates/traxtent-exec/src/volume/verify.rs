@@ -1,0 +1,88 @@
+//! Whether members still have the tracks that their maps say, where they are disks that can be timed.
+
+use std::path::Path;
+
+use rustix::fs::FileType;
+use traxtent_core::probe::{self, Moved, ProbeError, Sample, Target};
+use traxtent_core::trackmap::TrackMap;
+use traxtent_core::workload::Rng;
+
+use crate::device;
+
+/// How much of a map is looked at: some seconds on a disk that does not translate addresses.
+const SAMPLE: Sample = Sample {
+    translated: 200,
+    runs: 4,
+    tracks: 16,
+};
+
+/// FUSE_SUPER_MAGIC of linux/magic.h: files that a program makes, such as nbdfuse, which shows served drives.
+const FUSE: rustix::fs::FsWord = 0x6573_5546;
+
+/// What is known of a map after a look at its drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The boundaries that were looked at are where it has them.
+    Holds {
+        /// How many.
+        tested: u64,
+        /// What the drive was asked by: translation or timing.
+        by: &'static str,
+    },
+    /// One is not.
+    Moved(Moved),
+    /// Nothing, and why.
+    Unknown(String),
+}
+
+/// Looks at a sample of a map's boundaries on a device or a file that nbdfuse shows; `progress` hears how many
+/// of how many. It only reads.
+pub fn verify_map(
+    path: &Path,
+    map: &TrackMap,
+    seed: u64,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Verdict {
+    let is_file = rustix::fs::stat(path)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    let is_of_a_program = || rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == FUSE);
+    if is_file && !is_of_a_program() {
+        return Verdict::Unknown("a file shows nothing of a disk's tracks".to_owned());
+    }
+    match device::open(path) {
+        Ok(mut target) => verify_on(&mut target, map, seed, progress),
+        Err(error) => Verdict::Unknown(error.to_string()),
+    }
+}
+
+/// Looks at a sample of a map's boundaries on a target.
+pub fn verify_on(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    seed: u64,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Verdict {
+    let capacity = target.identity().capacity.0;
+    if map.end().0 > capacity {
+        return Verdict::Moved(Moved {
+            lbn: map.end(),
+            says: format!("the drive ends at LBN {capacity}"),
+        });
+    }
+    let checked = probe::check(target, map, SAMPLE, &mut Rng::new(seed), progress);
+    // What the drive never could it need not be told.
+    let _ = target.switch_caching(true);
+    match checked {
+        Ok(checked) => match checked.moved {
+            Some(moved) => Verdict::Moved(moved),
+            None => Verdict::Holds {
+                tested: checked.tested,
+                by: checked.by,
+            },
+        },
+        Err(ProbeError::NotRotating(_)) => {
+            Verdict::Unknown("it does not turn as a disk does".to_owned())
+        }
+        Err(error) => Verdict::Unknown(error.to_string()),
+    }
+}
