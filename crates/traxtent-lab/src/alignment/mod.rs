@@ -6,9 +6,12 @@
 //! ([`Session`]), and then take their time on the virtual clock ([`Stream`]), so that neither the machine's load nor the
 //! processor's speed is measured.
 //!
-//! Left out: JFS and ReiserFS, which few kernels have today; the host's own time; the paper's kernels, for which
-//! the running one stands.
+//! JFS and ReiserFS, which few kernels have today, are those of a kernel that qemu emulates (`guest`).
+//!
+//! Left out: the host's own time; the paper's kernels, for which these stand.
 
+mod gather;
+mod guest;
 mod replay;
 mod session;
 mod tree;
@@ -18,8 +21,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+pub use guest::missing as missing_guest;
 pub use replay::Stream;
-pub use session::{FileSystem, Phase, Session, missing};
+pub use session::{FileSystem, Machine, Phase, Session, missing};
 pub use tree::write_tarball;
 
 use crate::bench::{Bench, LabError};
@@ -57,27 +61,29 @@ impl Times {
     }
 }
 
-/// Takes a file system through the phases twice, aligned and not, on the drive of a bench, with a tarball of so many
-/// MiB and the program `traxtent` for a server. Recordings are kept in `folder` and taken from there.
+/// Takes a file system of a machine through the phases twice, aligned and not, on the drive of a bench, with a tarball of
+/// so many MiB and the program `traxtent` for a server, if the drive gathers so many sectors of writes (0: the model's). Recordings are kept in `folder` and taken from there.
 ///
 /// # Errors
 /// As of [`Session::streams`].
 pub fn times(
     bench: &Bench,
-    kind: FileSystem,
+    (machine, kind): (Machine, FileSystem),
     mib: u64,
+    gathered: u64,
     traxtent: &Path,
     folder: &Path,
 ) -> Result<Times, LabError> {
     let seconds = |first_sector| {
         let session = Session {
             drive: bench.profile.name.clone(),
+            machine,
             kind,
             first_sector,
             mib,
             seed: bench.seed,
         };
-        session.seconds(traxtent, folder, bench)
+        session.seconds(traxtent, folder, bench, gathered)
     };
     let [aligned, unaligned] = FIRST_SECTORS.map(seconds);
     Ok(Times {
@@ -95,9 +101,13 @@ pub fn with_firmware(bench: &Bench) -> Result<Bench, LabError> {
     bench.with(FIRMWARE.0, FIRMWARE.1)
 }
 
-/// Every file system on the drive of a bench, with the paper's tarball.
-fn all(bench: &Bench) -> Result<Vec<Times>, LabError> {
-    if let Some(reason) = missing() {
+/// File systems of a machine on the drive of a bench, with the paper's tarball.
+fn all(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Vec<Times>, LabError> {
+    let missing = match machine {
+        Machine::Host => missing(),
+        Machine::Guest => missing_guest(),
+    };
+    if let Some(reason) = missing {
         return Err(LabError::Host(reason));
     }
     let traxtent = server()?;
@@ -106,8 +116,8 @@ fn all(bench: &Bench) -> Result<Vec<Times>, LabError> {
     let drive = DRIVES.iter().find(|(name, _)| *name == bench.profile.name);
     let mib = bench.few(drive.map_or(451, |(_, mib)| *mib));
     let bench = with_firmware(bench)?;
-    let of = |kind| times(&bench, kind, mib, &traxtent, folder);
-    FileSystem::ALL.into_iter().map(of).collect()
+    let of = |kind: &FileSystem| times(&bench, (machine, *kind), mib, 0, &traxtent, folder);
+    kinds.iter().map(of).collect()
 }
 
 /// The program that serves drives: this one, or one that is installed.
@@ -122,7 +132,7 @@ fn server() -> Result<PathBuf, LabError> {
 /// Means over the file systems of unaligned over aligned: making the file system, extracting, copying, removing; the
 /// least of these four; reading the tree, reading the tarball.
 pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let all = all(bench)?;
+    let all = all(bench, Machine::Host, &FileSystem::OF_HOST)?;
     let mean = |phase: Phase| {
         let index = Phase::ALL.iter().position(|known| *known == phase);
         let index = index.expect("a phase is in the list");
@@ -136,10 +146,26 @@ pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(means)
 }
 
-/// Unaligned over aligned: a panel a drive, a cluster a phase, a point a file system.
+/// Unaligned over aligned in each phase, for a file system of a guest.
+pub(crate) fn penalties_in_guest(bench: &Bench, kind: FileSystem) -> Result<Vec<f64>, LabError> {
+    let times = all(bench, Machine::Guest, &[kind])?;
+    Ok(times.iter().flat_map(Times::ratios).collect())
+}
+
+/// Unaligned over aligned, for the file systems of this machine.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
+    drawn(bench, Machine::Host, &FileSystem::OF_HOST)
+}
+
+/// Unaligned over aligned, for the file systems of a guest.
+pub(crate) fn figure_of_guest(bench: &Bench) -> Result<Figure, LabError> {
+    drawn(bench, Machine::Guest, &FileSystem::OF_GUEST)
+}
+
+/// A panel a drive, a cluster a phase, a point a file system.
+fn drawn(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Figure, LabError> {
     let panel = |(name, _): &(&str, u64)| {
-        let all = all(&bench.with_drive(name)?)?;
+        let all = all(&bench.with_drive(name)?, machine, kinds)?;
         let points = |(kind, times): (u32, &Times)| {
             let place = |phase: u32| f64::from(1 + phase) + 0.15 * (f64::from(kind) - 1.5);
             Series {

@@ -5,23 +5,26 @@
 //! sent it, and on no other. Here it is sent as soon as those are answered. So the host takes no time of its own,
 //! and what is measured is the time that the drive takes.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufReader;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use traxtent_core::drive::Drive;
-use traxtent_core::request::Request;
+use traxtent_core::request::{Op, Request};
 use traxtent_core::units::{Lbn, SimTime, Span};
 use traxtent_core::workload::trace::{TraceError, TraceFormat, TraceOptions, TraceReader};
 use traxtent_core::workload::{Arrival, Due, Source, Urgency};
 use traxtent_exec::{Host, simulate};
 
+use super::gather::Gather;
 use crate::bench::{Bench, LabError};
 
 /// Logical sectors of the largest request that Linux of the time sent a SATA drive (`max_sectors_kb` of 512). Only
 /// zeros, which a kernel of today asks for in one command, come in larger requests.
-const REQUEST_MAX: u32 = 1024;
+pub(super) const REQUEST_MAX: u32 = 1024;
 
 /// What a kernel asked of a drive.
 #[derive(Clone, Debug)]
@@ -40,17 +43,21 @@ struct Step {
 }
 
 impl Stream {
-    /// Reads a request log of a served drive.
+    /// Reads from a request log of a served drive what was asked of a partition, and the flushes. (A machine that starts
+    /// looks for a table of partitions first.)
     ///
     /// # Errors
     /// If the file cannot be read, or is no such log.
-    pub fn read(path: &Path) -> Result<Stream, LabError> {
+    pub fn read(path: &Path, partition: &Range<Lbn>) -> Result<Stream, LabError> {
         let failed = |error| LabError::file(path, error);
         let input = BufReader::new(File::open(path).map_err(failed)?);
         let reader = TraceReader::new(TraceFormat::RequestLog, input, TraceOptions::default());
         let mut rows = Vec::new();
         for record in reader {
             let record = record.map_err(|error| LabError::Simulation(error.into()))?;
+            if record.request.sectors > 0 && !partition.contains(&record.request.lbn) {
+                continue;
+            }
             let sent = record.arrival.unwrap_or(SimTime::ZERO);
             rows.push((
                 sent,
@@ -75,13 +82,15 @@ impl Stream {
         }
     }
 
-    /// How long the drive of a bench takes for it, from the first request to the last answer.
+    /// How long the drive of a bench takes for it, from the first request to the last answer, if it gathers so many
+    /// sectors of writes (0: it does not, as in the model).
     ///
     /// # Errors
     /// If the drive refuses a request.
-    pub fn time(&self, bench: &Bench) -> Result<Span, LabError> {
+    pub fn time(&self, bench: &Bench, gathered: u64) -> Result<Span, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
-        let mut replay = Replay::new(self);
+        let ratio = u64::from(bench.profile.sector.ratio());
+        let mut replay = Replay::new(self, Gather::new(gathered, ratio));
         let end = simulate(&mut Host::new(vec![drive]), &mut replay, |_| true)?;
         Ok(Span(end.0))
     }
@@ -90,18 +99,25 @@ impl Stream {
 /// A stream on its way through time.
 struct Replay<'a> {
     stream: &'a Stream,
-    /// What is sent: a step, or a part of one that is too large.
+    /// What is asked: a step, or a part of one that is too large.
     parts: Vec<(usize, Request)>,
     next: usize,
     /// Parts of each step that are not answered.
     left: Vec<u32>,
     /// So many of the first answers are there.
     answered: usize,
+    gather: Gather,
+    /// What goes to the drive next, each with its part unless that has been answered.
+    ready: VecDeque<(Option<usize>, Request)>,
+    /// What the drive has been sent.
+    sent: Vec<(Option<usize>, Request)>,
+    /// Sectors of gathered writes that the drive has not answered.
+    leaving: u64,
     now: SimTime,
 }
 
-impl Replay<'_> {
-    fn new(stream: &Stream) -> Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(stream: &'a Stream, gather: Gather) -> Replay<'a> {
         let mut parts = Vec::new();
         let mut left = Vec::new();
         for (index, step) in stream.steps.iter().enumerate() {
@@ -115,26 +131,89 @@ impl Replay<'_> {
             next: 0,
             left,
             answered: 0,
+            gather,
+            ready: VecDeque::new(),
+            sent: Vec::new(),
+            leaving: 0,
             now: SimTime::ZERO,
         }
+    }
+
+    /// Takes the next part, or makes room for it; false if the drive must answer something first.
+    fn go_on(&mut self) -> bool {
+        let Some(&(step, request)) = self.parts.get(self.next) else {
+            let rest = self.gather.all();
+            self.release(rest);
+            return true;
+        };
+        if self.stream.steps[step].after > self.answered {
+            return false;
+        }
+        let holds = request.op == Op::Write && !request.fua;
+        if holds && self.gather.may_hold(request.sectors) {
+            if self.gather.has_room(request.sectors, self.leaving) {
+                self.gather.hold(&request);
+                self.answer(step);
+                self.next += 1;
+                return true;
+            }
+            if self.leaving > 0 {
+                return false;
+            }
+            let run = self.gather.next();
+            self.release(run);
+            return true;
+        }
+        if request.op == Op::Read && self.gather.holds(&request) {
+            self.answer(step);
+            self.next += 1;
+            return true;
+        }
+        let before = match request.op {
+            Op::Flush => self.gather.all(),
+            _ => self.gather.overlapping(&request),
+        };
+        self.release(before);
+        self.ready.push_back((Some(self.next), request));
+        self.next += 1;
+        true
+    }
+
+    /// Sends gathered writes on their way.
+    fn release(&mut self, writes: Vec<Request>) {
+        self.leaving += writes.iter().map(|w| u64::from(w.sectors)).sum::<u64>();
+        self.ready
+            .extend(writes.into_iter().map(|write| (None, write)));
+    }
+
+    /// Notes that a part of a step is answered.
+    fn answer(&mut self, step: usize) {
+        self.left[step] -= 1;
+        let answers = &self.stream.by_answer[self.answered..];
+        self.answered += answers
+            .iter()
+            .take_while(|step| self.left[**step] == 0)
+            .count();
     }
 }
 
 impl Source for Replay<'_> {
     fn due(&mut self) -> Result<Due, TraceError> {
-        Ok(match self.parts.get(self.next) {
-            None => Due::Never,
-            Some((step, _)) if self.stream.steps[*step].after > self.answered => {
-                Due::AfterCompletion
+        while self.ready.is_empty() {
+            if self.next == self.parts.len() && self.gather.is_empty() {
+                return Ok(Due::Never);
             }
-            Some(_) => Due::At(self.now),
-        })
+            if !self.go_on() {
+                return Ok(Due::AfterCompletion);
+            }
+        }
+        Ok(Due::At(self.now))
     }
 
     fn take(&mut self, now: SimTime) -> Option<Arrival> {
-        let (_, request) = *self.parts.get(self.next)?;
-        let tag = self.next as u64;
-        self.next += 1;
+        let (part, request) = self.ready.pop_front()?;
+        let tag = self.sent.len() as u64;
+        self.sent.push((part, request));
         self.now = now;
         Some(Arrival {
             at: now,
@@ -148,13 +227,10 @@ impl Source for Replay<'_> {
 
     fn complete(&mut self, tag: u64, at: SimTime) {
         self.now = at;
-        let (step, _) = self.parts[tag as usize];
-        self.left[step] -= 1;
-        let answers = &self.stream.by_answer[self.answered..];
-        self.answered += answers
-            .iter()
-            .take_while(|step| self.left[**step] == 0)
-            .count();
+        match self.sent[tag as usize] {
+            (Some(part), _) => self.answer(self.parts[part].0),
+            (None, write) => self.leaving -= u64::from(write.sectors),
+        }
     }
 }
 
@@ -200,7 +276,7 @@ mod tests {
     fn one_by_one_and_at_once() {
         let bench = Bench::new("atlas10k2", 1).unwrap();
         let chain: Vec<(u64, u64)> = (0..50).map(|i| (10 * i, 10 * i + 10)).collect();
-        let chained = Stream::of(&rows(&chain)).time(&bench).unwrap();
+        let chained = Stream::of(&rows(&chain)).time(&bench, 0).unwrap();
         let mut drive =
             Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let mut now = SimTime::ZERO;
@@ -209,7 +285,7 @@ mod tests {
         }
         assert_eq!(chained, Span(now.0));
         let crowd: Vec<(u64, u64)> = (0..50).map(|i| (0, i + 1)).collect();
-        let crowded = Stream::of(&rows(&crowd)).time(&bench).unwrap();
+        let crowded = Stream::of(&rows(&crowd)).time(&bench, 0).unwrap();
         assert!(crowded < chained, "{crowded:?} {chained:?}");
     }
 

@@ -1,7 +1,8 @@
-//! File systems of the running kernel on a served drive, and the requests that they send it.
+//! File systems of a kernel on a served drive, and the requests that they send it.
 //!
-//! The drive is served by `traxtent serve`, attached by nbdfuse and a loop device (`phase.sh`), and its time passes
-//! [`SPEED`] times as fast as the kernel's. Its request log is what is kept.
+//! The drive is served by `traxtent serve`, and its time passes [`SPEED`] times as fast as the kernel's. The running
+//! kernel has it by nbdfuse and a loop device (`phase.sh`); one that qemu emulates has it as a disk (`guest.sh`), for file
+//! systems that the running kernel lacks. The drive's request log is what is kept.
 
 use std::env;
 use std::fs::{self, File};
@@ -9,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use traxtent_core::profile::Profile;
+use traxtent_core::units::Lbn;
 
+use super::guest;
 use super::replay::Stream;
 use super::tree;
 use crate::bench::{Bench, LabError};
 
-/// A file system of this kernel.
+/// A file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// ext3, as the kernel's driver of ext4 mounts it.
@@ -25,16 +28,23 @@ pub enum FileSystem {
     Xfs,
     /// Btrfs.
     Btrfs,
+    /// JFS.
+    Jfs,
+    /// ReiserFS, version 3.
+    ReiserFs,
 }
 
 impl FileSystem {
-    /// All of them.
-    pub const ALL: [FileSystem; 4] = [
+    /// Those that the running kernel is asked for.
+    pub const OF_HOST: [FileSystem; 4] = [
         FileSystem::Ext3,
         FileSystem::Ext4,
         FileSystem::Xfs,
         FileSystem::Btrfs,
     ];
+
+    /// Those that few kernels have today: a guest's is asked for them.
+    pub const OF_GUEST: [FileSystem; 2] = [FileSystem::Jfs, FileSystem::ReiserFs];
 
     /// Its name to `mount`.
     pub fn name(self) -> &'static str {
@@ -43,6 +53,8 @@ impl FileSystem {
             FileSystem::Ext4 => "ext4",
             FileSystem::Xfs => "xfs",
             FileSystem::Btrfs => "btrfs",
+            FileSystem::Jfs => "jfs",
+            FileSystem::ReiserFs => "reiserfs",
         }
     }
 
@@ -102,11 +114,22 @@ impl Phase {
     }
 }
 
+/// Whose kernel it is that works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// This machine.
+    Host,
+    /// One that qemu emulates, with the kernel that `guest` finds.
+    Guest,
+}
+
 /// One run through all phases.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// A built-in drive.
     pub drive: String,
+    /// The machine.
+    pub machine: Machine,
     /// The file system.
     pub kind: FileSystem,
     /// The sector at which its partition begins.
@@ -122,7 +145,7 @@ const SPEED: u32 = 1000;
 /// The partition's size. The paper does not tell it.
 const PARTITION: u64 = 20 << 30;
 
-/// Why nothing can be recorded here, if so.
+/// Why nothing can be recorded of this machine's kernel, if so.
 pub fn missing() -> Option<String> {
     let programs = [
         "nbdkit",
@@ -144,7 +167,9 @@ pub fn missing() -> Option<String> {
     if let Some(device) = devices.iter().find(|path| closed(path)) {
         return Some(format!("{device} cannot be used here"));
     }
-    let unknown = FileSystem::ALL.into_iter().find(|kind| !kind.is_known())?;
+    let unknown = FileSystem::OF_HOST
+        .into_iter()
+        .find(|kind| !kind.is_known())?;
     Some(format!("this kernel has no {}", unknown.name()))
 }
 
@@ -162,12 +187,20 @@ impl Session {
     fn name(&self) -> String {
         let Session {
             drive,
+            machine,
             kind,
             first_sector,
             mib,
             seed,
         } = self;
-        format!("{drive}-{}-{first_sector}-{mib}-{seed}", kind.name())
+        let machine = match machine {
+            Machine::Host => "",
+            Machine::Guest => "guest-",
+        };
+        format!(
+            "{drive}-{machine}{}-{first_sector}-{mib}-{seed}",
+            kind.name()
+        )
     }
 
     /// What the kernel asks of the drive in each phase: from `folder` if it has been recorded there, else recorded
@@ -180,7 +213,12 @@ impl Session {
         if !place.exists() {
             self.record(traxtent, folder, &place)?;
         }
-        let read = |phase: &Phase| Stream::read(&place.join(phase.name()).with_extension("csv"));
+        let sectors = PARTITION / sector_bytes(&self.drive)?;
+        let partition = Lbn(self.first_sector)..Lbn(self.first_sector + sectors);
+        let read = |phase: &Phase| {
+            let log = place.join(phase.name()).with_extension("csv");
+            Stream::read(&log, &partition)
+        };
         Phase::ALL.iter().map(read).collect()
     }
 
@@ -226,10 +264,19 @@ impl Session {
             "--file",
         ]);
         command.arg(folder.join("data")).arg("--log").arg(log);
-        command.args(["--", "sh", "-c", include_str!("phase.sh"), "phase.sh"]);
+        let partition = [self.first_sector * sector, PARTITION];
+        let (name, script, unit) = match self.machine {
+            Machine::Host => ("phase.sh", include_str!("phase.sh"), 1),
+            Machine::Guest => ("guest.sh", include_str!("guest.sh"), sector),
+        };
+        command.args(["--", "sh", "-c", script, name]);
         command.args([phase.name(), self.kind.name()]);
-        command.args([self.first_sector * sector, PARTITION].map(|bytes| bytes.to_string()));
+        command.args(partition.map(|bytes| (bytes / unit).to_string()));
         command.arg(folder).arg(tarball).stdin(Stdio::null());
+        if self.machine == Machine::Guest {
+            let kernel = guest::Kernel::find().map_err(LabError::Host)?;
+            command.arg(kernel.root).arg(kernel.release);
+        }
         let output = command
             .output()
             .map_err(|error| LabError::file(traxtent, error))?;
@@ -250,7 +297,7 @@ impl Session {
         )))
     }
 
-    /// What the drive takes for each phase, in seconds.
+    /// What the drive takes for each phase, in seconds, if it gathers so many sectors of writes.
     ///
     /// # Errors
     /// As of [`Session::streams`].
@@ -259,9 +306,10 @@ impl Session {
         traxtent: &Path,
         folder: &Path,
         on: &Bench,
+        gathered: u64,
     ) -> Result<Vec<f64>, LabError> {
         let streams = self.streams(traxtent, folder)?;
-        let time = |stream: &Stream| Ok(stream.time(on)?.as_ms() / 1000.0);
+        let time = |stream: &Stream| Ok(stream.time(on, gathered)?.as_ms() / 1000.0);
         streams.iter().map(time).collect()
     }
 }

@@ -1,0 +1,193 @@
+//! A drive that gathers: what firmware may do with writes before the model's drive sees them, with one figure to fit.
+//!
+//! So many sectors of writes are answered at once and held. What touches is joined. When there is no more room, the
+//! next run by LBN goes to the drive, but for the physical sectors at its ends of which it has but a part: they stay, for
+//! their rest may come. A flush, and the end, sends everything; a read, what it overlaps.
+//!
+//! No profile has it: the drive of the model writes what it has as soon as the arm is free.
+
+use std::collections::BTreeMap;
+
+use traxtent_core::request::Request;
+use traxtent_core::units::Lbn;
+
+use super::replay::REQUEST_MAX;
+
+/// Writes that are held.
+#[derive(Clone, Debug)]
+pub(super) struct Gather {
+    /// Sectors that may be held.
+    room: u64,
+    /// Logical sectors of a physical one.
+    ratio: u64,
+    /// From the first LBN of each run to the LBN behind its last; no two touch.
+    runs: BTreeMap<u64, u64>,
+    held: u64,
+    /// Where the last run that left ended.
+    position: u64,
+}
+
+impl Gather {
+    pub(super) fn new(room: u64, ratio: u64) -> Gather {
+        Gather {
+            room,
+            ratio,
+            runs: BTreeMap::new(),
+            held: 0,
+            position: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether so large a write can ever be held.
+    pub(super) fn may_hold(&self, sectors: u32) -> bool {
+        u64::from(sectors) <= self.room
+    }
+
+    /// Whether so many sectors more fit, with so many on their way to the drive.
+    pub(super) fn has_room(&self, sectors: u32, leaving: u64) -> bool {
+        self.held + leaving + u64::from(sectors) <= self.room
+    }
+
+    /// Whether all of a request is held.
+    pub(super) fn holds(&self, request: &Request) -> bool {
+        let (from, to) = ends(request);
+        let before = self.runs.range(..=from).next_back();
+        before.is_some_and(|(_, end)| *end >= to)
+    }
+
+    /// Holds a write, joined with what it overlaps or touches.
+    pub(super) fn hold(&mut self, request: &Request) {
+        let (mut from, mut to) = ends(request);
+        let touching = self.runs.range(..=to).rev();
+        let touching = touching.take_while(|(_, end)| **end >= from);
+        for (start, end) in touching.map(|(s, e)| (*s, *e)).collect::<Vec<_>>() {
+            self.remove(start);
+            (from, to) = (from.min(start), to.max(end));
+        }
+        self.insert(from, to);
+    }
+
+    /// The next run upward, then from the lowest: its whole physical sectors, or what there is if there are none.
+    pub(super) fn next(&mut self) -> Vec<Request> {
+        let mut runs = self.runs.range(self.position..);
+        let Some((&start, &end)) = runs.next().or_else(|| self.runs.iter().next()) else {
+            return Vec::new();
+        };
+        self.remove(start);
+        let (from, to) = (
+            start.next_multiple_of(self.ratio),
+            end / self.ratio * self.ratio,
+        );
+        self.position = end;
+        if from >= to {
+            return writes(start, end).collect();
+        }
+        self.insert(start, from);
+        self.insert(to, end);
+        writes(from, to).collect()
+    }
+
+    /// Everything that a request overlaps.
+    pub(super) fn overlapping(&mut self, request: &Request) -> Vec<Request> {
+        let (from, to) = ends(request);
+        let overlapping = self.runs.range(..to).rev();
+        let overlapping = overlapping.take_while(|(_, end)| **end > from);
+        let starts: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
+        let mut all = Vec::new();
+        for start in starts {
+            let end = self.remove(start);
+            all.extend(writes(start, end));
+        }
+        all
+    }
+
+    /// Everything.
+    pub(super) fn all(&mut self) -> Vec<Request> {
+        self.held = 0;
+        let runs = std::mem::take(&mut self.runs);
+        runs.into_iter()
+            .flat_map(|(start, end)| writes(start, end))
+            .collect()
+    }
+
+    fn insert(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.held += end - start;
+            self.runs.insert(start, end);
+        }
+    }
+
+    fn remove(&mut self, start: u64) -> u64 {
+        let end = self.runs.remove(&start).expect("it is held");
+        self.held -= end - start;
+        end
+    }
+}
+
+fn ends(request: &Request) -> (u64, u64) {
+    (request.lbn.0, request.end().0)
+}
+
+/// A run, in writes that are no larger than [`REQUEST_MAX`].
+fn writes(start: u64, end: u64) -> impl Iterator<Item = Request> {
+    let most = u64::from(REQUEST_MAX);
+    let starts = (start..end).step_by(REQUEST_MAX as usize);
+    starts.map(move |from| Request::write(Lbn(from), (end - from).min(most) as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is what touches joined, and do the physical sectors of which a part is missing stay?
+    #[test]
+    fn whole_sectors_leave() {
+        let mut gather = Gather::new(1000, 8);
+        gather.hold(&Request::write(Lbn(34), 8));
+        gather.hold(&Request::write(Lbn(50), 8));
+        gather.hold(&Request::write(Lbn(42), 8));
+        assert!(gather.holds(&Request::read(Lbn(34), 24)));
+        assert_eq!(gather.next(), [Request::write(Lbn(40), 16)]);
+        assert!(!gather.holds(&Request::read(Lbn(34), 24)));
+        assert!(gather.has_room(992, 0) && !gather.has_room(993, 0));
+        // The rest of the last comes.
+        gather.hold(&Request::write(Lbn(58), 8));
+        assert_eq!(
+            gather.overlapping(&Request::read(Lbn(60), 1)),
+            [Request::write(Lbn(56), 10)]
+        );
+        // A part alone leaves as it is.
+        assert_eq!(gather.next(), [Request::write(Lbn(34), 6)]);
+        assert!(gather.is_empty() && gather.next().is_empty());
+    }
+
+    /// Does every sector that is held leave once, whatever was written?
+    #[test]
+    fn nothing_is_lost() {
+        let mut rng = traxtent_core::workload::Rng::new(7);
+        let mut gather = Gather::new(1 << 40, 8);
+        let mut written = std::collections::BTreeSet::new();
+        let mut left = std::collections::BTreeSet::new();
+        for _ in 0..2000 {
+            let write = Request::write(Lbn(rng.bits() % 5000), 1 + (rng.bits() % 40) as u32);
+            gather.hold(&write);
+            written.extend(write.lbn.0..write.end().0);
+            if rng.bits().is_multiple_of(3) {
+                let gone = gather.next();
+                left.extend(gone.iter().flat_map(|write| write.lbn.0..write.end().0));
+            }
+        }
+        left.extend(
+            gather
+                .all()
+                .iter()
+                .flat_map(|write| write.lbn.0..write.end().0),
+        );
+        assert_eq!(written, left);
+        assert!(gather.has_room(u32::MAX, (1 << 40) - u64::from(u32::MAX)));
+    }
+}

@@ -1,0 +1,80 @@
+//! The machine that qemu emulates for file systems that the running kernel lacks: what it boots with.
+//!
+//! Debian's packages of its general kernel (`linux-image-amd64`; that for virtual machines lacks them), `jfsutils` and
+//! `reiserfsprogs`, installed, or unpacked in the folder that `TRAXTENT_GUEST` names. Nothing of them is run on this machine
+//! but what copies their files.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use super::session::{FileSystem, found};
+
+/// A kernel that a guest can boot.
+pub(super) struct Kernel {
+    /// The folder that `boot`, `lib/modules` and perhaps `sbin` are in.
+    pub(super) root: PathBuf,
+    /// Its name there.
+    pub(super) release: String,
+}
+
+impl Kernel {
+    /// The first kernel that has the file systems of [`FileSystem::OF_GUEST`] as modules, or why there is none.
+    pub(super) fn find() -> Result<Kernel, String> {
+        let root = root();
+        let releases = fs::read_dir(root.join("lib/modules"));
+        let releases = releases.into_iter().flatten().flatten();
+        let names = releases.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut fit: Vec<String> = names
+            .filter(|release| {
+                let modules = root.join("lib/modules").join(release).join("kernel/fs");
+                let has = |kind: FileSystem| {
+                    let name = kind.name();
+                    modules.join(name).join(format!("{name}.ko")).is_file()
+                };
+                root.join(format!("boot/vmlinuz-{release}")).is_file()
+                    && FileSystem::OF_GUEST.into_iter().all(has)
+            })
+            .collect();
+        fit.sort();
+        let release = fit.into_iter().next().ok_or_else(|| {
+            format!(
+                "no kernel in {} has the modules jfs and reiserfs (TRAXTENT_GUEST names a folder in which packages are unpacked)",
+                root.display()
+            )
+        })?;
+        Ok(Kernel { root, release })
+    }
+}
+
+fn root() -> PathBuf {
+    env::var_os("TRAXTENT_GUEST").map_or_else(|| PathBuf::from("/"), PathBuf::from)
+}
+
+/// Why nothing can be recorded of a guest's kernel, if so.
+pub fn missing() -> Option<String> {
+    let kernel = match Kernel::find() {
+        Ok(kernel) => kernel,
+        Err(reason) => return Some(reason),
+    };
+    let is_there = |name: &str| {
+        let own = |folder: &str| kernel.root.join(folder).join(name);
+        [own("sbin"), own("usr/sbin")]
+            .iter()
+            .any(|path: &PathBuf| path.is_file())
+            || found(name).is_some()
+    };
+    let programs = [
+        "nbdkit",
+        "qemu-system-x86_64",
+        "busybox",
+        "addpart",
+        "ldd",
+        "timeout",
+        "tar",
+        "mkfs.jfs",
+        "mkreiserfs",
+    ];
+    let missing = programs.into_iter().find(|name| !is_there(name))?;
+    Some(format!("{missing} is not installed"))
+}
