@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Parser;
 use traxtent_lab::Bench;
-use traxtent_lab::alignment::{DRIVES, FileSystem, Phase, missing, times, with_firmware};
+use traxtent_lab::alignment::{
+    DRIVES, FileSystem, Machine, Phase, missing, missing_guest, times, with_firmware,
+};
 
 #[derive(Parser)]
 struct Args {
@@ -17,7 +19,7 @@ struct Args {
         default_value = "wd10ears,st2000l003,dt01aca300"
     )]
     drives: Vec<String>,
-    /// File systems; all of them, if none is named
+    /// File systems; all that the machine is for, if none is named
     #[arg(long, value_delimiter = ',')]
     kinds: Vec<String>,
     /// The tarball's size; as in the paper, if not given
@@ -32,6 +34,12 @@ struct Args {
     /// The program `traxtent`
     #[arg(long, default_value = "target/debug/traxtent")]
     traxtent: PathBuf,
+    /// KiB of writes that the drive gathers and joins; none, as in the model
+    #[arg(long, default_value_t = 0)]
+    gather: u64,
+    /// Let the kernel of an emulated machine work, not this one's
+    #[arg(long)]
+    guest: bool,
     /// Where recordings are kept
     #[arg(long)]
     folder: PathBuf,
@@ -39,19 +47,28 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    if let Some(reason) = missing() {
+    let (machine, missing) = match args.guest {
+        false => (Machine::Host, missing()),
+        true => (Machine::Guest, missing_guest()),
+    };
+    if let Some(reason) = missing {
         bail!("{reason}");
     }
+    let known = FileSystem::OF_HOST.into_iter().chain(FileSystem::OF_GUEST);
+    let kinds: Vec<FileSystem> = match (&args.kinds[..], machine) {
+        ([], Machine::Host) => FileSystem::OF_HOST.to_vec(),
+        ([], Machine::Guest) => FileSystem::OF_GUEST.to_vec(),
+        (names, _) => known
+            .filter(|kind| names.iter().any(|name| name == kind.name()))
+            .collect(),
+    };
     println!(
         "| drive | file system | seed | {} |",
         Phase::ALL.map(Phase::name).join(" | ")
     );
     println!("|---|---|---|{}", "---|".repeat(Phase::ALL.len()));
     for drive in &args.drives {
-        for kind in FileSystem::ALL {
-            if !args.kinds.is_empty() && !args.kinds.iter().any(|name| name == kind.name()) {
-                continue;
-            }
+        for &kind in &kinds {
             for &seed in &args.seeds {
                 let mut bench = with_firmware(&Bench::new(drive, seed)?)?;
                 for change in &args.with {
@@ -62,7 +79,14 @@ fn main() -> Result<()> {
                 }
                 let known = DRIVES.iter().find(|(name, _)| name == drive);
                 let mib = args.mib.unwrap_or(known.map_or(451, |(_, mib)| *mib));
-                let times = times(&bench, kind, mib, &args.traxtent, &args.folder)?;
+                let times = times(
+                    &bench,
+                    (machine, kind),
+                    mib,
+                    args.gather * 2,
+                    &args.traxtent,
+                    &args.folder,
+                )?;
                 let pairs = times.aligned.iter().zip(&times.unaligned);
                 let cells = pairs.map(|(aligned, unaligned)| {
                     format!("{aligned:.2} {unaligned:.2} {:.2}", unaligned / aligned)

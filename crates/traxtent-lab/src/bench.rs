@@ -16,6 +16,7 @@ use traxtent_core::probe::{ProbeError, TargetError};
 use traxtent_core::profile::{self, Profile, ProfileError};
 use traxtent_core::stats::{ComponentMeans, Moments};
 use traxtent_core::units::{Lbn, SimTime};
+use traxtent_core::volume::copies::CopiesError;
 use traxtent_core::workload::{Region, SpecError, Synthetic, WorkloadSpec};
 use traxtent_exec::{Host, Outcome, SimTarget, SimulateError, simulate};
 
@@ -58,6 +59,9 @@ pub enum LabError {
     /// A layout in partitions that does not fit, or is not used as it must be.
     #[error(transparent)]
     Tpl(#[from] TplError),
+    /// A volume with copies that cannot be made, or fails.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
     /// A disk with data that fails.
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -1,5 +1,6 @@
 //! Everything that can be measured, by name, in one list.
 
+use crate::alignment::FileSystem;
 use crate::bench::{Bench, LabError};
 use crate::figure::Figure;
 use crate::fs::{self, table2};
@@ -119,6 +120,15 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("alignment-penalties", alignment::penalties)
         .drawn(alignment::figure)
         .needing(alignment::missing),
+    numbers("alignment-jfs", |bench| {
+        alignment::penalties_in_guest(bench, FileSystem::Jfs)
+    })
+    .needing(alignment::missing_guest),
+    numbers("alignment-reiserfs", |bench| {
+        alignment::penalties_in_guest(bench, FileSystem::ReiserFs)
+    })
+    .drawn(alignment::figure_of_guest)
+    .needing(alignment::missing_guest),
 ];
 
 /// The measurement of that name.

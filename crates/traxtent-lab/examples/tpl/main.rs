@@ -1,14 +1,19 @@
 //! The tables of docs/tpl.md: what copies around the track buy, and what they cost.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use traxtent_core::layout::tpl::REGIONS;
+use traxtent_exec::serve::{Server, Settings};
 use traxtent_lab::Bench;
 use traxtent_lab::tpl::compare::{DEPTHS, Layout, random, trace};
 use traxtent_lab::tpl::day;
 use traxtent_lab::tpl::host::{Surveyed, Sync};
 use traxtent_lab::tpl::predict::{COUNTS, gains};
+use traxtent_lab::tpl::volume::{Part, Real, Virtual, target};
 use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
 
 #[derive(Parser)]
@@ -37,6 +42,21 @@ struct Args {
 enum Table {
     /// How much of the gain of a drive's own choice the host's has
     Host,
+    /// The same of the volume itself, in virtual time or in real time
+    Volume {
+        /// Serve the drive, and measure against the clock
+        #[arg(long)]
+        real: bool,
+        /// Tracks that are surveyed and read
+        #[arg(long, default_value_t = 4000)]
+        tracks: usize,
+        /// Reads of a measurement
+        #[arg(long, default_value_t = 20_000)]
+        reads: u64,
+        /// Copies
+        #[arg(long, value_delimiter = ',', default_value = "2,4,8")]
+        copies: Vec<u32>,
+    },
     /// Writes that reach all copies, by each way of synchronization
     Writes,
     /// A day with partitions that follow free space, against fixed numbers of them
@@ -44,6 +64,12 @@ enum Table {
         /// The most partitions where they follow free space
         #[arg(long, default_value_t = day::MOST)]
         most: u32,
+        /// Fill levels, as shares of the capacity
+        #[arg(long, value_delimiter = ',', default_values_t = day::LEVELS)]
+        levels: Vec<f64>,
+        /// Regions that are filled one after another
+        #[arg(long, default_value_t = REGIONS)]
+        regions: u16,
     },
     /// Copies against a short-stroked drive, two drives, a deep queue
     Compare,
@@ -57,10 +83,20 @@ fn main() -> Result<()> {
         let bench = Bench::new(drive, args.seed)?
             .quick(args.quick)
             .traces(Some(args.traces.clone()));
-        match args.table {
+        match &args.table {
             Table::Host => host(&bench)?,
+            Table::Volume {
+                real,
+                tracks,
+                reads,
+                copies,
+            } => volume(&bench, *real, *tracks, *reads, copies)?,
             Table::Writes => writes(&bench)?,
-            Table::Day { most } => day_table(&bench, most)?,
+            Table::Day {
+                most,
+                levels,
+                regions,
+            } => day_table(&bench, *most, levels, *regions)?,
             Table::Compare => compare(&bench)?,
             Table::Traces => traces(&bench)?,
         }
@@ -86,6 +122,50 @@ fn host(bench: &Bench) -> Result<()> {
                 100.0 * gain.angle_rms,
                 100.0 * gain.missed,
                 100.0 * gain.expected,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) -> Result<()> {
+    println!(
+        "\n{}, the first {tracks} tracks, {reads} reads\n",
+        bench.profile.model
+    );
+    println!(
+        "| clock | jitter | copies | no copies | drive chooses | the volume's reads | share of the gain | angles off by | missed | expected |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let jitters: &[f64] = if real { &[0.0] } else { &[0.0, 0.1] };
+    for &jitter_ms in jitters {
+        let part = Part::new(bench, tracks, jitter_ms)?;
+        for &count in copies {
+            let drive_ms = part.drive_ms(count, count, jitter_ms, reads)?;
+            let of = if real {
+                let settings = Settings::read([("drive", bench.profile.name.as_str())])?;
+                let server = Server::open(settings)?;
+                server.start()?;
+                let timed = Real {
+                    server,
+                    sector_bytes: bench.profile.sector.logical_bytes,
+                    begun: Instant::now(),
+                };
+                part.volume(timed, count, reads)?
+            } else {
+                let timed = Virtual(RefCell::new(target(bench, jitter_ms)));
+                part.volume(timed, count, reads)?
+            };
+            println!(
+                "| {} | {:.0} us | {count} | {:.2} ms | {drive_ms:.2} ms | {:.2} ms | {:.1} % | {:.2} % of a revolution | {:.2} % | {:.2} % |",
+                if real { "real" } else { "virtual" },
+                1000.0 * jitter_ms,
+                of.without_ms,
+                of.volume_ms,
+                100.0 * (of.without_ms - of.volume_ms) / (of.without_ms - drive_ms),
+                100.0 * of.accuracy.angle_rms,
+                100.0 * of.accuracy.missed,
+                100.0 * of.accuracy.expected,
             );
         }
     }
@@ -119,16 +199,16 @@ fn writes(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-fn day_table(bench: &Bench, most: u32) -> Result<()> {
+fn day_table(bench: &Bench, most: u32, levels: &[f64], regions: u16) -> Result<()> {
     println!(
-        "\n{}, at most {most} where they follow free space\n",
+        "\n{}, at most {most} in {regions} regions where they follow free space\n",
         bench.profile.model
     );
     println!(
         "| in use | 1 | 2 | 4 | 8 | 16 | 32 | following | over the best | in the background |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for level in day::levels(bench, most)? {
+    for level in day::levels(bench, most, levels, regions)? {
         let fixed = |count: u32| {
             let found = level.fixed.iter().find(|(of, _)| *of == count);
             found.map_or("-".to_owned(), |(_, day)| {

@@ -25,8 +25,6 @@ pub struct Config {
     pub read_ahead: ReadAhead,
     /// Whether reads ahead and write-backs end at track boundaries.
     pub clip: bool,
-    /// Whether write-backs alone do.
-    pub clip_writes: bool,
     /// Blocks of a group.
     pub group_blocks: u32,
     /// Blocks at the beginning of each group that hold its bookkeeping and inodes.
@@ -165,7 +163,6 @@ impl Ffs {
             set_aside: SetAside::Nothing,
             read_ahead: ReadAhead::History,
             clip: false,
-            clip_writes: false,
             group_blocks: 4096,
             // Copy of the superblock, bookkeeping, 8,192 inodes.
             group_metadata: 130,
@@ -234,7 +231,6 @@ impl Ext2 {
             set_aside: SetAside::Blocks(8),
             read_ahead: ReadAhead::Window(32),
             clip: false,
-            clip_writes: false,
             group_blocks: 32_768,
             // Copies of the superblock and the groups' table, two maps, 16,384 inodes.
             group_metadata: 2 + 2 + 512,

@@ -34,6 +34,8 @@ pub struct Machine {
     pub(super) files: Files,
     /// The partition in blocks of one sector, whose traxtents are the tracks.
     tracks: Partition,
+    /// The same of what write-backs end at; none, if these are the tracks, as [`Config::clip`] says.
+    write_grid: Option<Partition>,
     disk: Volume,
     flights: HashMap<Io, Flight>,
     /// Sectors being written.
@@ -87,6 +89,7 @@ impl Machine {
             space: Space::new(partition, &config),
             files: Files::default(),
             tracks,
+            write_grid: None,
             disk,
             flights: HashMap::new(),
             writing: 0,
@@ -94,6 +97,18 @@ impl Machine {
             busy: Span::ZERO,
             cache_most: 0,
             config,
+        })
+    }
+
+    /// The same whose write-backs end at the boundaries of this map, whatever tracks are.
+    ///
+    /// # Errors
+    /// If the map does not cover the partition.
+    pub(super) fn with_write_grid(self, map: TrackMap) -> Result<Machine, LabError> {
+        let lbns = self.tracks.lbns();
+        Ok(Machine {
+            write_grid: Some(Partition::new(map, lbns, 1)?),
+            ..self
         })
     }
 
@@ -223,23 +238,17 @@ impl Machine {
     /// The sectors up to the first boundary between tracks, if reads end there.
     pub(super) fn clipped(&self, sectors: Range<u64>) -> Range<u64> {
         match self.config.clip {
-            true => self.on_first_track(sectors),
+            true => on_first_track(&self.tracks, sectors),
             false => sectors,
         }
     }
 
     /// The same of a write.
     pub(super) fn clipped_write(&self, sectors: Range<u64>) -> Range<u64> {
-        match self.config.clip || self.config.clip_writes {
-            true => self.on_first_track(sectors),
-            false => sectors,
+        match &self.write_grid {
+            Some(grid) => on_first_track(grid, sectors),
+            None => self.clipped(sectors),
         }
-    }
-
-    fn on_first_track(&self, sectors: Range<u64>) -> Range<u64> {
-        let wanted = Block(sectors.start)..Block(sectors.end);
-        let request = Boundaries::Clip.request(&self.tracks, wanted.clone(), &wanted);
-        request.start.0..request.end.0
     }
 
     fn send(&mut self, op: Op, sectors: Range<u64>) -> Io {
@@ -380,4 +389,11 @@ impl Machine {
     pub(super) fn file(&self, file: FileId) -> &File {
         self.files.get(file)
     }
+}
+
+/// Those of the sectors of a partition that lie on its first track.
+fn on_first_track(tracks: &Partition, sectors: Range<u64>) -> Range<u64> {
+    let wanted = Block(sectors.start)..Block(sectors.end);
+    let request = Boundaries::Clip.request(tracks, wanted.clone(), &wanted);
+    request.start.0..request.end.0
 }

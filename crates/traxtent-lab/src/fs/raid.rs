@@ -1,19 +1,24 @@
 //! Measurements of paper Q, section 3: ext2 on a RAID-5 of five disks; and of misaligned writes to one (paper A).
 //!
-//! The conventional array is Linux's: chunks of 4 KB, left symmetric, windows of read-ahead as on one disk. The
-//! aligned one has tracks for chunks ([`Chunks::Tracks`], in whole blocks), windows that are stripes, and dummy reads
-//! of a parity that alone would be left out. As on one disk, conventional systems run with the drives' read-ahead on,
-//! aligned ones with it off. Each drive has the host's queue of its own, and no two spindles turn in step. Left out:
-//! the time of the exclusive or, the stripe cache's waiting for neighbours (write-backs of the conventional system
-//! are cut at multiples of whole stripes instead, as that waiting would make them), and plugging, since each read
-//! waits for its first block, which unplugs.
+//! The conventional array is Linux's: chunks of 4 KB, left symmetric, windows of read-ahead as on one disk. The paper's
+//! aligned one has chunks of 4 KB too ("a chunk size of 4KB"): what is aligned is what is asked for. Windows have the
+//! rows of a track, requests to members are cut at their tracks' boundaries, and the parity, every fifth block of a
+//! member, is read along so that it does not cut a track into pieces of 16 KB. Drives of different numberings share rows, so
+//! windows can follow the tracks of one member only: here the first. Ours, [`Raid5::TrackChunks`], has tracks
+//! of like size for chunks, and windows that are stripes.
+//!
+//! As on one disk, conventional systems run with the drives' read-ahead on, aligned ones with it off. Each drive has the
+//! host's queue of its own, and no two spindles turn in step. Left out: the time of the exclusive or, the stripe cache's
+//! waiting for neighbours (write-backs are cut at multiples of whole stripes instead, as that waiting would make
+//! them), and plugging, since each read waits for its first block, which unplugs.
 
 use std::sync::Arc;
 
 use traxtent_core::drive::Drive;
 use traxtent_core::layout::raid::{Array, Chunks, Level, Member, Planner, Shape};
+use traxtent_core::probe::{Confirm, Found};
 use traxtent_core::request::Request;
-use traxtent_core::trackmap::TrackMap;
+use traxtent_core::trackmap::{MapBuilder, TrackMap};
 use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
 use traxtent_core::workload::{Arrival, Due, Rng, Source, TraceError, Urgency};
 use traxtent_exec::{Host, simulate};
@@ -50,37 +55,41 @@ const RUNS: u64 = 4;
 /// Neighbours on each side with which a startup latency is averaged, as on one disk.
 const AROUND: usize = 8;
 
-/// The arrays that the paper compares.
+/// Arrays of five drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Raid5 {
-    /// Linux's own.
+    /// Linux's own: chunks of 4 KB, windows as on one disk.
     Conventional,
     /// The same with windows of four tracks.
     FourTracks,
-    /// Chunks are tracks, windows are stripes.
+    /// The paper's: chunks of 4 KB, windows of a track of the first member and as much of each other, requests to
+    /// members cut at their boundaries, dummy reads.
     Aligned,
     /// The same without dummy reads.
     AlignedWithoutDummy,
+    /// Ours: chunks are tracks of like size, windows are stripes.
+    TrackChunks,
 }
 
 impl Raid5 {
-    /// Those of the paper's Fig. 10, by name.
-    pub const FIGURE: [(Raid5, &str); 3] = [
+    /// All that are told apart in figures, by name.
+    pub const FIGURE: [(Raid5, &str); 4] = [
         (Raid5::Conventional, "conventional"),
         (Raid5::FourTracks, "windows of four tracks"),
         (Raid5::Aligned, "aligned"),
+        (Raid5::TrackChunks, "tracks as chunks"),
     ];
 
-    fn is_aligned(self) -> bool {
-        matches!(self, Raid5::Aligned | Raid5::AlignedWithoutDummy)
+    fn is_conventional(self) -> bool {
+        matches!(self, Raid5::Conventional | Raid5::FourTracks)
     }
 
     fn shape(self) -> Shape {
         Shape {
             level: Level::Raid5,
-            chunks: match self.is_aligned() {
-                true => Chunks::Tracks,
-                false => Chunks::Fixed(Sectors(BLOCK.into())),
+            chunks: match self {
+                Raid5::TrackChunks => Chunks::Tracks,
+                _ => Chunks::Fixed(Sectors(BLOCK.into())),
             },
             granule: BLOCK,
             spares: 0,
@@ -92,12 +101,12 @@ impl Raid5 {
         let (system, window) = match self {
             Raid5::Conventional => (Ext2::Conventional, 32),
             Raid5::FourTracks => (Ext2::TrackSized, 4 * track),
-            Raid5::Aligned | Raid5::AlignedWithoutDummy => (Ext2::Aligned, 5 * track),
+            // Windows end with tracks, some of which are larger than the first member's.
+            _ => (Ext2::Aligned, 5 * track),
         };
         Config {
             partition_start: 0,
             read_ahead: super::ReadAhead::Window(window),
-            clip_writes: true,
             cluster: window.max(WRITE_GRID / BLOCK),
             ..system.config(track_sectors, memory)
         }
@@ -111,15 +120,19 @@ impl Raid5 {
         let mut drives = Vec::new();
         for name in DRIVES {
             let drive = bench.with_drive(name)?;
-            drives.push(match self.is_aligned() {
-                true => without_read_ahead(&drive)?,
-                false => drive,
+            drives.push(match self.is_conventional() {
+                true => drive,
+                false => without_read_ahead(&drive)?,
             });
         }
         let array = array(&drives, self.shape())?;
-        let map = match self.is_aligned() {
-            true => array.stripe_map(),
-            false => uniform(array.capacity().0, WRITE_GRID)?,
+        let grid = uniform(array.capacity().0, WRITE_GRID);
+        let map = match self {
+            Raid5::Conventional | Raid5::FourTracks => grid.clone(),
+            Raid5::Aligned | Raid5::AlignedWithoutDummy => {
+                rows(&TrackMap::of(&drives[0].geometry), array.capacity().0)
+            }
+            Raid5::TrackChunks => array.stripe_map(),
         };
         let track = drives[0].track_sectors();
         let planner = Planner {
@@ -127,12 +140,23 @@ impl Raid5 {
             dummy_reads: self == Raid5::Aligned,
         };
         let config = self.config(track, memory);
+        let cuts = match self {
+            Raid5::Aligned | Raid5::AlignedWithoutDummy => drives
+                .iter()
+                .map(|bench| TrackMap::of(&bench.geometry))
+                .collect(),
+            _ => Vec::new(),
+        };
         let drives = drives.iter().map(|bench| {
             Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry))
         });
         let mut rng = Rng::new(seed ^ 0x5EED);
         let volume = Volume::array(drives.collect(), array, planner, &config, &mut rng);
-        Machine::on(volume, map, seed, config)
+        let machine = Machine::on(volume.cut_at(cuts), map, seed, config)?;
+        match self {
+            Raid5::TrackChunks => Ok(machine),
+            _ => machine.with_write_grid(grid),
+        }
     }
 }
 
@@ -147,21 +171,37 @@ fn array(drives: &[Bench], shape: Shape) -> Result<Array, LabError> {
     Ok(Array::new(shape, members.collect())?)
 }
 
+/// The sectors of an array of such chunks whose rows lie on the same track of its first member, as far as the array goes.
+fn rows(map: &TrackMap, capacity: u64) -> TrackMap {
+    let data = u64::from(BLOCK) * (DRIVES.len() as u64 - 1);
+    let ends = map
+        .tracks()
+        .map(|track| track.end().0 / u64::from(BLOCK) * data);
+    cut(ends.map(|end| end.min(capacity)))
+}
+
 /// A map of so many sectors in pieces of one size.
-fn uniform(sectors: u64, piece: u32) -> Result<TrackMap, LabError> {
-    let one = format!("first_lbn,sectors\n0,{sectors}\n");
-    let shape = Shape {
-        level: Level::Raid0,
-        chunks: Chunks::Fixed(Sectors(piece.into())),
-        granule: 1,
-        spares: 0,
-    };
-    let half = TrackMap::read_csv(one.as_bytes()).expect("it is written above");
-    let member = Member {
-        data: half.first()..half.end(),
-        map: half.into(),
-    };
-    Ok(Array::new(shape, vec![member])?.stripe_map())
+fn uniform(sectors: u64, piece: u32) -> TrackMap {
+    let piece = u64::from(piece);
+    cut((1..=sectors.div_ceil(piece)).map(|count| (count * piece).min(sectors)))
+}
+
+/// A map of pieces that end there; what is empty is left out.
+fn cut(ends: impl Iterator<Item = u64>) -> TrackMap {
+    let mut map = MapBuilder::default();
+    let mut first = 0;
+    for end in ends {
+        if end > first {
+            let piece = Found {
+                first_lbn: Lbn(first),
+                sectors: (end - first) as u32,
+                confirm: Confirm::Tested,
+            };
+            map.push(piece).expect("pieces follow each other");
+        }
+        first = end;
+    }
+    map.finish().expect("arrays have sectors").0
 }
 
 fn seconds(
@@ -188,25 +228,34 @@ fn scan(machine: &mut Machine) -> Run {
     timed(machine, |machine| apps::scan(machine, file, GB))
 }
 
-/// Q10: the changes of Bonnie's bandwidths, writing and reading, that alignment makes.
+/// Q10: the changes of Bonnie's bandwidths, writing and reading, that alignment makes; and the same with tracks as chunks.
 ///
 /// # Errors
 /// If a drive is not built in.
 pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let change = |program: fn(&mut Machine) -> Run| -> Result<f64, LabError> {
+    let change = |system, program: fn(&mut Machine) -> Run| -> Result<f64, LabError> {
         let conventional = seconds(bench, Raid5::Conventional, program)?;
-        Ok(conventional / seconds(bench, Raid5::Aligned, program)? - 1.0)
+        Ok(conventional / seconds(bench, system, program)? - 1.0)
     };
-    Ok(vec![change(fill)?, change(scan)?])
+    Ok(vec![
+        change(Raid5::Aligned, fill)?,
+        change(Raid5::Aligned, scan)?,
+        change(Raid5::TrackChunks, fill)?,
+        change(Raid5::TrackChunks, scan)?,
+    ])
 }
 
-/// Q11: how many times as fast a comparison of two files of 512 MB is with alignment.
+/// Q11: how many times as fast a comparison of two files of 512 MB is with alignment; and with tracks as chunks.
 ///
 /// # Errors
 /// As [`bonnie`].
 pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let conventional = seconds(bench, Raid5::Conventional, diff)?;
-    Ok(vec![conventional / seconds(bench, Raid5::Aligned, diff)?])
+    let times = |system| Ok(conventional / seconds(bench, system, diff)?);
+    [Raid5::Aligned, Raid5::TrackChunks]
+        .map(times)
+        .into_iter()
+        .collect()
 }
 
 /// Q14: the change of the aligned reading bandwidth that dummy reads make; and which share that is of what alignment gains
@@ -255,8 +304,8 @@ fn streams_until(bench: &Bench, system: Raid5, until: f64) -> Result<f64, LabErr
     Ok(first.unwrap_or(latencies.len() - 1) as f64 + 1.0)
 }
 
-/// Q12: how many times as many streams alignment carries before the startup latency reaches 3 s; and which share of
-/// that gain windows of four tracks have.
+/// Q12: how many times as many streams alignment carries before the startup latency reaches 3 s; which share of
+/// that gain windows of four tracks have; and how many times as many tracks as chunks carry.
 ///
 /// # Errors
 /// As [`bonnie`].
@@ -267,6 +316,7 @@ pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![
         aligned / conventional,
         (four - conventional) / (aligned - conventional),
+        until(Raid5::TrackChunks)? / conventional,
     ])
 }
 
@@ -306,7 +356,7 @@ pub fn waste(bench: &Bench) -> Result<Vec<f64>, LabError> {
         let shape = Shape {
             chunks,
             granule: 1,
-            ..Raid5::Aligned.shape()
+            ..Raid5::TrackChunks.shape()
         };
         array(&drives, shape)
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use traxtent_core::drive::{Completion, Drive};
 use traxtent_core::layout::raid::{Array, Planner};
 use traxtent_core::request::Request;
+use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::{SimTime, Span};
 use traxtent_core::workload::{Arrival, Rng, Urgency};
 use traxtent_exec::arrays::{Arrays, Progress};
@@ -20,8 +21,12 @@ pub(super) struct Volume {
     ahead: Vec<Span>,
     /// How disks are joined; nothing where there is one.
     arrays: Option<Arrays>,
+    /// Where requests to each disk end; nowhere if there are none.
+    cuts: Vec<TrackMap>,
     /// What each disk was asked for on behalf of the array.
     parts: BTreeMap<(usize, Io), Arrival>,
+    /// Of what was asked for in several pieces, how many are under way.
+    pieces: BTreeMap<u64, usize>,
     next: u64,
     outstanding: usize,
     /// Every request, if somebody wants to see them.
@@ -35,7 +40,9 @@ impl Volume {
             disks: vec![Disk::new(drive, config)],
             ahead: vec![Span::ZERO],
             arrays: None,
+            cuts: Vec::new(),
             parts: BTreeMap::new(),
+            pieces: BTreeMap::new(),
             next: 0,
             outstanding: 0,
             log: None,
@@ -62,11 +69,18 @@ impl Volume {
                 .map(|drive| Disk::new(drive, config))
                 .collect(),
             arrays: Some(arrays),
+            cuts: Vec::new(),
             parts: BTreeMap::new(),
+            pieces: BTreeMap::new(),
             next: 0,
             outstanding: 0,
             log: None,
         }
+    }
+
+    /// The same, whose requests to disks end at the boundaries of these tracks.
+    pub(super) fn cut_at(self, cuts: Vec<TrackMap>) -> Volume {
+        Volume { cuts, ..self }
     }
 
     /// Requests on their way.
@@ -133,6 +147,14 @@ impl Volume {
             while let Some((io, completion)) = self.disks[index].complete(now + ahead) {
                 let part = self.parts.remove(&(index, io));
                 let part = part.expect("a disk completes what it was given");
+                if let Some(left) = self.pieces.get_mut(&part.tag) {
+                    *left -= 1;
+                    if *left > 0 {
+                        self.disks[index].feed(now + ahead);
+                        continue;
+                    }
+                    self.pieces.remove(&part.tag);
+                }
                 let completion = Completion {
                     submitted: completion.submitted - ahead,
                     completed: completion.completed - ahead,
@@ -161,8 +183,31 @@ impl Volume {
     fn pass_on(&mut self, now: SimTime, parts: Vec<Arrival>) {
         for part in parts {
             let index = part.device as usize;
-            let io = self.disks[index].submit(now + self.ahead[index], part.request);
-            self.parts.insert((index, io), part);
+            let mut rest = part.request;
+            let mut pieces = 0;
+            while rest.sectors > 0 {
+                let track = self
+                    .cuts
+                    .get(index)
+                    .and_then(|map| map.track_of(rest.lbn))
+                    .map_or(rest.end(), |track| track.end());
+                let end = track.min(rest.end());
+                let piece = Request {
+                    sectors: (end.0 - rest.lbn.0) as u32,
+                    ..rest
+                };
+                rest = Request {
+                    lbn: end,
+                    sectors: rest.sectors - piece.sectors,
+                    ..rest
+                };
+                let io = self.disks[index].submit(now + self.ahead[index], piece);
+                self.parts.insert((index, io), part);
+                pieces += 1;
+            }
+            if pieces > 1 {
+                self.pieces.insert(part.tag, pieces);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 //! number of partitions follows free space, the drive was twice as full yesterday (or full), and what was given up over night
 //! is all still to be split: that work is counted, as is what is written to the table.
 
-use traxtent_core::layout::tpl::{Bounds, Count};
+use traxtent_core::layout::tpl::{Bounds, Count, REGIONS};
 use traxtent_core::units::{SimTime, Span};
 
 use super::host::{Asked, Load, Open, Served, Surveyed, Sync, What, fill, forget};
@@ -66,15 +66,21 @@ impl Level {
 /// whole stroke, and bulk writes have to be made more often than the day has time for.
 pub const MOST: u32 = 2;
 
-/// All levels.
+/// These fill levels; partitions follow free space up to `most`, in so many regions.
 ///
 /// # Errors
 /// If the drive cannot be surveyed.
-pub fn levels(bench: &Bench, most: u32) -> Result<Vec<Level>, LabError> {
-    let drive = Surveyed::new(bench)?;
-    LEVELS
-        .into_iter()
-        .map(|fill| level(bench, &drive, fill, most))
+pub fn levels(
+    bench: &Bench,
+    most: u32,
+    levels: &[f64],
+    regions: u16,
+) -> Result<Vec<Level>, LabError> {
+    let mut drive = Surveyed::new(bench)?;
+    drive.regions = regions;
+    levels
+        .iter()
+        .map(|fill| level(bench, &drive, *fill, most))
         .collect()
 }
 
@@ -204,6 +210,6 @@ impl Load for DayLoad {
 
 /// The greatest ratio to the best fixed number of partitions, over all levels.
 pub(crate) fn worst(bench: &Bench) -> Result<f64, LabError> {
-    let levels = levels(bench, MOST)?;
+    let levels = levels(bench, MOST, &LEVELS, REGIONS)?;
     Ok(levels.iter().map(Level::ratio).fold(0.0, f64::max))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use traxtent_core::drive::Drive;
 use traxtent_core::layout::tpl::{
-    Accuracy, Bounds, Config, Count, Head, Home, Plan, Run, Step, Survey, Tpl,
+    Accuracy, Bounds, Config, Count, Head, Home, Plan, REGIONS, Run, Step, Survey, Tpl,
 };
 use traxtent_core::probe::survey;
 use traxtent_core::request::Request;
@@ -58,6 +58,8 @@ pub struct Surveyed {
     /// Its tracks.
     pub map: Arc<TrackMap>,
     survey: Survey,
+    /// Regions of the layouts that are made.
+    pub regions: u16,
 }
 
 impl Surveyed {
@@ -73,6 +75,7 @@ impl Surveyed {
             bench: bench.clone(),
             map: Arc::new(map),
             survey,
+            regions: REGIONS,
         })
     }
 
@@ -88,6 +91,7 @@ impl Surveyed {
             page_sectors: (sector.physical_bytes / sector.logical_bytes).max(1),
             block_sectors: BLOCK,
             bounds,
+            regions: self.regions,
         };
         let (tpl, _) = Tpl::format(Arc::clone(&self.map), Lbn(0)..end, &config)?;
         Ok(tpl)
@@ -101,6 +105,7 @@ impl Surveyed {
             revolution: Span::from_ms(profile.revolution_ms()),
             drive: Drive::with_geometry(profile, geometry),
             head: Head::new(Arc::clone(&self.map), self.survey.clone()),
+            filling: (tpl.shape().tracks().start, Vec::new()),
             tpl,
             sync,
             now: SimTime::ZERO,
@@ -165,6 +170,8 @@ pub struct Host {
     pub background: Span,
     next_sync: Home,
     next_split: usize,
+    /// A track that is being filled, and what is left to be done for it, the next last.
+    filling: (usize, Vec<Step>),
 }
 
 /// The kind of what is asked.
@@ -434,14 +441,37 @@ impl Host {
         let begun = self.now;
         if self.tpl.stale_count() > 0 {
             self.sync_track()?;
-        } else if let Some(track) = self.next_to_split() {
-            let plan = self.tpl.split(track)?;
-            self.carry_out(plan);
-            self.next_split = track;
-        } else {
+        } else if !self.split_some()? {
             return Ok(false);
         }
         self.background += self.now.since(begun);
+        Ok(true)
+    }
+
+    /// Fills a place of a track that is to be split, or writes the page of the table whose tracks have all been filled.
+    fn split_some(&mut self) -> Result<bool, LabError> {
+        let (track, steps) = &mut self.filling;
+        let track = *track;
+        match steps.pop().filter(|_| self.tpl.is_filled(track)) {
+            Some(step) => {
+                self.perform(&step);
+                return Ok(true);
+            }
+            None => steps.clear(),
+        }
+        let next = self.next_to_split();
+        let page = self.tpl.page(track);
+        if next.is_none_or(|next| !page.contains(&next))
+            && let Some(plan) = self.tpl.split(page.start)?
+        {
+            self.carry_out(plan);
+            return Ok(true);
+        }
+        let Some(next) = next else { return Ok(false) };
+        let mut steps = self.tpl.fill(next)?;
+        steps.reverse();
+        self.filling = (next, steps);
+        self.next_split = next;
         Ok(true)
     }
 

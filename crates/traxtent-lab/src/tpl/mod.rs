@@ -5,6 +5,7 @@ pub mod compare;
 pub mod day;
 pub mod host;
 pub mod predict;
+pub mod volume;
 pub mod writes;
 
 use std::fs::File;

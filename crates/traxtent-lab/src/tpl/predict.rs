@@ -72,7 +72,7 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
     let gain = |count: u32| -> Result<Gain, LabError> {
         let count = Count::new(count)?;
         let bounds = Bounds::new(count, count)?;
-        let shape = Shape::new(Arc::clone(&map), 0..map.len(), BLOCK, bounds)?;
+        let shape = Shape::new(Arc::clone(&map), 0..map.len(), BLOCK, bounds, 1)?;
         let mut rng = Rng::new(bench.seed);
         let homes: Vec<Home> = (0..bench.few(READS))
             .filter_map(|_| shape.home(rng.below(shape.blocks())))

@@ -2,6 +2,7 @@
 
 mod blind;
 mod compare;
+mod copies;
 mod excluded;
 mod fs;
 mod linux;

@@ -1,0 +1,284 @@
+//! The volume with copies itself on a drive: how much of the gain that a drive's own choice has do its reads have, in virtual
+//! time and in real time?
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use traxtent_core::layout::tpl::{Accuracy, Bounds, Count, REGIONS, Survey};
+use traxtent_core::probe::{Target, survey};
+use traxtent_core::request::Request;
+use traxtent_core::trackmap::{MapFile, Method, TrackMap};
+use traxtent_core::units::{Lbn, SimTime};
+use traxtent_core::volume::copies::{Clocked, Copies, NewVolume, find};
+use traxtent_core::volume::{Action, Failed, Members, Op};
+use traxtent_core::workload::Rng;
+use traxtent_exec::serve::Server;
+use traxtent_exec::volume::wait;
+use traxtent_exec::{Noise, SimTarget};
+
+use super::host::{BLOCK, fill};
+use crate::bench::{Bench, LabError};
+
+/// Something that reads take time on.
+pub trait Timed {
+    /// Reads sectors; says whether it could.
+    fn read(&self, lbn: Lbn, sectors: u32) -> bool;
+    /// The time.
+    fn now(&self) -> SimTime;
+}
+
+/// A drive on the virtual clock.
+#[derive(Debug)]
+pub struct Virtual(pub RefCell<SimTarget>);
+
+impl Timed for Virtual {
+    fn read(&self, lbn: Lbn, sectors: u32) -> bool {
+        let read = Request::read(lbn, sectors);
+        self.0.borrow_mut().request(read).is_ok()
+    }
+
+    fn now(&self) -> SimTime {
+        self.0.borrow().now()
+    }
+}
+
+/// A drive that is served in real time.
+#[derive(Debug)]
+pub struct Real {
+    /// Its server.
+    pub server: Server,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// The clock's zero.
+    pub begun: Instant,
+}
+
+impl Timed for Real {
+    fn read(&self, lbn: Lbn, sectors: u32) -> bool {
+        let mut bytes = vec![0; (sectors * self.sector_bytes) as usize];
+        let offset = lbn.0 * u64::from(self.sector_bytes);
+        self.server.read(&mut bytes, offset).is_ok()
+    }
+
+    fn now(&self) -> SimTime {
+        SimTime(self.begun.elapsed().as_nanos() as u64 * 1000)
+    }
+}
+
+/// A device whose data nobody looks at: reads take the drive's time, and what the volume says of itself is in memory.
+#[derive(Debug)]
+struct Device<T> {
+    timed: T,
+    sector_bytes: usize,
+    /// What was written.
+    sectors: Mutex<BTreeMap<u64, Vec<u8>>>,
+}
+
+impl<T: Timed> Members for Device<T> {
+    type Buffer = Vec<u8>;
+
+    fn buffer(&self, bytes: usize) -> Vec<u8> {
+        vec![0; bytes]
+    }
+
+    async fn run(&self, ops: &mut [Op<'_>]) {
+        let mut sectors = self.sectors.lock().expect("nobody panics with it");
+        for op in ops {
+            match &mut op.action {
+                Action::Read(at, into) => {
+                    let mut known = false;
+                    for (index, bytes) in into.chunks_mut(self.sector_bytes).enumerate() {
+                        let written = sectors.get(&(at.0 + index as u64));
+                        known |= written.is_some();
+                        match written {
+                            Some(written) => bytes.copy_from_slice(written),
+                            None => bytes.fill(0),
+                        }
+                    }
+                    let count = (into.len() / self.sector_bytes) as u32;
+                    if !known && !self.timed.read(*at, count) {
+                        op.outcome = Err(Failed);
+                    }
+                }
+                Action::Write(at, bytes) => {
+                    for (index, bytes) in bytes.chunks(self.sector_bytes).enumerate() {
+                        sectors.insert(at.0 + index as u64, bytes.to_vec());
+                    }
+                }
+                Action::Flush => {}
+            }
+        }
+    }
+}
+
+impl<T: Timed> Clocked for Device<T> {
+    fn now(&self) -> SimTime {
+        self.timed.now()
+    }
+}
+
+/// What a volume's reads come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Reads {
+    /// Mean response time without copies on the same drive, in milliseconds.
+    pub without_ms: f64,
+    /// The volume's.
+    pub volume_ms: f64,
+    /// How its predictions were.
+    pub accuracy: Accuracy,
+}
+
+/// A part of a drive that was surveyed.
+#[derive(Clone, Debug)]
+pub struct Part {
+    bench: Bench,
+    map: Arc<TrackMap>,
+    survey: Survey,
+    /// Its LBNs end here.
+    end: Lbn,
+}
+
+impl Part {
+    /// The first so many tracks, with completions that deviate by so much.
+    ///
+    /// # Errors
+    /// If the drive cannot be surveyed.
+    pub fn new(bench: &Bench, tracks: usize, jitter_ms: f64) -> Result<Part, LabError> {
+        let map = TrackMap::of(&bench.geometry);
+        let tracks = tracks.min(map.len());
+        // Enough that the angles are known better than they are seen.
+        let readings = if jitter_ms > 0.0 { 6 } else { 1 };
+        let mut target = target(bench, jitter_ms);
+        let survey = survey(&mut target, &map, 0..tracks, readings, BLOCK, &mut |_| ())?;
+        Ok(Part {
+            bench: bench.clone(),
+            end: map.track(tracks).map_or(map.end(), |track| track.first_lbn),
+            map: Arc::new(map),
+            survey,
+        })
+    }
+
+    /// The mean response time of random reads in virtual time, in milliseconds, where the drive itself has so many partitions and
+    /// chooses.
+    ///
+    /// # Errors
+    /// If the drive cannot have them.
+    pub fn drive_ms(
+        &self,
+        count: u32,
+        partitions: u32,
+        jitter_ms: f64,
+        reads: u64,
+    ) -> Result<f64, LabError> {
+        let bench = self
+            .bench
+            .with("access.track_partitions", &partitions.to_string())?;
+        let timed = Virtual(RefCell::new(target(&bench, jitter_ms)));
+        self.firsts_ms(&timed, count, reads)
+    }
+
+    /// The mean response time of reads of first copies.
+    fn firsts_ms(&self, timed: &impl Timed, count: u32, reads: u64) -> Result<f64, LabError> {
+        let volume = self.new_volume(count)?.make()?;
+        let layout = &volume.layout;
+        let mut sum = 0.0;
+        for block in self.blocks(layout, reads) {
+            let run = layout.runs(block..block + 1)?[0];
+            let sent = timed.now();
+            timed.read(layout.place(run, 0), BLOCK);
+            sum += timed.now().since(sent).as_ms();
+        }
+        Ok(sum / reads as f64)
+    }
+
+    /// Random reads of a volume with so many copies, one at a time.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn volume<T: Timed>(&self, timed: T, count: u32, reads: u64) -> Result<Reads, LabError> {
+        let without_ms = self.firsts_ms(&timed, count, reads)?;
+        let new = self.new_volume(count)?;
+        let device = Device {
+            timed,
+            sector_bytes: new.sector_bytes as usize,
+            sectors: Mutex::default(),
+        };
+        wait(new.make()?.write(&device))?;
+        let mut found = wait(find(&device, new.sectors, new.sector_bytes))?;
+        // As if all had been written long ago.
+        let blocks = found.layout.shape().blocks();
+        fill(&mut found.layout, 0..blocks, true)?;
+        let layout = found.layout.clone();
+        let volume = wait(Copies::open(device, found))?;
+        let mut sum = 0.0;
+        let mut bytes = vec![0; volume.block_bytes()];
+        for block in self.blocks(&layout, reads) {
+            let at = Lbn(block * u64::from(BLOCK));
+            let sent = volume.members().now();
+            wait(volume.read(at, &mut bytes))?;
+            sum += volume.members().now().since(sent).as_ms();
+        }
+        Ok(Reads {
+            without_ms,
+            volume_ms: sum / reads as f64,
+            accuracy: volume.accuracy().expect("it was surveyed"),
+        })
+    }
+
+    fn new_volume(&self, count: u32) -> Result<NewVolume, LabError> {
+        let count = Count::new(count)?;
+        let sector = &self.bench.profile.sector;
+        let identity = self.bench.target().identity().clone();
+        Ok(NewVolume {
+            volume: uuid::Uuid::from_u128(1),
+            layout: 1,
+            sectors: identity.capacity,
+            sector_bytes: sector.logical_bytes,
+            page_bytes: sector.physical_bytes,
+            block_bytes: BLOCK * sector.logical_bytes,
+            bounds: Bounds::new(count, count)?,
+            regions: REGIONS,
+            map: MapFile::new(identity, Method::Model, (*self.map).clone()),
+            survey: Some(self.survey.clone()),
+        })
+    }
+
+    /// Random blocks of the part.
+    fn blocks(&self, layout: &traxtent_core::layout::tpl::Tpl, reads: u64) -> Vec<u64> {
+        let shape = layout.shape();
+        let is_within = |block: u64| {
+            let home = shape.home(block).expect("it is the layout's");
+            self.map
+                .track(home.track)
+                .is_some_and(|track| track.first_lbn < self.end)
+        };
+        // With one number of copies, blocks ascend with their tracks.
+        let (mut low, mut high) = (0, shape.blocks());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_within(middle) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let mut rng = Rng::new(self.bench.seed);
+        (0..reads).map(|_| rng.below(low)).collect()
+    }
+}
+
+/// The drive of a bench with completions that deviate by so much.
+pub fn target(bench: &Bench, jitter_ms: f64) -> SimTarget {
+    let noise = Noise {
+        deviation_ms: jitter_ms,
+        outliers: 0.0,
+        outlier_ms: (0.0, 0.0),
+        extra_revolutions: 0.0,
+    };
+    match jitter_ms > 0.0 {
+        true => bench.target().with_noise(noise, bench.seed),
+        false => bench.target(),
+    }
+}
