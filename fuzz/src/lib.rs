@@ -44,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     target("tpl-table", targets::tpl::table),
     target("volume-superblock", targets::volume::superblock),
     target("volume-record", targets::volume::record),
+    target("volume-copies", targets::volume::copies),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
     target("experiment", targets::experiments::text),

@@ -3,9 +3,11 @@
 mod build;
 mod check;
 mod layout;
+mod nbd;
 mod probe;
 mod serve;
 mod sim;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -31,12 +33,14 @@ enum Subject {
         #[arg(long, default_value_t = 10_000_000)]
         most: u64,
     },
-    /// Allocations and frees that the allocators do in a second
+    /// Allocations and frees that the allocators do in a second; the table of a layout in partitions
     Layout,
     /// Ways to find tracks, on every drive: what they ask, how long it takes, whether it is exact
     Probe(probe::Options),
     /// A served drive: how fast without mechanics, beside nbdkit's own memory, and how true with them
     Serve(serve::Options),
+    /// Volumes on members in memory, beside a plain file and beside the memory's own speed
+    Volume(volume::Options),
     /// How long a stack of eight layers takes to check
     Check,
     /// The time of a clean release build on two cores
@@ -50,6 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Subject::Layout => layout::run(options.seed)?,
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
         Subject::Serve(chosen) => return serve::run(options.seed, chosen),
+        Subject::Volume(chosen) => return volume::run(options.seed, chosen),
         Subject::Check => check::run()?,
         Subject::Build => build::run()?,
     }

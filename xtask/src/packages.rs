@@ -51,6 +51,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package("fuse3", "fusermount3", "file systems on served drives"),
     package("xfsprogs", "mkfs.xfs", "file systems on served drives"),
     package("btrfs-progs", "mkfs.btrfs", "file systems on served drives"),
+    package(
+        "util-linux",
+        "setpriv",
+        "members of volumes without permission",
+    ),
     package("fdisk", "sfdisk", "images to check"),
     package("parted", "parted", "images to check"),
     package("gdisk", "sgdisk", "images to check"),

@@ -103,7 +103,7 @@ impl Guest<'_> {
         machine.arg("-initrd").arg(image);
         machine.args([
             "-append",
-            "console=ttyS0 quiet panic=-1 random.trust_cpu=on",
+            "console=ttyS0 quiet panic=-1 no_timer_check random.trust_cpu=on",
         ]);
         run_within(machine.args(self.devices), self.limit)
     }

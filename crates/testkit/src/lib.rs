@@ -6,7 +6,10 @@
 pub mod guest;
 
 use std::env;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Leaves the test, which counts as skipped for the given reason.
 ///
@@ -73,6 +76,45 @@ pub fn repeats(usually: u64) -> u64 {
             .unwrap_or_else(|_| panic!("TRAXTENT_SOAK is {text:?}, which is no whole number"))
     });
     usually.saturating_mul(factor)
+}
+
+/// Tells how far a test is that `soak` makes long: a line every ten seconds, past what catches the output of tests.
+#[derive(Debug)]
+pub struct Progress {
+    what: &'static str,
+    of: u64,
+    began: Instant,
+    said: Mutex<Instant>,
+}
+
+impl Progress {
+    /// A test that begins and does so many of something.
+    pub fn new(what: &'static str, of: u64) -> Progress {
+        let now = Instant::now();
+        Progress {
+            what,
+            of,
+            began: now,
+            said: Mutex::new(now),
+        }
+    }
+
+    /// It has done so many.
+    pub fn at(&self, done: u64) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.elapsed() >= Duration::from_secs(10) && env::var_os("TRAXTENT_SOAK").is_some() {
+            *said = Instant::now();
+            let seconds = self.began.elapsed().as_secs_f64();
+            let rate = done as f64 / seconds;
+            let left = self.of.saturating_sub(done) as f64 / rate.max(1e-9);
+            let (what, of) = (self.what, self.of);
+            // Where it cannot be said, nothing is lost.
+            let _ = writeln!(
+                io::stderr(),
+                "{done} of {of} {what}, {rate:.0} a second, about {left:.0} s left"
+            );
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod check;
 mod claims;
+mod copies;
 mod demo;
 mod drives;
 mod failure;

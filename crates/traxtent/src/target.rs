@@ -77,6 +77,10 @@ impl Machine {
     fn arrays(&self) -> &[SystemArray] {
         self.system.as_ref().map_or(&[], |system| &system.arrays)
     }
+
+    fn buses(&self) -> &[Vec<u32>] {
+        self.system.as_ref().map_or(&[], |system| &system.buses)
+    }
 }
 
 /// A drive of a machine.
@@ -170,6 +174,9 @@ impl Machine {
             for index in 0..self.drives.len() {
                 host = host.with_queue(index, scheduler, depth);
             }
+        }
+        for disks in self.buses() {
+            host = host.with_bus(disks);
         }
         for array in self.arrays() {
             let disks = array.disks.clone();

@@ -3,18 +3,26 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use traxtent_check::layers::{Content, Unknown, recognize};
 use traxtent_check::source::FileSource;
-use traxtent_core::layout::raid::{Chunks, Level};
-use traxtent_core::volume::superblock::{MemberState, Superblock};
-use traxtent_exec::volume::{self, DeviceVolume, Found, Plan, VolumeIoError, find, wait};
+use traxtent_core::layout::raid::Level;
+use traxtent_core::probe::Identity;
+use traxtent_core::trackmap::{MapFile, Method, TrackMap};
+use traxtent_core::volume::VolumeError;
+use traxtent_exec::serve::order;
+use traxtent_exec::volume::{
+    self, DeviceVolume, Found, Order as Asked, Plan, Status as VolumeStatus, Verdict,
+    VolumeIoError, Work, find, verify_map, wait,
+};
 use uuid::Uuid;
 
-use crate::failure::{Failure, Result, note};
+use crate::copies;
+use crate::failure::{Failure, Result, note, warn};
 use crate::output;
 use crate::progress::Progress;
 use crate::serve::attach::Address;
@@ -23,7 +31,8 @@ use crate::serve::{code_of, set_mode};
 
 /// Keep volumes on files and block devices: striped, mirrored, or with parity that survives crashes
 ///
-/// A volume is named by its members, in any order. Only `serve` offers its data; the other verbs work while nobody serves it.
+/// A volume is named by its members, in any order. While it is served they are locked; status, fail, replace, rebuild and
+/// scrub then take its control socket instead, alone.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -37,28 +46,34 @@ const EXAMPLES: &str = "Examples:
   traxtent volume serve a b c -- sh -c 'nbdinfo \"$uri\"'
   traxtent volume fail 1 a b c
   traxtent volume assemble --force a c
-  traxtent volume replace 1 --with d a c && traxtent volume rebuild a c d";
+  traxtent volume replace 1 --with d a c && traxtent volume rebuild a c d
+  traxtent volume serve --control orders a c d &
+  traxtent volume scrub --rate 50M orders";
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
     /// Make a volume of files or block devices
     Create(Create),
     /// Put a volume together after a crash, so that it is whole again
-    Assemble(Members),
+    Assemble(Assemble),
     /// Serve a volume as a network block device
     Serve(Serve),
-    /// Say what the members know; writes nothing
-    Status(Members),
+    /// Say what the members know, or the server; writes nothing
+    Status(Status),
     /// Declare a member failed
     Fail(OfMember),
     /// Put another device in the place of a failed member
     Replace(Replace),
     /// Compute what a replaced member had
-    Rebuild(Work),
+    Rebuild(WorkArgs),
     /// Read everything, and make right what disagrees; the first scrub makes a new volume's parity
-    Scrub(Work),
+    Scrub(WorkArgs),
+    /// Print where the volume's chunks begin, as the tracks of a drive: for `check` and `plan stack`
+    Map(Map),
     /// Make members of a volume plain devices again
     Destroy(Destroy),
+    /// Keep copies of blocks around their tracks, on one device: reads take the one that passes first
+    Copies(copies::Args),
 }
 
 #[derive(clap::Args, Debug)]
@@ -78,6 +93,9 @@ struct Create {
     /// Overwrite what is on the members: all of it is lost
     #[arg(long)]
     force: bool,
+    /// Do not test a sample of the track maps on members that can be timed
+    #[arg(long)]
+    trust_map: bool,
     /// The members: files or block devices
     #[arg(required = true)]
     members: Vec<PathBuf>,
@@ -87,10 +105,13 @@ struct Create {
 }
 
 #[derive(clap::Args, Debug)]
-struct Members {
+struct Assemble {
     /// The members
     #[arg(required = true)]
     members: Vec<PathBuf>,
+    /// Do not test a sample of the track maps on members that can be timed
+    #[arg(long)]
+    trust_map: bool,
     /// Go on without missing members, for good: they are stale then, and blocks that were being written in a crash may be lost
     #[arg(long)]
     force: bool,
@@ -100,14 +121,37 @@ struct Members {
 }
 
 #[derive(clap::Args, Debug)]
+struct Status {
+    /// The members, or the control socket
+    #[arg(required = true)]
+    members: Vec<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct Map {
+    /// The members
+    #[arg(required = true)]
+    members: Vec<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
 struct Serve {
     /// The members
     #[arg(required = true)]
     members: Vec<PathBuf>,
+    /// Make the control socket here [default: in a new folder]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Do not test a sample of the track maps on members that can be timed
+    #[arg(long)]
+    trust_map: bool,
     /// Serve on this socket [default: one in a new folder]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Run this with $uri and $socket, and serve no longer
+    /// Run this with $uri, $socket and $control, and serve no longer
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -116,7 +160,7 @@ struct Serve {
 struct OfMember {
     /// The member's number
     member: usize,
-    /// The members
+    /// The members, or the control socket
     #[arg(required = true)]
     members: Vec<PathBuf>,
 }
@@ -131,19 +175,22 @@ struct Replace {
     /// Overwrite what is there
     #[arg(long)]
     force: bool,
-    /// The other members
+    /// The other members, or the control socket
     #[arg(required = true)]
     members: Vec<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
-struct Work {
-    /// The members
+struct WorkArgs {
+    /// The members, or the control socket
     #[arg(required = true)]
     members: Vec<PathBuf>,
     /// At most so many bytes a second of each member, such as 50M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     rate: Option<u64>,
+    /// Let a server go on with it alone; `status` tells how far it is
+    #[arg(long)]
+    no_wait: bool,
     /// Print the outcome as JSON
     #[arg(long)]
     json: bool,
@@ -159,8 +206,17 @@ struct Destroy {
     force: bool,
 }
 
-/// A rebuild or a scrub makes durable how far it has come after so long.
-const CHECKPOINT: Duration = Duration::from_secs(5);
+/// A server is asked so often how far it is.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// So often it is looked whether drives have been.
+const TICK: Duration = Duration::from_millis(5);
+
+/// What takes longer is announced.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Any number: a fixed one, so that a look at maps repeats itself.
+const SEED: u64 = 0x766f_6c75_6d65;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -171,9 +227,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Verb::Status(args) => status(args),
         Verb::Fail(args) => fail(args),
         Verb::Replace(args) => replace(args),
-        Verb::Rebuild(args) => rebuild(args),
-        Verb::Scrub(args) => scrub(args),
+        Verb::Rebuild(args) => work(args, Work::Rebuild),
+        Verb::Scrub(args) => work(args, Work::Scrub),
+        Verb::Map(args) => map(args),
         Verb::Destroy(args) => destroy(args),
+        Verb::Copies(args) => copies::run(args),
     }
 }
 
@@ -197,6 +255,9 @@ fn create(args: &Create) -> Result<()> {
         .cloned()
         .map(Some)
         .chain(std::iter::repeat(None));
+    if !args.trust_map {
+        verify_new(args)?;
+    }
     let plan = Plan {
         level: args.level,
         chunk_bytes: args.chunk,
@@ -206,40 +267,68 @@ fn create(args: &Create) -> Result<()> {
         force: args.force,
     };
     let superblock = volume::create(&plan, Uuid::new_v4, holds).map_err(failure)?;
-    let paths: Vec<Option<&Path>> = args
-        .members
-        .iter()
-        .map(|path| Some(path.as_path()))
-        .collect();
-    show(&superblock, &paths, args.json)
+    let paths: Vec<Option<PathBuf>> = args.members.iter().cloned().map(Some).collect();
+    show(&VolumeStatus::of(&superblock, &paths), args.json)
 }
 
-fn assemble(args: &Members) -> Result<()> {
+fn assemble(args: &Assemble) -> Result<()> {
     let found = find(&args.members, args.force).map_err(failure)?;
-    let paths: Vec<Option<PathBuf>> = found
-        .paths()
-        .iter()
-        .map(|path| path.map(Path::to_owned))
-        .collect();
+    if !args.trust_map {
+        verify_known(&found);
+    }
+    let paths = found.paths();
     let volume = found.open().map_err(failure)?;
     wait(volume.stop()).map_err(stopped)?;
-    let paths: Vec<Option<&Path>> = paths.iter().map(Option::as_deref).collect();
-    show(&wait(volume.superblock()), &paths, args.json)
+    let superblock = wait(volume.superblock());
+    show(&VolumeStatus::of(&superblock, &paths), args.json)
 }
 
-fn status(args: &Members) -> Result<()> {
-    // Missing members are part of the answer.
-    let found = find(&args.members, true).map_err(failure)?;
-    show(&found.superblock, &found.paths(), args.json)?;
-    let is_whole = found
-        .superblock
-        .members
-        .iter()
-        .all(|member| member.state == MemberState::Active);
-    match is_whole && found.superblock.lost.is_empty() {
+fn status(args: &Status) -> Result<()> {
+    let status = match control_of(&args.members) {
+        Some(socket) => ask(socket, &Asked::Status)?,
+        None => {
+            // Missing members are part of the answer.
+            let found = find(&args.members, true).map_err(failure)?;
+            VolumeStatus::of(&found.superblock, &found.paths())
+        }
+    };
+    show(&status, args.json)?;
+    match status.is_whole() {
         true => Ok(()),
         false => Err(Failure::Finding("the volume is not whole".to_owned())),
     }
+}
+
+fn map(args: &Map) -> Result<()> {
+    let found = find(&args.members, true).map_err(failure)?;
+    let superblock = &found.superblock;
+    let identity = Identity {
+        product: format!("volume {}", superblock.volume),
+        capacity: superblock.capacity,
+        logical_bytes: superblock.sector_bytes,
+        // A chunk is a multiple of it.
+        physical_bytes: superblock.sector_bytes * superblock.granule,
+        ..Identity::default()
+    };
+    let mut out = output::stdout();
+    MapFile::new(identity, Method::Model, found.chunk_map()).write(&mut out)?;
+    output::finish(out)
+}
+
+/// The control socket, where that is given in place of members.
+fn control_of(members: &[PathBuf]) -> Option<&Path> {
+    use std::os::unix::fs::FileTypeExt;
+    let [only] = members else { return None };
+    let kind = std::fs::metadata(only).ok()?.file_type();
+    kind.is_socket().then_some(only)
+}
+
+/// Gives an order to a server.
+fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
+    let line = serde_json::to_string(asked).map_err(Failure::input)?;
+    let answer = order(socket, &line).map_err(|error| Failure::file(socket, &error))?;
+    let answer = answer.map_err(Failure::input)?;
+    serde_json::from_str(&answer).map_err(|error| Failure::at(socket.display(), error))
 }
 
 fn serve(args: &Serve) -> Result<()> {
@@ -253,15 +342,19 @@ fn serve(args: &Serve) -> Result<()> {
     let address = Address::Socket(
         std::path::absolute(&socket).map_err(|error| Failure::file(&socket, &error))?,
     );
+    // Before the server, which tells less of what is wrong.
+    let found = find(&args.members, false).map_err(failure)?;
+    if !args.trust_map {
+        verify_known(&found);
+    }
+    drop(found);
     let mut keys = Vec::new();
     for path in &args.members {
-        let absolute = std::path::absolute(path).map_err(|error| Failure::file(path, &error))?;
-        let text = absolute.to_str().map(str::to_owned);
-        keys.push((
-            "volume",
-            text.ok_or_else(|| Failure::at(path.display(), "its name is not UTF-8"))?,
-        ));
+        keys.push(("volume", absolute(path)?));
     }
+    let control = args.control.clone();
+    let control = control.unwrap_or_else(|| folder.path().join("control"));
+    keys.push(("control", absolute(&control)?));
     let order = Order {
         address: &address,
         pidfile: folder.path().join("pid"),
@@ -274,12 +367,14 @@ fn serve(args: &Serve) -> Result<()> {
         Some((program, rest)) => {
             let mut command = Command::new(program);
             command.args(rest).envs(address.environment());
+            command.env("control", order.key("control"));
             Some(server.serve_while(&mut command)?)
         }
         None => {
             note(format!(
-                "the volume is served at {}",
-                address.environment()[0].1
+                "the volume is served at {}, and takes orders at {}",
+                address.environment()[0].1,
+                order.key("control")
             ));
             server.serve_until(&stopped)?;
             None
@@ -292,81 +387,163 @@ fn serve(args: &Serve) -> Result<()> {
     }
 }
 
-fn fail(args: &OfMember) -> Result<()> {
-    let volume = open(&args.members)?;
-    if args.member >= wait(volume.superblock()).members.len() {
-        return Err(Failure::input(format!(
-            "there is no member {}",
-            args.member
-        )));
+fn absolute(path: &Path) -> Result<String> {
+    let absolute = std::path::absolute(path).map_err(|error| Failure::file(path, &error))?;
+    let text = absolute.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::at(path.display(), "its name is not UTF-8"))
+}
+
+/// Looks whether drives have the tracks that a new volume is to lie on.
+fn verify_new(args: &Create) -> Result<()> {
+    let mut maps = Vec::new();
+    for (path, map) in args.members.iter().zip(&args.maps) {
+        // What cannot be read is refused with its reason when the volume is made.
+        let file = std::fs::read(map).ok();
+        let file = file.and_then(|bytes| MapFile::read(&bytes[..]).ok());
+        maps.extend(file.map(|file| (path.clone(), Arc::new(file.tracks))));
     }
-    wait(volume.fail(args.member)).map_err(stopped)?;
-    wait(volume.stop()).map_err(stopped)
+    match verify(&maps).into_iter().next() {
+        None => Ok(()),
+        Some(moved) => Err(Failure::input(moved)),
+    }
+}
+
+/// Looks whether members still have the tracks that their maps say. What has moved costs speed, not data.
+fn verify_known(found: &Found) {
+    verify(&found.maps()).into_iter().for_each(warn);
+}
+
+/// Looks at a sample of the boundaries of all maps at once; says what cannot be known, and returns what is wrong.
+fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
+    let progress = Progress::new("boundaries", None);
+    let verdicts: Vec<Verdict> = std::thread::scope(|scope| {
+        let threads: Vec<_> = maps
+            .iter()
+            .map(|(path, map)| {
+                let mut tell = |_, _| progress.add(1);
+                scope.spawn(move || verify_map(path, map, SEED, &mut tell))
+            })
+            .collect();
+        // Before the first boundary it is found out how a drive can be timed, which takes the longest.
+        let (begun, mut told) = (Instant::now(), false);
+        while !threads
+            .iter()
+            .all(std::thread::ScopedJoinHandle::is_finished)
+        {
+            std::thread::sleep(TICK);
+            if !told && begun.elapsed() > PATIENCE {
+                note(
+                    "looking whether drives have the tracks of their maps; --trust-map does without",
+                );
+                told = true;
+            }
+        }
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined
+            .map(|verdict| verdict.expect("it does not panic"))
+            .collect()
+    });
+    let mut wrong = Vec::new();
+    for ((path, _), verdict) in maps.iter().zip(verdicts) {
+        let path = path.display();
+        match verdict {
+            Verdict::Holds { tested, by } => {
+                note(format!(
+                    "{path}: {tested} boundaries of its map hold, by {by}"
+                ));
+            }
+            Verdict::Unknown(why) => note(format!("{path}: its map is not tested: {why}")),
+            Verdict::Moved(moved) => wrong.push(format!(
+                "{path}: its map is not this drive's: the boundary at LBN {} is not there: {}",
+                moved.lbn, moved.says
+            )),
+        }
+    }
+    wrong
+}
+
+fn fail(args: &OfMember) -> Result<()> {
+    let member = args.member;
+    if let Some(socket) = control_of(&args.members) {
+        return ask(socket, &Asked::Fail { member }).map(drop);
+    }
+    let volume = open(&args.members)?;
+    let failed = wait(volume.declare_failed(member));
+    let stop = wait(volume.stop()).map_err(stopped);
+    failed.map_err(|error| failure(error.into()))?;
+    stop
 }
 
 fn replace(args: &Replace) -> Result<()> {
+    let (member, force, id) = (args.member, args.force, Uuid::new_v4());
+    if let Some(socket) = control_of(&args.members) {
+        let with = absolute(&args.with)?.into();
+        if !force && let Some(what) = holds(&args.with) {
+            let path = args.with.clone();
+            return Err(failure(VolumeIoError::Holds { path, what }));
+        }
+        let asked = Asked::Replace {
+            member,
+            with,
+            id,
+            force,
+        };
+        return ask(socket, &asked).map(drop);
+    }
     let found = find(&args.members, false).map_err(failure)?;
-    let found = found
-        .replace(args.member, &args.with, Uuid::new_v4(), args.force, holds)
+    let substitute = found
+        .substitute(member, &args.with, force, holds)
         .map_err(failure)?;
     let volume = found.open().map_err(failure)?;
-    wait(volume.begin_rebuild(args.member)).map_err(stopped)?;
-    wait(volume.stop()).map_err(stopped)
+    let replaced = volume::replace(&volume, substitute, id);
+    let stop = wait(volume.stop()).map_err(stopped);
+    replaced.map_err(failure)?;
+    stop
 }
 
-fn rebuild(args: &Work) -> Result<()> {
-    let volume = open(&args.members)?;
+/// A rebuild or a scrub, by a server or here.
+fn work(args: &WorkArgs, work: Work) -> Result<()> {
     let interrupted = catch(&[SIGINT, SIGTERM])?;
-    let stripes = volume.array().stripes();
-    let mut pace = Pace::new("stripes", stripes, volume.rebuilt(), args.rate);
-    let mut done = true;
-    while wait(volume.rebuild_step()).map_err(stopped)? {
-        pace.stripe(&volume, volume.rebuilt().saturating_sub(1))?;
-        if pace.is_due() {
-            wait(volume.rebuild_checkpoint()).map_err(stopped)?;
+    let (rate, mut bar) = (args.rate, None);
+    let mut tell = |progress: &volume::Progress| {
+        let begin = || (Progress::new("stripes", Some(progress.stripes)), 0);
+        let (bar, shown) = bar.get_or_insert_with(begin);
+        bar.add(progress.next - *shown);
+        *shown = progress.next;
+    };
+    let progress = if let Some(socket) = control_of(&args.members) {
+        let mut asked = Asked::Begin { work, rate };
+        loop {
+            let status = ask(socket, &asked)?;
+            if args.no_wait {
+                return show(&status, args.json);
+            }
+            let progress = status.work.ok_or_else(|| {
+                Failure::at(socket.display(), "the server does not say how far it is")
+            })?;
+            tell(&progress);
+            if !progress.under_way {
+                break progress;
+            }
+            asked = match interrupted.load(Ordering::Relaxed) {
+                true => Asked::Pause,
+                false => Asked::Status,
+            };
+            std::thread::sleep(LOOK);
         }
-        if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
-            wait(volume.rebuild_checkpoint()).map_err(stopped)?;
-            done = false;
-            break;
+    } else {
+        if args.no_wait {
+            return Err(Failure::input("--no-wait: only a server goes on alone"));
         }
-    }
-    let rebuilt = volume.rebuilt();
-    wait(volume.stop()).map_err(stopped)?;
-    outcome(
-        args.json,
-        &json!({ "done": done, "stripes": stripes, "rebuilt": rebuilt }),
-        done,
-    )
-}
-
-fn scrub(args: &Work) -> Result<()> {
-    let volume = open(&args.members)?;
-    let interrupted = catch(&[SIGINT, SIGTERM])?;
-    let stripes = volume.array().stripes();
-    let superblock = wait(volume.superblock());
-    let (first, synced) = (superblock.scrubbed, superblock.synced);
-    let mut pace = Pace::new("stripes", stripes, first, args.rate);
-    let (mut wrong, mut repaired, mut next) = (0, 0, first);
-    while next < stripes && !interrupted.load(std::sync::atomic::Ordering::Relaxed) {
-        let scrubbed = wait(volume.scrub(next)).map_err(stopped)?;
-        // Before, parity is made, not found wrong.
-        wrong += if next < synced { scrubbed.wrong } else { 0 };
-        repaired += scrubbed.repaired;
-        pace.stripe(&volume, next)?;
-        next += 1;
-        if pace.is_due() {
-            wait(volume.scrub_checkpoint(next)).map_err(stopped)?;
-        }
-    }
-    wait(volume.scrub_checkpoint(next)).map_err(stopped)?;
-    wait(volume.stop()).map_err(stopped)?;
-    let done = next == stripes;
-    let says = json!({
-        "done": done, "first": first, "next": next, "stripes": stripes,
-        "wrong_rows": wrong, "repaired_chunks": repaired,
-    });
-    outcome(args.json, &says, done && wrong == 0 && repaired == 0)
+        let volume = open(&args.members)?;
+        let done = volume::care(&volume, work, rate, &interrupted, tell);
+        let stop = wait(volume.stop()).map_err(stopped);
+        let done = done.map_err(failure)?;
+        stop?;
+        done
+    };
+    drop(bar);
+    outcome(args.json, &progress)
 }
 
 fn destroy(args: &Destroy) -> Result<()> {
@@ -384,145 +561,96 @@ fn open(members: &[PathBuf]) -> Result<DeviceVolume> {
     find(members, false).and_then(Found::open).map_err(failure)
 }
 
-/// Keeps work on stripes below a rate, and tells how far it is.
-struct Pace {
-    progress: Progress,
-    rate: Option<u64>,
-    began: Instant,
-    checkpoint: Instant,
-    bytes: u64,
-}
-
-impl Pace {
-    fn new(what: &'static str, stripes: u64, done: u64, rate: Option<u64>) -> Pace {
-        let progress = Progress::new(what, Some(stripes));
-        progress.add(done);
-        let now = Instant::now();
-        Pace {
-            progress,
-            rate,
-            began: now,
-            checkpoint: now,
-            bytes: 0,
-        }
-    }
-
-    fn stripe(&mut self, volume: &DeviceVolume, number: u64) -> Result<()> {
-        self.progress.add(1);
-        let stripe = volume.array().stripe(number).map_err(Failure::input)?;
-        let rows = stripe
-            .chunks()
-            .map(|chunk| chunk.sectors.0)
-            .max()
-            .unwrap_or(0);
-        self.bytes += rows * volume.sector_bytes() as u64;
-        if let Some(rate) = self.rate {
-            let due = Duration::from_secs_f64(self.bytes as f64 / rate.max(1) as f64);
-            std::thread::sleep(due.saturating_sub(self.began.elapsed()));
-        }
-        Ok(())
-    }
-
-    fn is_due(&mut self) -> bool {
-        let is_due = self.checkpoint.elapsed() >= CHECKPOINT;
-        if is_due {
-            self.checkpoint = Instant::now();
-        }
-        is_due
-    }
-}
-
-fn outcome(as_json: bool, says: &Value, is_good: bool) -> Result<()> {
+fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {
     if as_json {
-        output::json(says)?;
+        output::json(progress)?;
     } else {
         let mut out = output::stdout();
-        for (key, value) in says.as_object().into_iter().flatten() {
-            writeln!(out, "{}: {value}", key.replace('_', " "))?;
-        }
+        writeln!(out, "{}", described(progress))?;
         output::finish(out)?;
     }
-    match is_good {
-        true => Ok(()),
-        false => Err(Failure::Finding(
-            "not all was well, or not all was done".to_owned(),
+    match (&progress.error, progress.is_clean()) {
+        (Some(error), _) => Err(Failure::Io(error.clone())),
+        (None, true) => Ok(()),
+        (None, false) if progress.done => Err(Failure::Finding("not all was well".to_owned())),
+        (None, false) => Err(Failure::Finding(
+            "interrupted; it goes on from there when it is asked for again".to_owned(),
         )),
     }
 }
 
-fn show(superblock: &Superblock, paths: &[Option<&Path>], as_json: bool) -> Result<()> {
-    let stripes = |state: MemberState| match state {
-        MemberState::Rebuilding(stripes) => Some(stripes),
-        _ => None,
-    };
-    let name = |state: MemberState| match state {
-        MemberState::Active => "active",
-        MemberState::Failed => "failed",
-        MemberState::Rebuilding(_) => "rebuilding",
-    };
-    let bytes = superblock.capacity.0 * u64::from(superblock.sector_bytes);
-    let rule = Chunks::NAMES
-        .get(usize::from(superblock.rule))
-        .copied()
-        .unwrap_or("unknown");
+/// How far something is, in a line.
+fn described(progress: &volume::Progress) -> String {
+    let mut line = format!(
+        "{}: {} of {} stripes ({:.1} %)",
+        progress.work.name(),
+        progress.next,
+        progress.stripes,
+        100.0 * progress.share
+    );
+    if let Some(speed) = progress.bytes_per_second {
+        line += &format!(", {:.1} MB/s of each member", speed / 1e6);
+    }
+    if let Some(left) = progress.seconds_left.filter(|_| progress.under_way) {
+        line += &format!(", {left:.0} s left");
+    }
+    for (count, what) in [
+        (progress.wrong_rows, "rows disagreed"),
+        (progress.repaired_chunks, "chunks were written anew"),
+        (progress.unreadable_stripes, "stripes cannot be read"),
+    ] {
+        if count > 0 {
+            line += &format!("; {count} {what}");
+        }
+    }
+    if let Some(error) = &progress.error {
+        line += &format!("; ended: {error}");
+    }
+    line
+}
+
+fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     if as_json {
-        let members = superblock.members.iter().enumerate().map(|(index, member)| {
-            json!({
-                "member": index,
-                "id": member.id.to_string(),
-                "path": paths.get(index).copied().flatten().map(|path| path.display().to_string()),
-                "state": name(member.state),
-                "rebuilt_stripes": stripes(member.state),
-            })
-        });
-        let lost = superblock
-            .lost
-            .iter()
-            .map(|lost| json!({ "first": lost.start, "end": lost.end }));
-        return output::json(&json!({
-            "volume": superblock.volume.to_string(),
-            "level": format!("raid-{}", superblock.level),
-            "chunks": rule,
-            "chunk_sectors": superblock.chunk,
-            "sector_bytes": superblock.sector_bytes,
-            "bytes": bytes,
-            "generation": superblock.generation,
-            "clean": superblock.clean,
-            "synced_stripes": superblock.synced,
-            "scrub_next": superblock.scrubbed,
-            "lost": lost.collect::<Vec<_>>(),
-            "members": members.collect::<Vec<_>>(),
-        }));
+        return output::json(status);
     }
     let mut out = output::stdout();
     writeln!(
         out,
-        "volume {}: raid-{}, {rule} chunks, {bytes} bytes",
-        superblock.volume, superblock.level
+        "volume {}: {}, {} chunks, {} bytes",
+        status.volume, status.level, status.chunks, status.bytes
     )?;
-    if !superblock.clean {
+    if !status.clean && !status.served {
         writeln!(
             out,
             "  was not stopped in order; the next start recovers it"
         )?;
     }
-    for (index, member) in superblock.members.iter().enumerate() {
-        let path = paths.get(index).copied().flatten();
-        let path = path.map_or("not here".to_owned(), |path| path.display().to_string());
-        write!(out, "  member {index}: {}, {path}", name(member.state))?;
-        match stripes(member.state) {
-            Some(stripes) => writeln!(out, ", {stripes} stripes done")?,
-            None => writeln!(out)?,
-        }
+    if status.broken {
+        writeln!(out, "  can only be read, where its data are whole")?;
     }
-    for lost in &superblock.lost {
-        writeln!(out, "  lost: sectors {} to {}", lost.start, lost.end)?;
+    for member in &status.members {
+        let path = member.path.as_ref();
+        let path = path.map_or("not here".to_owned(), |path| path.display().to_string());
+        write!(out, "  member {}: {}, {path}", member.member, member.state)?;
+        if let Some(stripes) = member.rebuilt_stripes {
+            write!(out, ", {stripes} stripes done")?;
+        }
+        if let Some(error) = &member.error {
+            write!(out, ", {error}")?;
+        }
+        writeln!(out)?;
+    }
+    for lost in &status.lost {
+        writeln!(out, "  lost: sectors {} to {}", lost.first, lost.end)?;
+    }
+    if let Some(work) = &status.work {
+        writeln!(out, "  {}", described(work))?;
     }
     output::finish(out)
 }
 
 /// What a device holds, if anything is recognized.
-fn holds(path: &Path) -> Option<String> {
+pub(crate) fn holds(path: &Path) -> Option<String> {
     let source = FileSource::open(path).ok()?;
     let what = match recognize(&source, 512) {
         Content::Table(_) => "a partition table",
@@ -545,7 +673,17 @@ fn holds(path: &Path) -> Option<String> {
 
 fn failure(error: VolumeIoError) -> Failure {
     match error {
-        VolumeIoError::Device { .. } | VolumeIoError::InUse(_) => Failure::Io(error.to_string()),
+        VolumeIoError::Device { .. } | VolumeIoError::InUse(_) | VolumeIoError::Thread(_) => {
+            Failure::Io(error.to_string())
+        }
+        VolumeIoError::Volume(error)
+            if !matches!(
+                error,
+                VolumeError::Member { .. } | VolumeError::Journal { .. }
+            ) =>
+        {
+            stopped(error)
+        }
         other => Failure::input(other),
     }
 }
@@ -561,7 +699,7 @@ fn level(text: &str) -> std::result::Result<Level, String> {
         .ok_or_else(|| "expected raid-0, raid-1, raid-4 or raid-5".to_owned())
 }
 
-fn bytes(text: &str) -> std::result::Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> std::result::Result<u64, String> {
     let (digits, shift) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 10),
         Some((at, 'M' | 'm')) => (&text[..at], 20),

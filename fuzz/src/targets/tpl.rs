@@ -67,6 +67,7 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
         page_sectors: 1,
         block_sectors: 2,
         bounds,
+        regions: 3,
     };
     let layout = Tpl::format(map.clone(), map.first()..map.end(), &config);
     let (_, steps) = layout.expect("a layout");
@@ -95,10 +96,14 @@ fn use_it(mut tpl: Tpl) {
             .expect("nothing is under way");
     }
     for track in tpl.shape().tracks() {
-        for make in [Tpl::resync, Tpl::merge, Tpl::split] {
+        for make in [Tpl::resync, Tpl::merge] {
             if let Ok(plan) = make(&mut tpl, track) {
                 tpl.commit(plan);
             }
+        }
+        if tpl.fill(track).is_ok() {
+            let plan = tpl.split(track).expect("nothing is under way");
+            tpl.commit(plan.expect("it was filled"));
         }
     }
 }

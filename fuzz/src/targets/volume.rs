@@ -1,5 +1,6 @@
 //! What stands on the members of a volume.
 
+use traxtent_core::volume::copies::superblock as copies;
 use traxtent_core::volume::record::Record;
 use traxtent_core::volume::superblock::{SUPERBLOCK_BYTES, Superblock, reseal};
 use uuid::Uuid;
@@ -15,6 +16,28 @@ pub(crate) fn superblock(input: &[u8]) {
     if let Ok(superblock) = Superblock::decode(&bytes) {
         let again = superblock.encode();
         assert_eq!(Superblock::decode(&again), Ok(superblock));
+    }
+}
+
+/// What stands on the device of a volume with copies: a superblock, as above; the same bytes as a survey.
+pub(crate) fn copies(input: &[u8]) {
+    let mut bytes = input.to_vec();
+    bytes.resize(copies::SUPERBLOCK_BYTES, 0);
+    if let Err(error) = copies::Superblock::decode(&bytes) {
+        assert!(!error.to_string().contains('\n'));
+    }
+    copies::reseal(&mut bytes);
+    if let Ok(superblock) = copies::Superblock::decode(&bytes) {
+        let inside = superblock.inside();
+        assert!(inside.start <= inside.end && inside.end.0 <= superblock.sectors.0);
+        assert_eq!(
+            copies::Superblock::decode(&superblock.encode()),
+            Ok(superblock)
+        );
+    }
+    if let Some(survey) = copies::decode_survey(input, 1 << 20) {
+        let again = copies::encode_survey(&survey);
+        assert_eq!(copies::decode_survey(&again, 1 << 20), Some(survey));
     }
 }
 

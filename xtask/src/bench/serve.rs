@@ -1,14 +1,11 @@
 //! A served drive under load: its speed where the model takes no time, and its truth where it does.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{packages, shell};
+use super::nbd::{Load, Server, median};
 
 /// For how long, and of which drive.
 #[derive(clap::Args)]
@@ -57,26 +54,11 @@ const LOADS: [(&str, &str, &str, u32); 4] = [
 ];
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
-    packages::install(packages::FOR_SERVE);
-    for program in ["nbdkit", "fio"] {
-        if shell::program(program).is_none() {
-            println!("skipped: {program} is not installed");
-            return Ok(ExitCode::SUCCESS);
-        }
-    }
-    let mut build = shell::cargo();
-    build.args(["build", "--release", "--package", "traxtent-nbdkit"]);
-    shell::run(&mut build)?;
-    let plugin = shell::target_dir().join("release/libtraxtent_nbdkit.so");
-    let folder = shell::target_dir().join("bench-serve");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    fs::create_dir_all(&folder)?;
+    let Some(server) = Server::prepare("bench-serve", seed)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     let bench = Bench {
-        folder,
-        plugin,
-        seed,
+        server,
         seconds: options.seconds,
     };
     let wanted = |part| options.only.is_none_or(|only| only == part);
@@ -89,9 +71,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
 }
 
 struct Bench {
-    folder: PathBuf,
-    plugin: PathBuf,
-    seed: u64,
+    server: Server,
     seconds: u32,
 }
 
@@ -106,7 +86,7 @@ impl Bench {
         let sides = [
             vec!["memory".to_owned(), "size=64G".to_owned()],
             vec![
-                self.plugin.display().to_string(),
+                self.server.plugin.display().to_string(),
                 "drive=instant".to_owned(),
             ],
         ];
@@ -115,13 +95,15 @@ impl Bench {
             let mut rates = [Vec::new(), Vec::new()];
             for _ in 0..ROUNDS {
                 for (side, rates) in sides.iter().zip(&mut rates) {
-                    let server = self.serve(side)?;
-                    // A first time, so that there is something to be read.
-                    self.fio(&server, "write", "1m", 4, &[&format!("--size={SPREAD}")])?;
-                    let time = format!("--runtime={}", self.seconds);
+                    let nbdkit = self.server.serve(side)?;
                     let size = format!("--size={SPREAD}");
-                    let loads = [size.as_str(), "--time_based", &time];
-                    rates.push(self.fio(&server, pattern, block, depth, &loads)?.rate);
+                    // A first time, so that there is something to be read.
+                    let first = Load::new("write", "1m", 4);
+                    self.server.fio(&nbdkit, first, &[&size])?;
+                    let time = format!("--runtime={}", self.seconds);
+                    let more = [size.as_str(), "--time_based", &time];
+                    let load = Load::new(pattern, block, depth);
+                    rates.push(self.server.fio(&nbdkit, load, &more)?);
                 }
             }
             // Whatever else the machine does, it does to both sides of a round alike.
@@ -151,17 +133,18 @@ impl Bench {
         let depths = options.depth.map_or(vec![1, 4, 16], |depth| vec![depth]);
         for block in ["4096", track.as_str()] {
             for &depth in &depths {
-                let receipt = self.folder.join("receipt.json");
-                let server = self.serve(&[
-                    self.plugin.display().to_string(),
+                let receipt = self.server.folder.join("receipt.json");
+                let nbdkit = self.server.serve(&[
+                    self.server.plugin.display().to_string(),
                     format!("drive={}", options.drive),
                     format!("receipt={}", receipt.display()),
                 ])?;
                 let time = format!("--runtime={}", self.seconds);
                 let log = format!("--write_lat_log={LOG}");
-                let loads = ["--size=100%", "--time_based", &time, &log];
-                self.fio(&server, "randread", block, depth, &loads)?;
-                server.stop()?;
+                let more = ["--size=100%", "--time_based", &time, &log];
+                let load = Load::new("randread", block, depth);
+                self.server.fio(&nbdkit, load, &more)?;
+                nbdkit.stop()?;
                 let seen = self.logged()?;
                 let (p50, p99) = (seen(0.5), seen(0.99));
                 let text = fs::read_to_string(&receipt)?;
@@ -189,72 +172,10 @@ impl Bench {
         Ok(good)
     }
 
-    fn serve(&self, plugin: &[String]) -> Result<Nbdkit> {
-        let socket = self.folder.join("socket");
-        let pidfile = self.folder.join("pid");
-        for file in [&socket, &pidfile] {
-            if file.exists() {
-                fs::remove_file(file)?;
-            }
-        }
-        let mut nbdkit = Command::new("nbdkit");
-        nbdkit.args(["--foreground", "--exit-with-parent", "--threads", "64"]);
-        nbdkit
-            .arg("--unix")
-            .arg(&socket)
-            .arg("--pidfile")
-            .arg(&pidfile);
-        let child = nbdkit.args(plugin).stdin(Stdio::null()).spawn()?;
-        let mut server = Nbdkit { child, socket };
-        while !pidfile.exists() {
-            ensure!(server.child.try_wait()?.is_none(), "nbdkit has ended");
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(server)
-    }
-
-    fn fio(
-        &self,
-        server: &Nbdkit,
-        pattern: &str,
-        block: &str,
-        depth: u32,
-        more: &[&str],
-    ) -> Result<Seen> {
-        let mut fio = Command::new("fio");
-        fio.args([
-            "--name=load",
-            "--ioengine=nbd",
-            "--output-format=json",
-            "--norandommap",
-        ]);
-        fio.arg(format!(
-            "--uri=nbd+unix:///?socket={}",
-            server.socket.display()
-        ));
-        fio.arg(format!("--rw={pattern}"))
-            .arg(format!("--bs={block}"));
-        fio.arg(format!("--iodepth={depth}")).args(more);
-        fio.arg(format!("--randseed={}", self.seed))
-            .current_dir(&self.folder);
-        let printed = shell::stdout_of(&mut fio)?;
-        // fio may say something before the JSON.
-        let json = printed.find('{').map_or("", |start| &printed[start..]);
-        let report: serde_json::Value = serde_json::from_str(json).context("fio's report")?;
-        let job = &report["jobs"][0];
-        let way = if pattern.contains("read") {
-            "read"
-        } else {
-            "write"
-        };
-        let rate = job[way]["iops"].as_f64().context("fio names no rate")?;
-        Ok(Seen { rate })
-    }
-
     /// The percentiles of the times that fio has logged, in milliseconds. Those of its report are in classes
     /// up to 1.6 % wide.
     fn logged(&self) -> Result<impl Fn(f64) -> f64> {
-        let path = self.folder.join(format!("{LOG}_clat.1.log"));
+        let path = self.server.folder.join(format!("{LOG}_clat.1.log"));
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let times = text.lines().filter_map(|line| line.split(',').nth(1));
         let mut times: Vec<f64> = times.filter_map(|ns| ns.trim().parse().ok()).collect();
@@ -265,36 +186,4 @@ impl Bench {
             times[rank.clamp(1, times.len()) - 1] / 1e6
         })
     }
-}
-
-/// What fio saw.
-struct Seen {
-    rate: f64,
-}
-
-struct Nbdkit {
-    child: Child,
-    socket: PathBuf,
-}
-
-impl Nbdkit {
-    /// Ends it in order, so that it writes its receipt.
-    fn stop(mut self) -> Result<()> {
-        shell::stdout_of(Command::new("kill").arg(self.child.id().to_string()))?;
-        self.child.wait()?;
-        Ok(())
-    }
-}
-
-impl Drop for Nbdkit {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn median(rates: impl IntoIterator<Item = f64>) -> f64 {
-    let mut rates: Vec<f64> = rates.into_iter().collect();
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
 }

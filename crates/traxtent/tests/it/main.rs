@@ -5,6 +5,7 @@ mod bad_input;
 mod check;
 mod check_guest;
 mod command;
+mod copies;
 mod demo;
 mod drives;
 mod lab;

@@ -254,14 +254,14 @@ fn disksim_set_ups() {
 }
 
 /// Are DiskSim's arrays simulated, with the mean that DiskSim's own script prints of each near: of the requests to
-/// the disks in the one, of those to the arrays in the other? Both are farther off than the 3 % that were aimed at,
-/// as docs/raid.md says; this guards what is reached.
+/// the disks in the one, of those to the arrays in the other? On DiskSim's own arrivals both are within 3 %, as docs/raid.md says; with ours,
+/// the mean of five seeds is known to some 3 % itself.
 #[test]
 fn arrays_of_disksim() {
     let data = shared_data!("disksim");
     for (name, figure, disksim, reached) in [
         ("synthraid5", "drive_response_ms", 22.74, 0.06),
-        ("syntharrays", "response_ms", 34.27, 0.12),
+        ("syntharrays", "response_ms", 34.27, 0.06),
     ] {
         let target = format!("disksim:{}", data.join(format!("{name}.parv")).display());
         let summary = json(&["sim", &target, "--seeds", "5", "--json"]);

@@ -1,9 +1,16 @@
 //! `traxtent volume` on files: its life, and what it refuses.
 
-use std::fs::{self, File};
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use traxtent_core::probe::Identity;
+use traxtent_core::trackmap::{MapFile, Method, TrackMap};
+use traxtent_core::units::Sectors;
 
 use crate::command::{Answer, traxtent_in};
 
@@ -58,8 +65,19 @@ fn a_life() {
     );
     assert_eq!(volume(at, "status a c").status, 1);
     good(at, "replace 1 --with d a c");
+    let degraded = volume(at, "scrub a c d");
+    assert_eq!(degraded.status, 2);
+    assert!(
+        degraded.err.contains("member 1 is not there"),
+        "{}",
+        degraded.err
+    );
     let done = good(at, "rebuild --json a c d");
-    assert_eq!(done["rebuilt"], done["stripes"]);
+    assert_eq!(
+        (&done["done"], &done["next"]),
+        (&true.into(), &done["stripes"])
+    );
+    assert_eq!(done["share"], 1.0);
     assert_eq!(good(at, "scrub --json a c d")["wrong_rows"], 0);
     assert_eq!(good(at, "status --json a c d")["members"][1]["path"], "d");
     // What lies flipped on a member is found, and made right.
@@ -90,6 +108,8 @@ fn refusals() {
     swap[1024] = 1;
     swap[1028..1030].copy_from_slice(&2047u16.to_le_bytes());
     fs::write(at.join("swap"), &swap).unwrap();
+    fs::hard_link(at.join("b"), at.join("hard")).unwrap();
+    std::os::unix::fs::symlink("b", at.join("soft")).unwrap();
     let before = fs::read(at.join("a")).unwrap();
     for (line, says) in [
         ("create --level raid-5 --chunk 64K --journal 2M a b", "2"),
@@ -110,6 +130,14 @@ fn refusals() {
             "given twice",
         ),
         (
+            "create --level raid-5 --chunk 64K --journal 2M a b hard",
+            "given twice",
+        ),
+        (
+            "create --level raid-5 --chunk 64K --journal 2M a b soft",
+            "given twice",
+        ),
+        (
             "create --level raid-1 --chunk 64K --journal 2M a swap",
             "swap",
         ),
@@ -125,12 +153,20 @@ fn refusals() {
         ),
         ("create --level raid-1 --chunk 64K a nothing", "nothing"),
         ("status a", "no superblock"),
+        ("scrub --no-wait a", "only a server goes on alone"),
     ] {
         let answer = volume(at, line);
         assert!(
             answer.status >= 2 && answer.err.contains(says),
             "{line}: {} {}",
             answer.status,
+            answer.err
+        );
+        // Usage has more to say.
+        let is_usage = answer.err.contains("try '--help'");
+        assert!(
+            is_usage || answer.err.lines().count() == 1,
+            "{}",
             answer.err
         );
         assert!(fs::read(at.join("a")).unwrap() == before, "{line} wrote");
@@ -144,7 +180,7 @@ fn refusals() {
         ),
         ("assemble a x", "belongs to volume"),
         ("assemble a", "member 1 is missing"),
-        ("fail 7 a b", "no member 7"),
+        ("fail 7 a b", "member 7 does not exist"),
         ("replace 1 --with c a b", "has not failed"),
     ] {
         let answer = volume(at, line);
@@ -159,4 +195,420 @@ fn refusals() {
         at,
         "create --level raid-1 --chunk 64K --journal 2M --force a c",
     );
+}
+
+/// Writes the map of a drive whose tracks have these sizes, each so often; returns how many sectors it has.
+fn map_of(path: &Path, zones: &[(u64, u64)]) -> u64 {
+    let (mut text, mut next) = ("first_lbn,sectors\n".to_owned(), 0);
+    for (size, tracks) in zones {
+        for _ in 0..*tracks {
+            text += &format!("{next},{size}\n");
+            next += size;
+        }
+    }
+    let identity = Identity {
+        capacity: Sectors(next),
+        logical_bytes: 512,
+        physical_bytes: 512,
+        ..Identity::default()
+    };
+    let map = TrackMap::read_csv(text.as_bytes()).unwrap();
+    let file = MapFile::new(identity, Method::Model, map);
+    fs::write(path, file.to_text()).unwrap();
+    next
+}
+
+/// Is a map that does not fit its member refused, and one that no timing can test taken, which is said?
+#[test]
+fn maps_and_members() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let sectors = map_of(&at.join("m"), &[(400, 30), (300, 20)]);
+    map_of(&at.join("longer"), &[(400, 30), (300, 21)]);
+    fs::write(at.join("none"), "no map\n").unwrap();
+    for name in ["a", "b"] {
+        let file = File::create(at.join(name)).unwrap();
+        file.set_len(sectors * 512).unwrap();
+    }
+    let create = "create --level raid-1 --journal 1M";
+    for (line, says) in [
+        ("--map m --map longer a b", "member 1 does not fit"),
+        ("--map m a b", "2 members and 1 track maps"),
+        ("--map m --map none a b", "track map"),
+        ("--map m --map missing a b", "missing"),
+    ] {
+        let answer = volume(at, &format!("{create} --trust-map {line}"));
+        assert!(
+            answer.status >= 2 && answer.err.contains(says) && answer.err.lines().count() == 1,
+            "{line}: {} {}",
+            answer.status,
+            answer.err
+        );
+        let untouched = |name: &&str| {
+            fs::read(at.join(name))
+                .unwrap()
+                .iter()
+                .all(|&byte| byte == 0)
+        };
+        assert!(["a", "b"].iter().all(untouched), "{line} wrote");
+    }
+    let made = volume(at, &format!("{create} --map m --map m a b"));
+    assert_eq!(made.status, 0, "{}", made.err);
+    let said = "its map is not tested: a file shows nothing";
+    assert_eq!(made.err.matches(said).count(), 2, "{}", made.err);
+    assert!(volume(at, "assemble a b").err.contains(said));
+    assert_eq!(volume(at, "assemble --trust-map a b").err, "");
+}
+
+/// Are a member without permission, on a full disk, or with other sectors refused in a line, with the status of its kind, and
+/// nothing written to the others?
+#[test]
+fn members_that_cannot_be() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::set_permissions(at, Permissions::from_mode(0o755)).unwrap();
+    files(at, &["a", "b", "c"]);
+    let line = "volume create --level raid-5 --chunk 64K --journal 2M a b";
+    let before = fs::read(at.join("a")).unwrap();
+    let refused = |mut command: Command, last: &str, status: i32, says: &str| {
+        let output = command
+            .args(line.split(' '))
+            .arg(last)
+            .current_dir(at)
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{last}: {err}");
+        assert!(err.contains(says) && err.lines().count() == 1, "{err}");
+    };
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    for name in ["a", "b"] {
+        fs::set_permissions(at.join(name), Permissions::from_mode(0o666)).unwrap();
+    }
+    fs::set_permissions(at.join("c"), Permissions::from_mode(0o444)).unwrap();
+    // The superuser may do anything.
+    let is_root = rustix::process::geteuid().is_root();
+    match (is_root, testkit::tool("setpriv")) {
+        (false, _) => refused(Command::new(program), "c", 3, "Permission denied"),
+        (true, Some(setpriv)) => {
+            // Where nobody may not run it, there is nothing to ask.
+            let nobody = || {
+                let mut command = Command::new(&setpriv);
+                command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
+                command
+            };
+            if nobody().arg("--version").output().unwrap().status.success() {
+                refused(nobody(), "c", 3, "c: cannot open it: Permission denied");
+            }
+        }
+        (true, None) => {}
+    }
+    assert!(fs::read(at.join("a")).unwrap() == before, "it wrote");
+    let (Some(mount), Some(umount)) = (testkit::tool("mount"), testkit::tool("umount")) else {
+        testkit::skip!("mount is not installed");
+    };
+    let full = at.join("full");
+    fs::create_dir(&full).unwrap();
+    let mounted = Command::new(mount)
+        .args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"])
+        .arg(&full)
+        .output();
+    if mounted.unwrap().status.success() {
+        File::create(full.join("c"))
+            .unwrap()
+            .set_len(8 << 20)
+            .unwrap();
+        fs::write(full.join("filler"), vec![1; 12 << 10]).unwrap();
+        refused(
+            Command::new(program),
+            "full/c",
+            3,
+            "full/c: cannot write it: No space left",
+        );
+        let gone = Command::new(umount).arg("--lazy").arg(&full).status();
+        assert!(gone.unwrap().success());
+    }
+    files(at, &["a", "b"]);
+    let Some(losetup) = testkit::tool("losetup") else {
+        testkit::skip!("losetup is not installed");
+    };
+    let shown = Command::new(&losetup)
+        .args(["--find", "--show", "--sector-size", "4096"])
+        .arg(at.join("c"))
+        .output()
+        .unwrap();
+    let device = String::from_utf8(shown.stdout).unwrap();
+    if shown.status.success() {
+        let says = "its sectors have 4096 bytes, those of the first 512";
+        refused(Command::new(program), device.trim(), 2, says);
+        assert!(fs::read(at.join("a")).unwrap() == before, "it wrote");
+        let gone = Command::new(&losetup)
+            .args(["--detach", device.trim()])
+            .status();
+        assert!(gone.unwrap().success());
+    }
+}
+
+/// A child that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Do orders work while the volume is served, by the names of their verbs, and does JSON say how far work is?
+#[test]
+fn orders_while_served() {
+    let (_, sh) = (testkit::tool!("nbdkit"), testkit::tool!("sh"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c", "d"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    // Whoever names the members is told where to go.
+    let script = format!(
+        "v() {{ {program} volume \"$@\"; echo \"status $?\" >> log; }}
+         v status a b c 2> locked
+         v status --json $control > before
+         v scrub --json $control > scrubbed
+         v fail 1 $control
+         v scrub $control 2> degraded
+         v status --json $control > failed
+         v fail 0 $control 2> second
+         v replace 1 --with d $control
+         v rebuild --no-wait --rate 4M --json $control > begun
+         v scrub $control 2> busy
+         {program} volume rebuild --rate 1M $control 2> also; true
+         v status $control > text
+         while {program} volume status --json $control | grep -q '\"under_way\": *true'; do sleep 0.1; done
+         v rebuild --json $control > rebuilt
+         v status --json $control > whole"
+    );
+    fs::write(at.join("script"), script).unwrap();
+    let sh = sh.display().to_string();
+    let served = volume(at, &format!("serve a b c -- {sh} script"));
+    assert_eq!(served.status, 0, "{}", served.err);
+    let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+    let parsed = |name: &str| serde_json::from_str::<serde_json::Value>(&text(name)).unwrap();
+    assert!(
+        text("locked").contains("takes orders at its control socket"),
+        "{}",
+        text("locked")
+    );
+    assert_eq!(
+        (&parsed("before")["served"], &parsed("before")["work"]),
+        (&true.into(), &serde_json::Value::Null)
+    );
+    assert_eq!(parsed("scrubbed")["done"], true);
+    assert_eq!(parsed("failed")["members"][1]["state"], "failed");
+    assert!(
+        text("degraded").contains("member 1 is not there"),
+        "{}",
+        text("degraded")
+    );
+    assert!(
+        text("second").contains("member 0 cannot be spared"),
+        "{}",
+        text("second")
+    );
+    let begun = &parsed("begun")["work"];
+    assert_eq!(
+        (&begun["work"], &begun["under_way"]),
+        (&"rebuild".into(), &true.into())
+    );
+    assert!(
+        text("busy").contains("member 1 is not there"),
+        "{}",
+        text("busy")
+    );
+    assert!(
+        text("also").contains("a rebuild is under way"),
+        "{}",
+        text("also")
+    );
+    assert!(
+        text("text").contains("member 1: rebuilding"),
+        "{}",
+        text("text")
+    );
+    assert!(
+        text("text").contains("MB/s of each member"),
+        "{}",
+        text("text")
+    );
+    assert_eq!(parsed("whole")["members"][1]["state"], "active");
+    assert!(
+        parsed("whole")["members"][1]["path"]
+            .as_str()
+            .unwrap()
+            .ends_with("/d")
+    );
+    let statuses = text("log");
+    let statuses: Vec<&str> = statuses.lines().collect();
+    let expected = [3, 0, 0, 0, 2, 1, 2, 0, 0, 2, 1, 0, 0].map(|status| format!("status {status}"));
+    assert_eq!(statuses, expected);
+    good(at, "assemble a d c");
+}
+
+/// Is a file system on a volume of whole tracks, made as `plan stack` says for the volume's own map, aligned in the eyes of
+/// `check`, and one that begins anywhere not?
+#[test]
+fn aligned_in_the_eyes_of_check() {
+    let tools = ["nbdkit", "nbdfuse", "losetup", "sfdisk", "mke2fs", "umount"];
+    if let Some(name) = tools.iter().find(|name| testkit::tool(name).is_none()) {
+        testkit::skip!("{name} is not installed");
+    }
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // Unlike each other, and no multiples of a block.
+    let zones = [
+        [(531, 60), (507, 70)],
+        [(533, 50), (500, 82)],
+        [(529, 66), (511, 64)],
+    ];
+    for (name, zones) in ["a", "b", "c"].iter().zip(&zones) {
+        let sectors = map_of(&at.join(format!("{name}.map")), zones);
+        let file = File::create(at.join(name)).unwrap();
+        file.set_len(sectors * 512).unwrap();
+    }
+    let maps = "--map a.map --map b.map --map c.map";
+    good(
+        at,
+        &format!("create --level raid-5 --journal 4M {maps} a b c"),
+    );
+    let map = volume(at, "map a b c");
+    assert_eq!(map.status, 0, "{}", map.err);
+    fs::write(at.join("v.map"), map.out).unwrap();
+
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_traxtent"));
+    serve.args([
+        "volume",
+        "serve",
+        "--trust-map",
+        "--socket",
+        "s",
+        "a",
+        "b",
+        "c",
+    ]);
+    serve
+        .current_dir(at)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    let _server = Running(serve.spawn().unwrap());
+    wait_for(&at.join("s"));
+    let node = at.join("node");
+    fs::write(&node, []).unwrap();
+    let uri = format!("nbd+unix:///?socket={}", at.join("s").display());
+    let mut nbdfuse = Command::new("nbdfuse");
+    nbdfuse
+        .args(["-P", "ready"])
+        .arg(&node)
+        .arg(uri)
+        .current_dir(at);
+    let shown = nbdfuse.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+    let _shown = Shown(node.clone(), Running(shown.unwrap()));
+    wait_for(&at.join("ready"));
+    let run = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(at)
+            .output()
+            .unwrap();
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), out, err)
+    };
+    let (attached, disk, err) = run("losetup", &["--find", "--show", "node"]);
+    if !attached {
+        testkit::skip!("a loop device cannot be made here: {err}");
+    }
+    let disk = Detached(disk.trim().to_owned());
+    std::os::unix::fs::symlink(&disk.0, at.join("disk")).unwrap();
+    let name = at.join("disk").display().to_string();
+    let arguments = [
+        "plan", "stack", "v.map", "--device", &name, "--for", "fs=ext4", "--json", "--output", ".",
+    ];
+    let planned = traxtent_in(at, &arguments);
+    assert_eq!(planned.status, 0, "{}", planned.err);
+    let recipe: serde_json::Value = serde_json::from_str(&planned.out).unwrap();
+    assert_eq!(recipe["partition"]["on_track"], true, "{recipe}");
+    let make = |program: &str| {
+        let steps = recipe["steps"].as_array().unwrap().iter();
+        for step in steps.filter(|step| step["program"] == program) {
+            for command in step["commands"].as_array().unwrap() {
+                let (done, out, err) = run("sh", &["-c", command.as_str().unwrap()]);
+                assert!(done, "{command}: {out}{err}");
+            }
+        }
+    };
+    make("sfdisk");
+    let start = recipe["partition"]["start_lbn"].as_u64().unwrap();
+    let offset = (start * 512).to_string();
+    let end = recipe["partition"]["end_lbn"].as_u64().unwrap();
+    let length = ((end - start) * 512).to_string();
+    let place = ["--offset", &offset, "--sizelimit", &length, "node"];
+    let (_, partition, err) = run("losetup", &[&["--find", "--show"], &place[..]].concat());
+    let partition = Detached(partition.trim().to_owned());
+    std::os::unix::fs::symlink(&partition.0, at.join("disk1")).expect(&err);
+    make("mke2fs");
+    let findings = |drive: &str| {
+        let arguments = [
+            "check",
+            "node",
+            "--drive",
+            drive,
+            "--fail-on",
+            "info",
+            "--json",
+        ];
+        let answer = traxtent_in(at, &arguments);
+        let report: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        (
+            answer.status,
+            report["findings"].as_array().unwrap().clone(),
+        )
+    };
+    assert_eq!(findings("v.map"), (0, vec![]));
+    // The same bytes on a drive with tracks elsewhere are not.
+    let end = fs::metadata(&node).unwrap().len() / 512;
+    map_of(&at.join("odd.map"), &[(509, end / 509), (end % 509, 1)]);
+    let (status, found) = findings("odd.map");
+    assert!(status == 1 && !found.is_empty(), "{found:?}");
+}
+
+fn wait_for(path: &Path) {
+    let begun = Instant::now();
+    while !path.exists() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "no {}",
+            path.display()
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What nbdfuse shows.
+struct Shown(
+    PathBuf,
+    #[expect(dead_code, reason = "it ends with this")] Running,
+);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+    }
+}
+
+/// A loop device that goes with this.
+struct Detached(String);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).output();
+    }
 }

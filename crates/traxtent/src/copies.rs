@@ -1,0 +1,210 @@
+//! `traxtent volume copies`: volumes that keep copies of their blocks around the track.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::json;
+use traxtent_core::layout::tpl::{Bounds, Count, Tpl};
+use traxtent_core::volume::copies::superblock::Superblock;
+use traxtent_exec::copies::{self, CopiesIoError, Plan};
+use uuid::Uuid;
+
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::progress::Progress;
+use crate::volume::{bytes, holds};
+
+/// Keep copies of blocks around their tracks, on one file or block device
+///
+/// Reads of small blocks at random places wait for the copy that passes first; the device holds as much less. `volume serve`
+/// serves the volume. Read docs/tpl.md for when it pays, and when a smaller partition does better.
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXAMPLES: &str = "Examples:
+  traxtent probe /dev/sdb --output sdb.map
+  traxtent volume copies create --copies 1..2 --map sdb.map /dev/sdb
+  traxtent volume serve /dev/sdb -- sh -c 'nbdinfo \"$uri\"'
+  traxtent volume copies status /dev/sdb";
+
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    /// Make a volume; a block device is surveyed before, a revolution or two for each track
+    Create(Create),
+    /// Say what the device knows; writes nothing
+    Status(Status),
+    /// Make the device a plain one again
+    Destroy(Destroy),
+}
+
+#[derive(clap::Args, Debug)]
+struct Create {
+    /// Copies of each block: so many, or as many as free space allows from the first to the last number
+    #[arg(long, value_name = "M|LEAST..MOST", value_parser = bounds)]
+    copies: Bounds,
+    /// The device's track map
+    #[arg(long, value_name = "FILE")]
+    map: PathBuf,
+    /// Bytes of a block
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "4K")]
+    block: u64,
+    /// How often the survey reads each track; 0: without a survey, any copy is read [default: 1 on block devices, 0 on files]
+    #[arg(long, value_name = "N")]
+    readings: Option<u32>,
+    /// Overwrite what is on the device: all of it is lost
+    #[arg(long)]
+    force: bool,
+    /// A file or block device
+    device: PathBuf,
+    /// Print what was made as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct Status {
+    /// The device
+    device: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct Destroy {
+    /// The device
+    device: PathBuf,
+    /// Do it: the volume's data are lost
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.verb {
+        Verb::Create(args) => create(args),
+        Verb::Status(args) => status(args),
+        Verb::Destroy(args) => destroy(args),
+    }
+}
+
+fn create(args: &Create) -> Result<()> {
+    let is_device = |path: &PathBuf| {
+        use std::os::unix::fs::FileTypeExt;
+        std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device())
+    };
+    let readings = args.readings.unwrap_or(u32::from(is_device(&args.device)));
+    let block_bytes = u32::try_from(args.block);
+    let plan = Plan {
+        device: args.device.clone(),
+        map: args.map.clone(),
+        bounds: args.copies,
+        block_bytes: block_bytes.map_err(|_| Failure::input("--block: expected less than 4G"))?,
+        readings,
+        force: args.force,
+    };
+    let mut progress: Option<(Progress, usize)> = None;
+    let made = copies::create(&plan, Uuid::new_v4(), holds, |track, tracks| {
+        let begin = || (Progress::new("tracks surveyed", Some(tracks as u64)), 0);
+        let (progress, before) = progress.get_or_insert_with(begin);
+        progress.add(track.saturating_sub(*before) as u64);
+        *before = track;
+    });
+    let made = made.map_err(failure)?;
+    show(&made.superblock, &made.layout, args.json)
+}
+
+fn status(args: &Status) -> Result<()> {
+    let (_, found) = copies::find(&args.device).map_err(failure)?;
+    show(&found.superblock, &found.layout, args.json)?;
+    let tracks = found.layout.shape().tracks();
+    match found.repairs() == 0 && found.layout.suspect(tracks.start).is_none() {
+        true => Ok(()),
+        false => Err(Failure::Finding(
+            "it was not stopped in order: copies are brought up to date while it is served"
+                .to_owned(),
+        )),
+    }
+}
+
+fn destroy(args: &Destroy) -> Result<()> {
+    if !args.force {
+        return Err(Failure::input(
+            "the volume's data would be lost: say --force",
+        ));
+    }
+    copies::destroy(&args.device).map_err(failure)
+}
+
+fn show(superblock: &Superblock, layout: &Tpl, as_json: bool) -> Result<()> {
+    let header = layout.header();
+    let bytes =
+        |blocks: u64| blocks * u64::from(header.block_sectors) * u64::from(header.sector_bytes);
+    let (least, most) = (header.bounds.least(), header.bounds.most());
+    let all = bytes(layout.shape().blocks());
+    let mut tracks = [0_u64; Count::ALL.len()];
+    let mut used = 0;
+    for track in layout.shape().tracks() {
+        let state = layout.track(track);
+        tracks[state.count.get().ilog2() as usize] += 1;
+        for layer in (0..8).filter(|layer| state.holds(*layer)) {
+            let blocks = layout.shape().layer_on(track, layer);
+            used += bytes(u64::from(blocks.end - blocks.start));
+        }
+    }
+    let counted = || {
+        let all = Count::ALL.iter().zip(tracks);
+        all.filter(|(_, tracks)| *tracks > 0)
+    };
+    if as_json {
+        let tracks =
+            counted().map(|(count, tracks)| json!({ "copies": count.get(), "tracks": tracks }));
+        return output::json(&json!({
+            "volume": superblock.volume.to_string(),
+            "bytes": all,
+            "bytes_in_use": used,
+            "block_bytes": header.block_sectors * header.sector_bytes,
+            "copies_least": least.get(),
+            "copies_most": most.get(),
+            "tracks": tracks.collect::<Vec<_>>(),
+            "surveyed": superblock.survey.bytes > 0,
+        }));
+    }
+    let mut out = output::stdout();
+    writeln!(
+        out,
+        "volume {}: {least} to {most} copies of each block, {all} bytes, {used} in use",
+        superblock.volume
+    )?;
+    for (count, tracks) in counted() {
+        writeln!(out, "  {tracks} tracks with {count}")?;
+    }
+    if superblock.survey.bytes == 0 {
+        writeln!(out, "  not surveyed: reads take any copy")?;
+    }
+    output::finish(out)
+}
+
+fn failure(error: CopiesIoError) -> Failure {
+    match error {
+        CopiesIoError::Device(_) | CopiesIoError::Target(_) | CopiesIoError::Survey { .. } => {
+            Failure::Io(error.to_string())
+        }
+        other => Failure::input(other),
+    }
+}
+
+/// A number of copies, or two with two dots between.
+fn bounds(text: &str) -> std::result::Result<Bounds, String> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let count = |text: &str| {
+        let number: Option<u32> = text.parse().ok();
+        let number = number.ok_or("expected a number of copies such as 2, or bounds such as 1..2");
+        Count::new(number?).map_err(|error| error.to_string())
+    };
+    Bounds::new(count(least)?, count(most)?).map_err(|error| error.to_string())
+}

@@ -1,0 +1,133 @@
+//! `traxtent volume copies` on files: its life, and what it refuses.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::command::{Answer, traxtent_in};
+
+/// Bytes of the file.
+const BYTES: u64 = 9_100_000 / 512 * 512;
+
+fn copies(folder: &Path, line: &str) -> Answer {
+    let arguments: Vec<&str> = ["volume", "copies"]
+        .into_iter()
+        .chain(line.split_whitespace())
+        .collect();
+    traxtent_in(folder, &arguments)
+}
+
+fn refused(folder: &Path, line: &str, status: i32, with: &str) {
+    let answer = copies(folder, line);
+    assert_eq!(answer.status, status, "{line}: {}", answer.err);
+    assert!(answer.err.contains(with), "{line}: {}", answer.err);
+    assert_eq!(answer.err.lines().count(), 1, "{line}: {}", answer.err);
+}
+
+/// A file and a map of its tracks, of 100 sectors each.
+fn device(folder: &Path) {
+    let sectors = BYTES / 512;
+    File::create(folder.join("disk"))
+        .unwrap()
+        .set_len(BYTES)
+        .unwrap();
+    let mut csv = "first_lbn,sectors\n".to_owned();
+    for first in (0..sectors).step_by(100) {
+        csv += &format!("{first},{}\n", 100.min(sectors - first));
+    }
+    let tracks = traxtent_core::trackmap::TrackMap::read_csv(csv.as_bytes()).unwrap();
+    let identity = traxtent_core::probe::Identity {
+        capacity: traxtent_core::units::Sectors(sectors),
+        logical_bytes: 512,
+        physical_bytes: 512,
+        ..Default::default()
+    };
+    let method = traxtent_core::trackmap::Method::List;
+    let map = traxtent_core::trackmap::MapFile::new(identity, method, tracks);
+    fs::write(folder.join("map"), map.to_text()).unwrap();
+}
+
+/// Is a volume made, shown and taken apart as its help says?
+#[test]
+fn a_life() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    let made = copies(at, "create --copies 1..2 --map map --json disk");
+    assert_eq!(made.status, 0, "{}", made.err);
+    let made: serde_json::Value = serde_json::from_str(&made.out).unwrap();
+    let bytes = made["bytes"].as_u64().unwrap();
+    assert!(
+        bytes > BYTES * 9 / 10 && bytes.is_multiple_of(4096),
+        "{bytes}"
+    );
+    assert_eq!(
+        (&made["copies_most"], &made["surveyed"]),
+        (&2.into(), &false.into())
+    );
+    let status = copies(at, "status disk");
+    assert_eq!(status.status, 0, "{}", status.err);
+    assert!(
+        status.out.contains(" 1 to 2 copies of each block, "),
+        "{}",
+        status.out
+    );
+    refused(
+        at,
+        "create --copies 2 --map map disk",
+        2,
+        "disk: it holds volume ",
+    );
+    assert_eq!(
+        copies(at, "create --copies 2 --map map --force disk").status,
+        0
+    );
+    refused(at, "destroy disk", 2, "say --force");
+    assert_eq!(copies(at, "destroy --force disk").status, 0);
+    refused(at, "status disk", 2, "disk: no superblock of a volume");
+}
+
+/// Is what cannot be refused in a line that names it, before anything is written?
+#[test]
+fn refusals() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    let before = fs::read(at.join("disk")).unwrap();
+    refused(
+        at,
+        "create --copies 32 --map map disk",
+        2,
+        "32 partitions of a track: the largest track",
+    );
+    refused(
+        at,
+        "create --copies 1 --block 1000 --map map disk",
+        2,
+        "the size of a block in bytes is 1000: expected whole sectors",
+    );
+    refused(at, "create --copies 1 --map absent disk", 2, "absent: ");
+    fs::write(at.join("none"), "no map").unwrap();
+    refused(at, "create --copies 1 --map none disk", 2, "none: ");
+    File::create(at.join("small"))
+        .unwrap()
+        .set_len(8 << 20)
+        .unwrap();
+    refused(
+        at,
+        "create --copies 1 --map map small",
+        2,
+        "map: the map of a drive of ",
+    );
+    for (copies_of, with) in [
+        ("3", "3 partitions of a track: expected"),
+        ("4..2", "the bounds are crossed"),
+        ("x", "expected a number of copies"),
+    ] {
+        let answer = copies(at, &format!("create --copies {copies_of} --map map disk"));
+        assert_eq!(answer.status, 2);
+        assert!(answer.err.contains(with), "{}", answer.err);
+    }
+    assert!(fs::read(at.join("disk")).unwrap() == before);
+}

@@ -1,0 +1,148 @@
+//! Volumes whose members are files in memory: served beside one such file, and asked directly.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+
+use super::nbd::{Load, Server, median};
+use crate::shell;
+
+/// For how long, and where.
+#[derive(clap::Args)]
+pub(super) struct Options {
+    /// Seconds that each load of a served volume runs
+    #[arg(long, default_value_t = 5)]
+    seconds: u32,
+    /// A folder in memory with room for 3 GB
+    #[arg(long, default_value = "/dev/shm")]
+    memory: PathBuf,
+    /// Measure only served volumes, or only volumes asked directly
+    #[arg(long)]
+    only: Option<Part>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Volumes behind nbdkit.
+    Served,
+    /// Volumes without it.
+    Direct,
+}
+
+/// A volume that is slower than this share of a plain file is a miss.
+const SHARE_LEAST: f64 = 0.8;
+/// How often each load runs on each side, in turn.
+const ROUNDS: usize = 5;
+/// Bytes of a file, or of the volume's members together.
+const SIZE: u64 = 512 << 20;
+
+/// Loads of fio: what it is called, its pattern, its block and that in bytes, its queue.
+const LOADS: [(&str, &str, &str, f64, u32); 4] = [
+    ("1 MB sequential read", "read", "1m", 1048576.0, 4),
+    ("1 MB sequential write", "write", "1m", 1048576.0, 4),
+    ("4 KB random read", "randread", "4k", 4096.0, 32),
+    ("4 KB random write", "randwrite", "4k", 4096.0, 32),
+];
+
+/// A folder that goes when it is done with.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Measures both; fails if one is slower than what is asked for.
+pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
+    let folder = Folder(
+        options
+            .memory
+            .join(format!("traxtent-{}", std::process::id())),
+    );
+    fs::create_dir_all(&folder.0)?;
+    let wanted = |part| options.only.is_none_or(|only| only == part);
+    let mut good = true;
+    if wanted(Part::Served) {
+        good &= served(seed, options.seconds, &folder.0)?;
+    }
+    if wanted(Part::Direct) {
+        let mut bench = shell::cargo();
+        bench.args(["bench", "--quiet", "--package", "traxtent-exec"]);
+        bench.args(["--bench", "volume", "--", &seed.to_string()]);
+        shell::run(bench.arg(&folder.0))?;
+    }
+    Ok(match good {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// RAID-0 of four files beside a file, both through nbdkit.
+fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
+    let Some(server) = Server::prepare("bench-volume", seed)? else {
+        return Ok(true);
+    };
+    let mut build = shell::cargo();
+    build.args(["build", "--release", "--package", "traxtent"]);
+    shell::run(&mut build)?;
+    let traxtent = shell::target_dir().join("release/traxtent");
+    let file = |name: &str, bytes: u64| -> Result<String> {
+        let path = memory.join(name);
+        fs::File::create(&path)?.set_len(bytes)?;
+        Ok(path.display().to_string())
+    };
+    let plain = file("plain", SIZE)?;
+    let mut members = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        members.push(file(name, SIZE / 4 + (1 << 20))?);
+    }
+    let mut create = Command::new(traxtent);
+    create.args(["volume", "create", "--level", "raid-0", "--chunk", "64K"]);
+    shell::stdout_of(create.args(&members))?;
+    let mut volume = vec![server.plugin.display().to_string()];
+    volume.extend(members.iter().map(|path| format!("volume={path}")));
+    let sides = [vec!["file".to_owned(), plain], volume];
+    println!(
+        "RAID-0 of 4 files in memory, chunks of 64 KiB, beside nbdkit's file plugin on one: requests/s, medians of {ROUNDS} rounds of {seconds} s on each side in turn; the ratio is the median of theirs; processor seconds of nbdkit a GB"
+    );
+    println!(
+        "{:<24}{:>10}{:>10}{:>8}{:>12}{:>10}",
+        "", "file", "volume", "ratio", "file s/GB", "volume"
+    );
+    let mut good = true;
+    for (name, pattern, block, bytes, depth) in LOADS {
+        let (mut rates, mut costs) = ([vec![], vec![]], [vec![], vec![]]);
+        for _ in 0..ROUNDS {
+            for (number, side) in sides.iter().enumerate() {
+                let nbdkit = server.serve(side)?;
+                let size = format!("--size={}", SIZE - (1 << 20));
+                server.fio(&nbdkit, Load::new("write", "1m", 4), &[&size])?;
+                let before = nbdkit.processor_seconds()?;
+                let time = format!("--runtime={seconds}");
+                let load = Load::new(pattern, block, depth);
+                let rate = server.fio(&nbdkit, load, &[&size, "--time_based", &time])?;
+                let spent = nbdkit.processor_seconds()? - before;
+                rates[number].push(rate);
+                costs[number].push(1e9 * spent / (rate * bytes * f64::from(seconds)));
+                nbdkit.stop()?;
+            }
+        }
+        // Whatever else the machine does, it does to both sides of a round alike.
+        let ratio = median(std::iter::zip(&rates[1], &rates[0]).map(|(ours, file)| ours / file));
+        let ([file, ours], [file_cost, our_cost]) = (rates.map(median), costs.map(median));
+        good &= ratio >= SHARE_LEAST;
+        let verdict = if ratio >= SHARE_LEAST { "" } else { "  missed" };
+        println!(
+            "{name:<24}{file:>10.0}{ours:>10.0}{ratio:>8.2}{file_cost:>12.2}{our_cost:>10.2}{verdict}"
+        );
+    }
+    println!("at least {SHARE_LEAST} is asked for\n");
+    for path in members {
+        fs::remove_file(path)?;
+    }
+    Ok(good)
+}
