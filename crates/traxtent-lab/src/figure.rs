@@ -48,6 +48,28 @@ pub enum Style {
     Dots,
     /// Bars, each behind those that earlier series have in its row.
     Bar,
+    /// A surface seen from above: a row of cells, the value written in each, its colour by the first of the row.
+    Surface(Better),
+}
+
+/// Which values are the better ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// The less, the better.
+    Less,
+    /// The more, the better.
+    More,
+}
+
+impl Better {
+    /// How many times better a value is than another.
+    pub fn times(self, value: f64, than: f64) -> f64 {
+        match self {
+            Better::Less => than / value,
+            Better::More => value / than,
+        }
+    }
 }
 
 impl Figure {

@@ -27,6 +27,6 @@ pub mod video;
 
 pub use bench::{Bench, LabError, Measured};
 pub use cpu::cpu_time;
-pub use figure::{Figure, Panel, Series, Style};
+pub use figure::{Better, Figure, Panel, Series, Style};
 pub use measurements::{Draw, MEASUREMENTS, Measure, Measurement, measurement};
 pub use search::Search;

@@ -99,7 +99,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("tpl-response", tpl::response).drawn(tpl::response_curve),
     numbers("tpl-random", tpl::random).drawn(tpl::random_curve),
     numbers("tpl-distance", tpl::distance),
-    numbers("tpl-built", tpl::built).drawn(tpl::writes::curves),
+    numbers("tpl-built", tpl::built).drawn(tpl::writes::surfaces),
     // Servers of video.
     numbers("video-soft", video::soft_streams),
     numbers("video-startup", video::soft_startup).drawn(video::startup_figure),

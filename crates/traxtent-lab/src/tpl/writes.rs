@@ -5,7 +5,7 @@ use traxtent_core::units::SimTime;
 
 use super::host::{Closed, Host, Open, Surveyed, Sync, fill};
 use crate::bench::{Bench, LabError};
-use crate::figure::{Figure, Panel, Series};
+use crate::figure::{Better, Figure, Panel, Series, Style};
 
 /// Shares of reads.
 pub const SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
@@ -93,30 +93,36 @@ pub fn best(points: &[Point], sync: Sync, reads: f64) -> Option<&Point> {
     of.min_by(|a, b| a.response_ms.total_cmp(&b.response_ms))
 }
 
-/// Response time and throughput over partitions, a panel a way, a curve a share of reads.
-pub(crate) fn curves(bench: &Bench) -> Result<Figure, LabError> {
+/// Response time and throughput over partitions and shares of reads, a row of panels a way.
+pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
     let points = surface(bench)?;
-    let panel = |sync: Sync, y: &str, value: fn(&Point) -> f64| Panel {
-        title: sync.name().to_owned(),
-        x: "partitions of a track".to_owned(),
-        y: y.to_owned(),
-        series: SHARES
-            .into_iter()
-            .map(|reads| {
-                let of = points
-                    .iter()
-                    .filter(|point| point.sync == sync && point.reads == reads);
-                let line = of
-                    .map(|point| (f64::from(point.count), value(point)))
-                    .collect();
-                Series::line(format!("{:.0} % reads", 100.0 * reads), line)
-            })
-            .collect(),
-        ..Panel::default()
+    let panel = |sync: Sync, y: &str, better: Better, value: fn(&Point) -> f64| {
+        let row = |reads| Series {
+            name: format!("{:.0} % reads", 100.0 * reads),
+            style: Style::Surface(better),
+            points: points
+                .iter()
+                .filter(|point| point.sync == sync && point.reads == reads)
+                .map(|point| (f64::from(point.count), value(point)))
+                .collect(),
+        };
+        Panel {
+            title: format!("Copies become current {}", sync.name()),
+            x: "partitions of a track".to_owned(),
+            y: y.to_owned(),
+            series: SHARES.into_iter().map(row).collect(),
+            ..Panel::default()
+        }
     };
-    let response = Sync::ALL.map(|sync| panel(sync, "mean response time (ms)", |p| p.response_ms));
-    let rate = Sync::ALL.map(|sync| panel(sync, "requests a second", |p| p.rate));
+    let panels = Sync::ALL.into_iter().flat_map(|sync| {
+        let response = format!("mean response (ms), {RATE} a second");
+        let rate = format!("requests a second, {DEPTH} outstanding");
+        [
+            panel(sync, &response, Better::Less, |point| point.response_ms),
+            panel(sync, &rate, Better::More, |point| point.rate),
+        ]
+    });
     Ok(Figure {
-        panels: response.into_iter().chain(rate).collect(),
+        panels: panels.collect(),
     })
 }

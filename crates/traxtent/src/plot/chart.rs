@@ -196,6 +196,38 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
             .draw_text(text, &style, (x + self.px(6.0), y - self.px(2.0)))
     }
 
+    /// Draws a cell in the first colour, or in the second where `strength` is below zero.
+    pub(super) fn cell(
+        &self,
+        plane: &mut Plane<'a, DB>,
+        corners: [(f64, f64); 2],
+        strength: f64,
+    ) -> Drawn<DB> {
+        // So faint that numbers can be read on it.
+        const MOST: f64 = 0.6;
+        let colour = COLOURS[usize::from(strength < 0.0)].mix(strength.abs() * MOST);
+        let rim = FAINT.stroke_width(self.px(1.0) as u32);
+        let cell = [
+            Rectangle::new(corners, colour.filled()),
+            Rectangle::new(corners, rim),
+        ];
+        plane.draw_series(cell).map(drop)
+    }
+
+    /// Draws a frame about a cell.
+    pub(super) fn frame(&self, plane: &mut Plane<'a, DB>, corners: [(f64, f64); 2]) -> Drawn<DB> {
+        let frame = Rectangle::new(corners, INK.stroke_width(self.px(2.0) as u32));
+        plane.draw_series([frame]).map(drop)
+    }
+
+    /// Writes a number in the middle of a place.
+    pub(super) fn value(&self, plane: &Plane<'a, DB>, text: &str, at: (f64, f64)) -> Drawn<DB> {
+        let style = self
+            .text(TEXT, INK)
+            .pos(Pos::new(HPos::Center, VPos::Center));
+        self.area.draw_text(text, &style, self.place(plane, at))
+    }
+
     /// Draws points, each by itself.
     pub(super) fn dots(
         &self,

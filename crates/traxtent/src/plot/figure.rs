@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use traxtent_experiments::{FigureSpec, PublishedPoint};
-use traxtent_lab::{Figure, Panel, Style};
+use traxtent_lab::{Better, Figure, Panel, Style};
 
 use super::canvas::{self, Drawn, Picture};
 use super::chart::{Axis, Plane, Sheet, Sign, plain};
@@ -61,6 +61,9 @@ struct Marked<'a> {
     points: Vec<&'a PublishedPoint>,
 }
 
+/// So many times better or worse than the first of its row is a cell of a surface that has the full colour.
+const FULL: f64 = 2.0;
+
 /// Panels side by side, with titles and legends.
 struct Framed<'a>(Vec<Marked<'a>>);
 
@@ -69,14 +72,14 @@ struct Bare<'a>(Marked<'a>);
 
 impl Picture for Framed<'_> {
     fn size(&self) -> (u32, u32) {
-        match self.0.len() {
-            1 => (760, 460),
-            panels => (620 * panels as u32, 440),
+        match self.grid() {
+            (1, 1) => (760, 460),
+            (rows, columns) => (620 * columns as u32, 440 * rows as u32),
         }
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
-        let areas = area.split_evenly((1, self.0.len()));
+        let areas = area.split_evenly(self.grid());
         for (marked, area) in self.0.iter().zip(&areas) {
             let sheet = Sheet { area, scale };
             sheet.title(&marked.panel.title)?;
@@ -87,10 +90,25 @@ impl Picture for Framed<'_> {
     }
 }
 
+impl Framed<'_> {
+    /// Rows and columns of panels: more than three are too wide for a page.
+    fn grid(&self) -> (usize, usize) {
+        match self.0.len() {
+            panels @ ..=3 => (1, panels),
+            panels => (panels.div_ceil(2), 2),
+        }
+    }
+}
+
 /// So small that a page shows it at its size or larger, and that text can be read on a phone.
 impl Picture for Bare<'_> {
     fn size(&self) -> (u32, u32) {
-        match self.0.panel.rows.len() {
+        let panel = &self.0.panel;
+        let rows = match self.0.better() {
+            Some(_) => panel.series.len(),
+            None => panel.rows.len(),
+        };
+        match rows {
             0 => (400, 300),
             rows => (400, 80 + 56 * rows as u32),
         }
@@ -123,12 +141,19 @@ impl<'a> Marked<'a> {
 
     fn signs(&self) -> Vec<Sign<'a>> {
         let series = self.panel.series.iter().zip(self.colours());
+        if self.better().is_some() {
+            let names = ["better than the first of the row", "worse"];
+            return (0..)
+                .zip(names)
+                .map(|(colour, name)| Sign::Bar(colour, name))
+                .collect();
+        }
         let mut signs: Vec<Sign<'a>> = series
             .filter_map(|(series, colour)| match series.style {
                 Style::Line => Some(Sign::Line(colour, &series.name)),
                 Style::Dots => Some(Sign::Dot(colour, &series.name)),
                 Style::Bar => Some(Sign::Bar(colour, &series.name)),
-                Style::Dashed => None,
+                Style::Dashed | Style::Surface(_) => None,
             })
             .collect();
         if !self.points.is_empty() {
@@ -145,11 +170,75 @@ impl<'a> Marked<'a> {
     }
 
     fn draw<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>, top: f64) -> Drawn<DB> {
-        if self.panel.rows.is_empty() {
+        if let Some(better) = self.better() {
+            self.draw_surface(sheet, top, better)
+        } else if self.panel.rows.is_empty() {
             self.draw_curves(sheet, top)
         } else {
             self.draw_bars(sheet, top)
         }
+    }
+
+    /// What is better on a surface, if this is one.
+    fn better(&self) -> Option<Better> {
+        self.panel
+            .series
+            .iter()
+            .find_map(|series| match series.style {
+                Style::Surface(better) => Some(better),
+                _ => None,
+            })
+    }
+
+    /// A row of cells for each series, its name above them; the best of a row has a frame.
+    fn draw_surface<DB: DrawingBackend>(
+        &self,
+        sheet: &Sheet<'_, DB>,
+        top: f64,
+        better: Better,
+    ) -> Drawn<DB> {
+        let series = &self.panel.series;
+        let columns = series.first().map_or(&[][..], |series| &series.points);
+        let (right, bottom) = (columns.len() as f64, series.len() as f64);
+        let column = |x: &f64| {
+            let index = (x - 0.5).floor().clamp(0.0, right - 1.0);
+            plain(&columns[index as usize].0)
+        };
+        let x = Axis {
+            labels: columns.len(),
+            format: &column,
+            ..axis(&self.panel.x, 0.5..right + 0.5)
+        };
+        let y = Axis {
+            labels: 0,
+            ..axis(&self.panel.y, 0.0..bottom)
+        };
+        let mut plane = sheet.axes(top, &x, &y)?;
+        for (row, series) in (0..).zip(series) {
+            let top = bottom - f64::from(row);
+            let Some(&(_, first)) = series.points.first() else {
+                continue;
+            };
+            let times = |at: &(f64, f64)| better.times(at.1, first);
+            let best = series.points.iter().map(times).fold(f64::MIN, f64::max);
+            let corners = |column: i32| {
+                let left = f64::from(column) + 0.5;
+                [(left, top - BAR.start), (left + 1.0, top - BAR.end)]
+            };
+            for (column, point) in (0..).zip(&series.points) {
+                let strength = times(point).ln() / FULL.ln();
+                sheet.cell(&mut plane, corners(column), strength.clamp(-1.0, 1.0))?;
+                let middle = (f64::from(column) + 1.0, top - (BAR.start + BAR.end) / 2.0);
+                sheet.value(&plane, &three_digits(point.1), middle)?;
+            }
+            // Over the rims of its neighbours.
+            let best = series.points.iter().position(|point| times(point) == best);
+            if let Some(column) = best {
+                sheet.frame(&mut plane, corners(column as i32))?;
+            }
+            sheet.label(&plane, &series.name, (0.5, top - BAR.start))?;
+        }
+        Ok(())
     }
 
     fn draw_curves<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>, top: f64) -> Drawn<DB> {
@@ -165,7 +254,7 @@ impl<'a> Marked<'a> {
                 Style::Line => sheet.curve(&mut plane, colour, &series.points)?,
                 Style::Dashed => sheet.dashes(&mut plane, colour, &series.points)?,
                 Style::Dots => sheet.dots(&mut plane, colour, &series.points)?,
-                Style::Bar => {}
+                Style::Bar | Style::Surface(_) => {}
             }
         }
         self.draw_published(sheet, &plane, |at| at)
@@ -233,5 +322,57 @@ fn axis(title: &str, range: std::ops::Range<f64>) -> Axis<'_> {
         range,
         format: &plain,
         labels: 8,
+    }
+}
+
+/// A number with three digits, or with all before the point.
+fn three_digits(value: f64) -> String {
+    let decimals = (2.0 - value.abs().max(1.0).log10().floor()).max(0.0);
+    format!("{value:.*}", decimals as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_lab::Series;
+
+    use super::*;
+
+    /// Has a surface each value, the names of rows and columns, and a frame about the best of each row alone?
+    #[test]
+    fn surface() {
+        let row = |name: &str, values: [f64; 3]| Series {
+            name: name.to_owned(),
+            style: Style::Surface(Better::Less),
+            points: [1.0, 2.0, 32.0].into_iter().zip(values).collect(),
+        };
+        let picture = Figure::of(Panel {
+            x: "partitions".to_owned(),
+            series: vec![
+                row("reads", [9.44, 7.284, 11_165.4]),
+                row("writes", [10.2, 275.3, 0.5]),
+            ],
+            ..Panel::default()
+        });
+        let framed = Framed(vec![Marked::of(&picture.panels[0], 0, None)]);
+        let svg = canvas::svg(&framed).unwrap();
+        let lines: Vec<&str> = svg.lines().map(str::trim).collect();
+        for text in [
+            "reads",
+            "writes",
+            "partitions",
+            "32",
+            "9.44",
+            "7.28",
+            "11165",
+            "10.2",
+            "275",
+            "0.50",
+        ] {
+            assert!(lines.contains(&text), "{text}");
+        }
+        let frames = lines
+            .iter()
+            .filter(|line| line.starts_with("<rect") && line.contains("stroke=\"#222222\""));
+        assert_eq!(frames.count(), 2);
     }
 }
