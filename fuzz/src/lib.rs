@@ -45,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     target("volume-superblock", targets::volume::superblock),
     target("volume-record", targets::volume::record),
     target("volume-copies", targets::volume::copies),
+    target("volume-order", targets::volume::order),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
     target("experiment", targets::experiments::text),

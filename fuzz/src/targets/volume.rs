@@ -1,9 +1,12 @@
-//! What stands on the members of a volume.
+//! What stands on the members of a volume, and what it is ordered to do.
 
 use traxtent_core::volume::copies::superblock as copies;
 use traxtent_core::volume::record::Record;
 use traxtent_core::volume::superblock::{SUPERBLOCK_BYTES, Superblock, reseal};
+use traxtent_exec::volume::Order;
 use uuid::Uuid;
+
+use super::text;
 
 /// A superblock: input is sealed, since hardly any checksum would be right; what was read is written and read again.
 pub(crate) fn superblock(input: &[u8]) {
@@ -38,6 +41,15 @@ pub(crate) fn copies(input: &[u8]) {
     if let Some(survey) = copies::decode_survey(input, 1 << 20) {
         let again = copies::encode_survey(&survey);
         assert_eq!(copies::decode_survey(&again, 1 << 20), Some(survey));
+    }
+}
+
+/// An order to a volume that is served: what is taken is written and taken again.
+pub(crate) fn order(input: &[u8]) {
+    let Some(text) = text(input) else { return };
+    if let Ok(order) = serde_json::from_str::<Order>(text) {
+        let again = serde_json::to_string(&order).expect("it is plain data");
+        assert_eq!(serde_json::from_str::<Order>(&again).ok(), Some(order));
     }
 }
 

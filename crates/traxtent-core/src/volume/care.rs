@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::desk::{Desks, Given};
 use super::superblock::MemberState;
-use super::{Failures, Members, Op, Ops, State, Volume, VolumeError, failures};
+use super::{Failures, Members, Op, Ops, PLANNER, State, Volume, VolumeError, failures};
 use crate::layout::raid::{Members as MemberSet, Stripe};
 
 /// What a scrub found in a stripe.
@@ -85,7 +85,7 @@ impl<M: Members> Volume<M> {
         }
         let work = &mut desks.desks[..count];
         self.carry_out(work, Given::NONE, |stripe, _, health, plan| {
-            self.planner.rebuild(stripe, member, health, plan)
+            PLANNER.rebuild(stripe, member, health, plan)
         })
         .await?;
         *taken = numbers.end;
@@ -149,7 +149,7 @@ impl<M: Members> Volume<M> {
     ) -> Result<Failures, VolumeError> {
         let work = &mut desks.desks[..1];
         self.carry_out(work, Given::NONE, |stripe, _, health, plan| {
-            self.planner.rebuild(stripe, member, health, plan)
+            PLANNER.rebuild(stripe, member, health, plan)
         })
         .await?;
         Ok(self.put(work, Given::NONE).await)
@@ -186,7 +186,7 @@ impl<M: Members> Volume<M> {
         let mut desks = self.desks();
         loop {
             let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
-            self.planner.verify(stripe, desk.health, &mut desk.plan);
+            PLANNER.verify(stripe, desk.health, &mut desk.plan);
             if self.fetch(&mut desks.desks[..1]).await {
                 break;
             }

@@ -96,7 +96,6 @@ pub enum WriteHole {
 #[derive(Debug)]
 pub struct Volume<M: Members> {
     array: Array,
-    planner: Planner,
     members: M,
     sector_bytes: usize,
     hole: WriteHole,
@@ -165,7 +164,6 @@ impl<M: Members> Volume<M> {
                 stopped: false,
             }),
             array,
-            planner: PLANNER,
             idle: Now::default(),
             members,
         }

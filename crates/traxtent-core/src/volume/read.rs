@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::desk::Given;
 use super::error::no_plan;
-use super::{AT_ONCE, Action, Members, Op, Ops, State, Volume, VolumeError};
+use super::{AT_ONCE, Action, Members, Op, Ops, PLANNER, State, Volume, VolumeError};
 use crate::units::{Lbn, Sectors};
 
 impl<M: Members> Volume<M> {
@@ -30,7 +30,7 @@ impl<M: Members> Volume<M> {
             for (stripe, part) in self.array.stripes_of(from..range.end) {
                 let desk = self.desk(&mut desks, 0, &state, &stripe, part.clone());
                 let plan = &mut desk.plan;
-                self.planner
+                PLANNER
                     .read(&stripe, part.clone(), desk.health, plan)
                     .map_err(no_plan)?;
                 let pieces = ops.len() + absent.len();
@@ -87,7 +87,7 @@ impl<M: Members> Volume<M> {
         self.carry_out(
             &mut desks.desks[..1],
             Given::NONE,
-            |stripe, part, health, plan| self.planner.read(stripe, part, health, plan),
+            |stripe, part, health, plan| PLANNER.read(stripe, part, health, plan),
         )
         .await?;
         desks.desks[0].copy_old(&stripe, &range, into);

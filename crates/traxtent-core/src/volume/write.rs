@@ -6,11 +6,13 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::desk::{Desk, Desks, Given};
+use super::error::no_plan;
 use super::record::{Entry, Record, head_sectors};
 use super::ring::Kind;
 use super::superblock::lost_max;
 use super::{
-    Failures, Members, Op, Ops, State, Volume, VolumeError, WriteHole, failures, is_degraded, pair,
+    AT_ONCE, Failures, Members, Op, Ops, PLANNER, State, Volume, VolumeError, WriteHole, failures,
+    is_degraded, pair,
 };
 use crate::layout::raid::Level;
 use crate::units::{Lbn, Sectors};
@@ -25,12 +27,57 @@ impl<M: Members> Volume<M> {
     /// If the volume has no such sectors, has stopped, or has lost too many members.
     pub async fn write(&self, at: Lbn, data: &[u8]) -> Result<(), VolumeError> {
         let range = self.check(at, data.len())?;
+        if self.level() == Level::Raid0 {
+            return self.write_apart(range, data).await;
+        }
         let (mut from, mut rest) = (range.start, data);
         while from < range.end {
             let (end, record) = self.window(from..range.end)?;
             let (now, later) = rest.split_at((end.0 - from.0) as usize * self.sector_bytes);
             self.write_window(from..end, now, record).await?;
             (from, rest) = (end, later);
+        }
+        Ok(())
+    }
+
+    /// Writes parts of stripes as they come: nothing has to agree with anything.
+    async fn write_apart(&self, range: Range<Lbn>, data: &[u8]) -> Result<(), VolumeError> {
+        let state = self.gate.read().await;
+        self.check_open(&state)?;
+        self.ring().dirty = true;
+        let mut work = self.desks();
+        let mut failed = Failures::new();
+        let mut ops = Ops::new();
+        let mut rest = data;
+        for (stripe, part) in self.array.stripes_of(range) {
+            let desk = self.desk(&mut work, 0, &state, &stripe, part.clone());
+            let planned = PLANNER.write(&stripe, part, desk.health, &mut desk.plan);
+            planned.map_err(no_plan)?;
+            for write in &desk.plan.writes {
+                let sectors = (write.rows.end - write.rows.start) as usize;
+                let (now, later) = rest.split_at(sectors * self.sector_bytes);
+                ops.push(Op::write(write.member, write.lbn, now));
+                rest = later;
+                if ops.len() == AT_ONCE {
+                    self.members.run(&mut ops).await;
+                    failed.extend(failures(&ops));
+                    ops.clear();
+                }
+            }
+        }
+        self.members.run(&mut ops).await;
+        failed.extend(failures(&ops));
+        self.clear_away(work);
+        drop(state);
+        self.fail_all(failed).await
+    }
+
+    fn check_open(&self, state: &State) -> Result<(), VolumeError> {
+        if state.broken {
+            return Err(self.broken(state));
+        }
+        if state.stopped {
+            return Err(VolumeError::Stopped);
         }
         Ok(())
     }
@@ -111,21 +158,13 @@ impl<M: Members> Volume<M> {
         data: &[u8],
     ) -> Result<Option<Failures>, VolumeError> {
         let state = self.gate.read().await;
-        if state.broken {
-            return Err(self.broken(&state));
-        }
-        if state.stopped {
-            return Err(VolumeError::Stopped);
-        }
+        self.check_open(&state)?;
         let stripes = || {
             let all = self.array.stripes_of(range.clone());
             all.map(|(stripe, part)| (self.lock_of(stripe.number()), stripe, part))
         };
-        let mut locks: SmallVec<[usize; STRIPES_AT_ONCE]> = match self.level() {
-            // Nothing has to agree with anything.
-            Level::Raid0 => SmallVec::new(),
-            _ => stripes().map(|(lock, ..)| lock).collect(),
-        };
+        let mut locks: SmallVec<[usize; STRIPES_AT_ONCE]> =
+            stripes().map(|(lock, ..)| lock).collect();
         locks.sort_unstable();
         locks.dedup();
         let mut held: SmallVec<[_; STRIPES_AT_ONCE]> = SmallVec::new();
@@ -145,7 +184,7 @@ impl<M: Members> Volume<M> {
         self.carry_out(
             &mut work.desks[..count],
             given,
-            |stripe, part, health, plan| self.planner.write(stripe, part, health, plan),
+            |stripe, part, health, plan| PLANNER.write(stripe, part, health, plan),
         )
         .await?;
         let mut announced = self.announce(&state, &mut work, count, given).await?;
