@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "Examples:
-  traxtent probe /dev/sdb --output sdb.map
+  traxtent probe /dev/sdb --map sdb.map
   traxtent volume copies create --copies 1..2 --map sdb.map /dev/sdb
   traxtent volume serve /dev/sdb -- sh -c 'nbdinfo \"$uri\"'
   traxtent volume copies status /dev/sdb";

@@ -182,10 +182,13 @@ impl Place {
                 };
                 recipe.steps.insert(0, attach);
             }
-            Node::Elsewhere if devices[0].starts_with("/dev/DISK") => recipe.notes.push(format!(
-                "{} stand for the drives; --device PATH, once for each, puts in yours.",
-                devices.join(", ")
-            )),
+            Node::Elsewhere if devices[0].starts_with("/dev/DISK") => {
+                let placeholders = devices.join(", ");
+                recipe.notes.push(match devices.len() {
+                    1 => format!("{placeholders} stands for the drive; --device PATH puts in yours."),
+                    _ => format!("{placeholders} stand for the drives; --device PATH, once for each, puts in yours."),
+                });
+            }
             _ => {}
         }
     }

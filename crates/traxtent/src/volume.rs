@@ -14,6 +14,7 @@ use traxtent_core::layout::raid::Level;
 use traxtent_core::probe::Identity;
 use traxtent_core::trackmap::{MapFile, Method, TrackMap};
 use traxtent_core::volume::VolumeError;
+use traxtent_exec::copies::is_one;
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
     self, DeviceVolume, Found, Order as Asked, Plan, Status as VolumeStatus, Verdict,
@@ -272,7 +273,7 @@ fn create(args: &Create) -> Result<()> {
 }
 
 fn assemble(args: &Assemble) -> Result<()> {
-    let found = find(&args.members, args.force).map_err(failure)?;
+    let found = found(&args.members, args.force)?;
     if !args.trust_map {
         verify_known(&found);
     }
@@ -288,7 +289,7 @@ fn status(args: &Status) -> Result<()> {
         Some(socket) => ask(socket, &Asked::Status)?,
         None => {
             // Missing members are part of the answer.
-            let found = find(&args.members, true).map_err(failure)?;
+            let found = found(&args.members, true)?;
             VolumeStatus::of(&found.superblock, &found.paths())
         }
     };
@@ -300,7 +301,7 @@ fn status(args: &Status) -> Result<()> {
 }
 
 fn map(args: &Map) -> Result<()> {
-    let found = find(&args.members, true).map_err(failure)?;
+    let found = found(&args.members, true)?;
     let superblock = &found.superblock;
     let identity = Identity {
         product: format!("volume {}", superblock.volume),
@@ -342,19 +343,27 @@ fn serve(args: &Serve) -> Result<()> {
     let address = Address::Socket(
         std::path::absolute(&socket).map_err(|error| Failure::file(&socket, &error))?,
     );
-    // Before the server, which tells less of what is wrong.
-    let found = find(&args.members, false).map_err(failure)?;
-    if !args.trust_map {
-        verify_known(&found);
-    }
-    drop(found);
     let mut keys = Vec::new();
     for path in &args.members {
         keys.push(("volume", absolute(path)?));
     }
-    let control = args.control.clone();
-    let control = control.unwrap_or_else(|| folder.path().join("control"));
-    keys.push(("control", absolute(&control)?));
+    let control = if has_copies(&args.members) {
+        if args.control.is_some() {
+            let why = "--control: a volume with copies takes no orders";
+            return Err(Failure::input(why));
+        }
+        None
+    } else {
+        // Before the server, which tells less of what is wrong.
+        let found = found(&args.members, false)?;
+        if !args.trust_map {
+            verify_known(&found);
+        }
+        let control = args.control.clone();
+        let control = control.unwrap_or_else(|| folder.path().join("control"));
+        Some(absolute(&control)?)
+    };
+    keys.extend(control.clone().map(|control| ("control", control)));
     let order = Order {
         address: &address,
         pidfile: folder.path().join("pid"),
@@ -367,14 +376,15 @@ fn serve(args: &Serve) -> Result<()> {
         Some((program, rest)) => {
             let mut command = Command::new(program);
             command.args(rest).envs(address.environment());
-            command.env("control", order.key("control"));
+            command.envs(control.map(|control| ("control", control)));
             Some(server.serve_while(&mut command)?)
         }
         None => {
+            let orders = control.map(|control| format!(", and takes orders at {control}"));
             note(format!(
-                "the volume is served at {}, and takes orders at {}",
+                "the volume is served at {}{}",
                 address.environment()[0].1,
-                order.key("control")
+                orders.unwrap_or_default()
             ));
             server.serve_until(&stopped)?;
             None
@@ -385,6 +395,22 @@ fn serve(args: &Serve) -> Result<()> {
         Some(status) if !status.success() => Err(Failure::Status(code_of(status))),
         _ => Ok(()),
     }
+}
+
+/// The volume on members, before anything is written.
+fn found(members: &[PathBuf], force: bool) -> Result<Found> {
+    find(members, force).map_err(|error| match members {
+        [path] if has_copies(members) => {
+            let why = "it holds a volume with copies, which `volume serve` serves; `volume copies` has its other verbs";
+            Failure::at(path.display(), why)
+        }
+        _ => failure(error),
+    })
+}
+
+/// Whether the one device holds a volume with copies. What cannot be read is told by who needs it.
+fn has_copies(members: &[PathBuf]) -> bool {
+    matches!(members, [path] if is_one(path).unwrap_or(false))
 }
 
 fn absolute(path: &Path) -> Result<String> {
@@ -490,7 +516,7 @@ fn replace(args: &Replace) -> Result<()> {
         };
         return ask(socket, &asked).map(drop);
     }
-    let found = find(&args.members, false).map_err(failure)?;
+    let found = found(&args.members, false)?;
     let substitute = found
         .substitute(member, &args.with, force, holds)
         .map_err(failure)?;
@@ -558,7 +584,7 @@ fn destroy(args: &Destroy) -> Result<()> {
 }
 
 fn open(members: &[PathBuf]) -> Result<DeviceVolume> {
-    find(members, false).and_then(Found::open).map_err(failure)
+    found(members, false)?.open().map_err(failure)
 }
 
 fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {

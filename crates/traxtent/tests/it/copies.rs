@@ -73,6 +73,9 @@ fn a_life() {
         "{}",
         status.out
     );
+    let status = traxtent_in(at, &["volume", "status", "disk"]);
+    assert_eq!(status.status, 2, "{}", status.err);
+    assert!(status.err.contains("`volume copies`"), "{}", status.err);
     refused(
         at,
         "create --copies 2 --map map disk",
@@ -130,4 +133,23 @@ fn refusals() {
         assert!(answer.err.contains(with), "{}", answer.err);
     }
     assert!(fs::read(at.join("disk")).unwrap() == before);
+}
+
+/// Does `volume serve` serve it?
+#[test]
+fn served() {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    device(at);
+    let made = copies(at, "create --copies 1..2 --map map --json disk");
+    let made: serde_json::Value = serde_json::from_str(&made.out).unwrap();
+    let ask = ["--", "sh", "-c", "nbdinfo --size \"$uri\""];
+    let serve = |more: &[&str]| traxtent_in(at, &[&["volume", "serve", "disk"], more].concat());
+    let answer = serve(&ask);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert_eq!(answer.out.trim(), made["bytes"].to_string());
+    let answer = serve(&[&["--control", "socket"], &ask[..]].concat());
+    assert_eq!(answer.status, 2, "{}", answer.err);
+    assert!(answer.err.contains("takes no orders"), "{}", answer.err);
 }
