@@ -191,7 +191,6 @@ impl Cache {
                 State::Dirty
                     if self.spec.combine_writes
                         && s.end == lbn
-                        && s.busy_until <= now
                         && lbn.0 - s.drained.0 < u64::from(self.spec.segment_sectors) =>
                 {
                     (6, WritePlace::Append(i))

@@ -490,6 +490,7 @@ impl Drive {
                 Op::Write => self.start_write(job, now),
                 _ => self.start_read(job, now, false),
             }
+            self.take_waiting_writes(now);
         }
     }
 
@@ -508,7 +509,7 @@ impl Drive {
         let mut index = self.schedule.pick(now, candidates, |i| {
             let job = &waiting[i];
             let piece = platters.geometry.piece(job.request.lbn, 1);
-            let start = now.max(job.ready);
+            let start = self.start_of(job, now);
             let landed = start
                 + mechanics
                     .reposition(position, Position::from(&piece.track), job.is_write())
@@ -548,6 +549,17 @@ impl Drive {
             index = first.unwrap_or(index);
         }
         Some(self.waiting.remove(index))
+    }
+
+    /// When the arm may begin to move for a waiting request: for a write that the buffer does not hold, once its first
+    /// sector has come.
+    fn start_of(&self, job: &Job, now: SimTime) -> SimTime {
+        let c = &self.controller;
+        let start = now.max(job.ready);
+        match job.is_write() && job.accepted.is_none() {
+            true => start + c.first_reselect + c.data_preparation + c.write_sector,
+            false => start,
+        }
     }
 
     fn platters(&self) -> Platters<'_> {

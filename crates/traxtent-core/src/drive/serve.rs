@@ -442,20 +442,39 @@ impl Drive {
             self.accept(&mut job, begun, true);
             return self.start_write(job, begun);
         }
-        // While the arm is busy, data go to the buffer if the drive does that, or if they continue
-        // what is there and nobody else is waiting.
-        let place = self.cache.find_write(begun, request.lbn, request.end());
-        let overlaps_waiting = self.waiting.iter().any(|other| other.overlaps(&job));
-        let alone = self.waiting.iter().all(|other| other.accepted.is_some());
+        if let Some(place) = self.place_beside(&job, begun) {
+            self.accept_at(&mut job, begun, true, place);
+        }
+        self.waiting.push(job);
+    }
+
+    /// Where a write goes that does not have the arm, if the drive takes it by now: data go to the buffer while the arm
+    /// is busy if the drive does that, or if they continue what is there and nobody has waited for longer.
+    fn place_beside(&self, job: &Job, now: SimTime) -> Option<WritePlace> {
+        let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
+        let place = self.cache.find_write(now, job.request.lbn, job.end());
+        let alone = before().all(|other| other.accepted.is_some());
         let take = match place {
             WritePlace::Blocked => false,
             WritePlace::Append(_) => alone || self.profile.cache.writes_while_busy,
             WritePlace::Fresh(_) => self.profile.cache.writes_while_busy,
         };
-        if take && !overlaps_waiting {
-            self.accept_at(&mut job, begun, true, place);
+        (take && !before().any(|other| other.overlaps(job))).then_some(place)
+    }
+
+    /// Takes the waiting writes for which the buffer has room again, while the arm is busy with another.
+    pub(super) fn take_waiting_writes(&mut self, now: SimTime) {
+        for index in 0..self.waiting.len() {
+            let job = &self.waiting[index];
+            if !job.is_write() || job.accepted.is_some() {
+                continue;
+            }
+            if let Some(place) = self.place_beside(job, now) {
+                let mut job = *job;
+                self.accept_at(&mut job, now, false, place);
+                self.waiting[index] = job;
+            }
         }
-        self.waiting.push(job);
     }
 
     /// Takes a write into the buffer at a time when there is room.
@@ -539,7 +558,8 @@ impl Drive {
         legs.clear();
 
         let ready = arm_ready(&job, at, free);
-        let streaming = accepted.appended && self.last_write == (at, lbn);
+        let joined = accepted.appended || self.profile.cache.combine_writes && accepted.full <= at;
+        let streaming = joined && self.last_write == (at, lbn);
         let inflow = (accepted.full > ready).then_some(accepted.inflow);
         let (first, last) = self.physical_bounds(lbn, end);
         let position = self.position;

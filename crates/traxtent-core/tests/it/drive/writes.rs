@@ -1,8 +1,9 @@
 //! How long writes take: through, into the buffer, appended, in physical sectors; and flushes.
 
-use traxtent_core::drive::Served;
-use traxtent_core::profile::{Profile, WriteBack};
+use traxtent_core::drive::{Drive, Served};
+use traxtent_core::profile::{Profile, WriteBack, builtin};
 use traxtent_core::request::Request;
+use traxtent_core::units::SimTime;
 
 use super::tiny::{assert_completions, fua, read, serve, tiny, tiny_with, write};
 
@@ -175,4 +176,36 @@ fn the_lowest_aligned_lbn_shifts_alignment() {
     // The first physical sector has seven LBNs, the last one is cut short by the drive's end.
     assert_completions(&p, &[(9.0, write(0, 7))], &[10.7]);
     assert_completions(&p, &[(9.0, write(1, 6))], &[20.7]);
+}
+
+/// Do writes in sequence that the buffer acknowledges go at the rate of the media, also if it is full all the time?
+#[test]
+fn cached_writes_in_sequence_stream() {
+    for (write_segments, writes_while_busy, outstanding) in
+        [(1, false, 1), (2, false, 1), (4, true, 4)]
+    {
+        let mut profile = builtin("maxtor10k5").expect("it is built in");
+        profile.cache.write_segments = write_segments;
+        profile.cache.writes_while_busy = writes_while_busy;
+        for sectors in [64, 256] {
+            let mut drive = Drive::new(&profile).expect("a sound profile");
+            let mut now = SimTime::ZERO;
+            let mut lbn = 0;
+            for sent in 0..2000 + outstanding {
+                while sent >= outstanding && drive.poll(now).is_none() {
+                    now = drive.next_wakeup().expect("a write is outstanding");
+                }
+                drive
+                    .submit(now, write(lbn, sectors))
+                    .expect("it is on the drive");
+                lbn += u64::from(sectors);
+            }
+            // Tracks of 1,144 and 1,092 sectors take 6 ms each, and a switch in between.
+            let rate = lbn as f64 * 512.0 / now.as_ms() / 1000.0;
+            assert!(
+                rate > 75.0,
+                "{rate} MB/s: {sectors} sectors, {write_segments} segments"
+            );
+        }
+    }
 }
