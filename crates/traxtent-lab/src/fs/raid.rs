@@ -117,9 +117,19 @@ impl Raid5 {
     /// # Errors
     /// If a drive is not built in.
     pub fn machine(self, bench: &Bench, memory: usize, seed: u64) -> Result<Machine, LabError> {
+        self.machine_on(bench, Firmware::Profile, memory, seed)
+    }
+
+    fn machine_on(
+        self,
+        bench: &Bench,
+        firmware: Firmware,
+        memory: usize,
+        seed: u64,
+    ) -> Result<Machine, LabError> {
         let mut drives = Vec::new();
         for name in DRIVES {
-            let drive = bench.with_drive(name)?;
+            let drive = firmware.of(bench.with_drive(name)?)?;
             drives.push(match self.is_conventional() {
                 true => drive,
                 false => without_read_ahead(&drive)?,
@@ -157,6 +167,39 @@ impl Raid5 {
             Raid5::TrackChunks => Ok(machine),
             _ => machine.with_write_grid(grid),
         }
+    }
+}
+
+/// What the drives' firmware reads ahead, which paper Q does not tell.
+#[derive(Clone, Copy, Debug)]
+enum Firmware {
+    /// As the profiles have it: to the end of the track, in 32 segments of 256 KB, which is assumed.
+    Profile,
+    /// Twice as many segments of half the size.
+    SmallSegments,
+    /// Half as many segments of twice the size.
+    LargeSegments,
+    /// Over the end of the track until the segment is full, and on after each hit.
+    Steady,
+}
+
+impl Firmware {
+    /// A drive with it.
+    fn of(self, drive: Bench) -> Result<Bench, LabError> {
+        let settings = match self {
+            Firmware::Profile => return Ok(drive),
+            Firmware::SmallSegments => [("cache.segment_sectors", "256"), ("cache.segments", "64")],
+            Firmware::LargeSegments => {
+                [("cache.segment_sectors", "1024"), ("cache.segments", "16")]
+            }
+            Firmware::Steady => [
+                ("cache.read_ahead.until", "\"segment-end\""),
+                ("cache.read_ahead.on_idle_hit", "true"),
+            ],
+        };
+        settings
+            .iter()
+            .try_fold(drive, |drive, (key, value)| drive.with(key, value))
     }
 }
 
@@ -209,7 +252,16 @@ fn seconds(
     system: Raid5,
     program: fn(&mut Machine) -> Run,
 ) -> Result<f64, LabError> {
-    let mut machine = system.machine(bench, MEMORY[0], bench.seed)?;
+    seconds_on(bench, Firmware::Profile, system, program)
+}
+
+fn seconds_on(
+    bench: &Bench,
+    firmware: Firmware,
+    system: Raid5,
+    program: fn(&mut Machine) -> Run,
+) -> Result<f64, LabError> {
+    let mut machine = system.machine_on(bench, firmware, MEMORY[0], bench.seed)?;
     Ok(program(&mut machine).seconds())
 }
 
@@ -228,34 +280,43 @@ fn scan(machine: &mut Machine) -> Run {
     timed(machine, |machine| apps::scan(machine, file, GB))
 }
 
-/// Q10: the changes of Bonnie's bandwidths, writing and reading, that alignment makes; and the same with tracks as chunks.
+/// Q10: the changes of Bonnie's bandwidths, writing and reading, that alignment makes; the same with tracks as chunks; and
+/// that of reading with other read-ahead in the drives: smaller segments, larger ones, steady.
 ///
 /// # Errors
 /// If a drive is not built in.
 pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let change = |system, program: fn(&mut Machine) -> Run| -> Result<f64, LabError> {
-        let conventional = seconds(bench, Raid5::Conventional, program)?;
-        Ok(conventional / seconds(bench, system, program)? - 1.0)
+    let change = |firmware, system, program: fn(&mut Machine) -> Run| -> Result<f64, LabError> {
+        let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
+        Ok(conventional / seconds_on(bench, firmware, system, program)? - 1.0)
     };
+    let profile = Firmware::Profile;
     Ok(vec![
-        change(Raid5::Aligned, fill)?,
-        change(Raid5::Aligned, scan)?,
-        change(Raid5::TrackChunks, fill)?,
-        change(Raid5::TrackChunks, scan)?,
+        change(profile, Raid5::Aligned, fill)?,
+        change(profile, Raid5::Aligned, scan)?,
+        change(profile, Raid5::TrackChunks, fill)?,
+        change(profile, Raid5::TrackChunks, scan)?,
+        change(Firmware::SmallSegments, Raid5::Aligned, scan)?,
+        change(Firmware::LargeSegments, Raid5::Aligned, scan)?,
+        change(Firmware::Steady, Raid5::Aligned, scan)?,
     ])
 }
 
-/// Q11: how many times as fast a comparison of two files of 512 MB is with alignment; and with tracks as chunks.
+/// Q11: how many times as fast a comparison of two files of 512 MB is with alignment; with tracks as chunks; and with
+/// alignment where the drives read ahead steadily.
 ///
 /// # Errors
 /// As [`bonnie`].
 pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let conventional = seconds(bench, Raid5::Conventional, diff)?;
-    let times = |system| Ok(conventional / seconds(bench, system, diff)?);
-    [Raid5::Aligned, Raid5::TrackChunks]
-        .map(times)
-        .into_iter()
-        .collect()
+    let times = |firmware, system| -> Result<f64, LabError> {
+        let conventional = seconds_on(bench, firmware, Raid5::Conventional, diff)?;
+        Ok(conventional / seconds_on(bench, firmware, system, diff)?)
+    };
+    Ok(vec![
+        times(Firmware::Profile, Raid5::Aligned)?,
+        times(Firmware::Profile, Raid5::TrackChunks)?,
+        times(Firmware::Steady, Raid5::Aligned)?,
+    ])
 }
 
 /// Q14: the change of the aligned reading bandwidth that dummy reads make; and which share that is of what alignment gains
@@ -298,26 +359,31 @@ fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabErro
 /// More streams than that are not tried: their rate is that of the five drives' media.
 const STREAMS_MAX: usize = 1024;
 
-fn streams_until(bench: &Bench, system: Raid5, until: f64) -> Result<f64, LabError> {
-    let latencies = startup(bench, system, until)?;
-    let first = latencies.iter().position(|latency| *latency >= until);
-    Ok(first.unwrap_or(latencies.len() - 1) as f64 + 1.0)
+/// With how many streams startup latencies reach so many seconds.
+fn reaches(latencies: &[f64], seconds: f64) -> f64 {
+    let first = latencies.iter().position(|latency| *latency >= seconds);
+    first.unwrap_or(latencies.len() - 1) as f64 + 1.0
 }
 
 /// Q12: how many times as many streams alignment carries before the startup latency reaches 3 s; which share of
-/// that gain windows of four tracks have; and how many times as many tracks as chunks carry.
+/// that gain windows of four tracks have; how many times as many tracks as chunks carry; and all three again before it
+/// reaches half a second.
 ///
 /// # Errors
 /// As [`bonnie`].
 pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let until = |system| streams_until(bench, system, 3.0);
-    let (conventional, aligned) = (until(Raid5::Conventional)?, until(Raid5::Aligned)?);
-    let four = until(Raid5::FourTracks)?;
-    Ok(vec![
-        aligned / conventional,
-        (four - conventional) / (aligned - conventional),
-        until(Raid5::TrackChunks)? / conventional,
-    ])
+    let latencies = |(system, _)| startup(bench, system, 3.0);
+    let [conventional, four, aligned, ours] = Raid5::FIGURE.map(latencies);
+    let all = [conventional?, four?, aligned?, ours?];
+    let mut values = Vec::new();
+    for seconds in [3.0, 0.5] {
+        let [conventional, four, aligned, ours] =
+            all.each_ref().map(|latencies| reaches(latencies, seconds));
+        values.push(aligned / conventional);
+        values.push((four - conventional) / (aligned - conventional));
+        values.push(ours / conventional);
+    }
+    Ok(values)
 }
 
 /// Paper Q, Fig. 10: startup latencies against the number of streams.
