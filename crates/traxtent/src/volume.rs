@@ -1,6 +1,6 @@
 //! `traxtent volume`: volumes on files and block devices.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -186,8 +186,8 @@ struct WorkArgs {
     /// The members, or the control socket
     #[arg(required = true)]
     members: Vec<PathBuf>,
-    /// At most so many bytes a second of each member, such as 50M
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    /// At most so many bytes a second of each member, such as 50M; 64K at least
+    #[arg(long, value_name = "BYTES", value_parser = rate)]
     rate: Option<u64>,
     /// Let a server go on with it alone; `status` tells how far it is
     #[arg(long)]
@@ -327,7 +327,15 @@ fn control_of(members: &[PathBuf]) -> Option<&Path> {
 /// Gives an order to a server.
 fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     let line = serde_json::to_string(asked).map_err(Failure::input)?;
-    let answer = order(socket, &line).map_err(|error| Failure::file(socket, &error))?;
+    let answer = order(socket, &line).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::UnexpectedEof => {
+            Failure::Io(format!(
+                "{}: no server answers there any more",
+                socket.display()
+            ))
+        }
+        _ => Failure::file(socket, &error),
+    })?;
     let answer = answer.map_err(Failure::input)?;
     serde_json::from_str(&answer).map_err(|error| Failure::at(socket.display(), error))
 }
@@ -723,6 +731,15 @@ fn level(text: &str) -> std::result::Result<Level, String> {
         .into_iter()
         .find(|level| level.name() == text)
         .ok_or_else(|| "expected raid-0, raid-1, raid-4 or raid-5".to_owned())
+}
+
+fn rate(text: &str) -> std::result::Result<u64, String> {
+    match bytes(text)? {
+        rate if rate < volume::LEAST_RATE => Err(format!(
+            "{rate} bytes a second; expected 64K at least, such as 50M"
+        )),
+        rate => Ok(rate),
+    }
 }
 
 pub(crate) fn bytes(text: &str) -> std::result::Result<u64, String> {

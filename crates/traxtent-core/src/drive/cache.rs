@@ -342,6 +342,13 @@ impl Cache {
         }
     }
 
+    /// Whether all sectors of `[lbn, end)` wait in a segment to be written.
+    pub(super) fn will_write(&self, lbn: Lbn, end: Lbn) -> bool {
+        self.segments
+            .iter()
+            .any(|s| s.state == State::Dirty && s.start <= lbn && end <= s.end)
+    }
+
     /// Whether all sectors of `[lbn, end)` are in one segment.
     pub(super) fn holds(&self, lbn: Lbn, end: Lbn) -> bool {
         lbn >= end

@@ -156,6 +156,18 @@ struct Job {
     accepted: Option<Accepted>,
 }
 
+/// How the last write left the media.
+#[derive(Clone, Copy, Debug)]
+struct LastWrite {
+    /// When.
+    media_end: SimTime,
+    /// The end of its sectors.
+    end: Lbn,
+    /// Before which sector nothing is left to write of the one behind it: further on than `end` if that was in the buffer too,
+    /// and its beginning lies in the same physical sector.
+    written: Lbn,
+}
+
 /// A write in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Accepted {
@@ -244,8 +256,7 @@ pub struct Drive {
     done: VecDeque<Completion>,
     next_tag: u64,
     last_was_read: bool,
-    /// When and where the last write left the media.
-    last_write: (SimTime, Lbn),
+    last_write: LastWrite,
     /// Draws which reads keep the sectors that passed before.
     keeping: Rng,
     /// Nothing is begun before this.
@@ -294,7 +305,11 @@ impl Drive {
             done: VecDeque::new(),
             next_tag: 0,
             last_was_read: false,
-            last_write: (SimTime::ZERO, Lbn(u64::MAX)),
+            last_write: LastWrite {
+                media_end: SimTime::ZERO,
+                end: Lbn(u64::MAX),
+                written: Lbn(u64::MAX),
+            },
             keeping: Rng::new(0),
             stalled: SimTime::ZERO,
             slow: Slow::default(),
@@ -485,12 +500,15 @@ impl Drive {
                 self.take_arm(now);
             }
         }
-        if let Some(job) = self.next_job(now) {
-            match job.request.op {
-                Op::Write => self.start_write(job, now),
-                _ => self.start_read(job, now, false),
+        if let Some(mut job) = self.next_job(now) {
+            if job.is_write() {
+                self.accept_waiting(&mut job, now);
+                self.take_waiting_writes(now);
+                self.start_write(job, now);
+            } else {
+                self.start_read(job, now, false);
+                self.take_waiting_writes(now);
             }
-            self.take_waiting_writes(now);
         }
     }
 
@@ -508,7 +526,7 @@ impl Drive {
         let (platters, mechanics, position) = (self.platters(), &self.mechanics, self.position);
         let mut index = self.schedule.pick(now, candidates, |i| {
             let job = &waiting[i];
-            let piece = platters.geometry.piece(job.request.lbn, 1);
+            let piece = platters.geometry.piece(self.left_of(job), 1);
             let start = self.start_of(job, now);
             let landed = start
                 + mechanics
@@ -549,6 +567,16 @@ impl Drive {
             index = first.unwrap_or(index);
         }
         Some(self.waiting.remove(index))
+    }
+
+    /// The first sector that is left to do of a request: a write's beginning may share a physical sector with the end of the
+    /// one before, and be written with that.
+    fn left_of(&self, job: &Job) -> Lbn {
+        let LastWrite { end, written, .. } = self.last_write;
+        match job.is_write() && job.request.lbn == end && written < job.end() {
+            true => written,
+            false => job.request.lbn,
+        }
     }
 
     /// When the arm may begin to move for a waiting request: for a write that the buffer does not hold, once its first

@@ -4,7 +4,9 @@ use super::bus::{self, Delivery, Ramp, deliver, nth, ramps_of};
 use super::cache::{ReadPlace, State, WritePlace};
 use super::readahead::ReadAheadRun;
 use super::sweep::{Access, Inflow, Leg, sweep};
-use super::{Accepted, Arm, Breakdown, Completion, Drive, Job, PendingFlush, Served, Tag};
+use super::{
+    Accepted, Arm, Breakdown, Completion, Drive, Job, LastWrite, PendingFlush, Served, Tag,
+};
 use crate::mechanics::Position;
 use crate::profile::ReadAheadUntil;
 use crate::request::{Op, Request};
@@ -477,6 +479,13 @@ impl Drive {
         }
     }
 
+    /// Takes a write that waited for the arm into the buffer, if it is not there.
+    pub(super) fn accept_waiting(&mut self, job: &mut Job, at: SimTime) {
+        if job.accepted.is_none() {
+            self.accept(job, at, false);
+        }
+    }
+
     /// Takes a write into the buffer at a time when there is room.
     fn accept(&mut self, job: &mut Job, at: SimTime, arriving: bool) {
         let place = match self.cache.find_write(at, job.request.lbn, job.end()) {
@@ -546,12 +555,9 @@ impl Drive {
     }
 
     /// Brings a write to the media now that the arm is its own.
-    pub(super) fn start_write(&mut self, mut job: Job, at: SimTime) {
+    pub(super) fn start_write(&mut self, job: Job, at: SimTime) {
         self.schedule.serve(job.request.lbn, job.end());
         let free = self.take_arm(at);
-        if job.accepted.is_none() {
-            self.accept(&mut job, at, false);
-        }
         let Some(accepted) = job.accepted else { return };
         let (lbn, end) = (job.request.lbn, job.end());
         let mut legs = std::mem::take(&mut self.legs);
@@ -559,8 +565,9 @@ impl Drive {
 
         let ready = arm_ready(&job, at, free);
         let joined = accepted.appended || self.profile.cache.combine_writes && accepted.full <= at;
-        let streaming = joined && self.last_write == (at, lbn);
+        let streaming = joined && self.last_write.media_end == at && self.last_write.end == lbn;
         let inflow = (accepted.full > ready).then_some(accepted.inflow);
+        let lbn = if streaming { self.left_of(&job) } else { lbn };
         let (first, last) = self.physical_bounds(lbn, end);
         let position = self.position;
         let (position, from) =
@@ -585,7 +592,15 @@ impl Drive {
         };
         let (position, media_end) = self.sweep(position, from, &access, &mut legs);
         self.position = position;
-        self.last_write = (media_end, end);
+        self.last_write = LastWrite {
+            media_end,
+            end,
+            written: if self.cache.will_write(end, last) {
+                last
+            } else {
+                end
+            },
+        };
 
         let full = self.all_taken(&job, &accepted, &legs);
         let acknowledged = if accepted.completed {
@@ -662,7 +677,7 @@ impl Drive {
         let latest = match &self.arm {
             Arm::Access {
                 writing: Some(_), ..
-            } => self.last_write.0.max(now),
+            } => self.last_write.media_end.max(now),
             _ => now,
         };
         self.flushes.push(PendingFlush {

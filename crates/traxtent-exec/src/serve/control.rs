@@ -125,7 +125,9 @@ pub fn order(
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
     stream.write_all(format!("{line}\n").as_bytes())?;
     let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
+    if BufReader::new(stream).read_line(&mut answer)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     match answer.trim_end().split_once(": ") {
         Some(("ok", done)) => Ok(Ok(done.to_owned())),
         Some(("error", why)) => Ok(Err(why.to_owned())),

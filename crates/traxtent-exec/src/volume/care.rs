@@ -110,6 +110,9 @@ impl Progress {
     }
 }
 
+/// The least rate of a rebuild or a scrub, in bytes a second of each member: less is a unit that was forgotten.
+pub const LEAST_RATE: u64 = 1 << 16;
+
 /// Rebuilds or scrubs until the end, until `stop` is set, or until it cannot go on; `tell` hears of every stripe. It begins
 /// where the last time ended. Requests go on beside it.
 ///
@@ -124,6 +127,7 @@ pub fn care(
     mut tell: impl FnMut(&Progress),
 ) -> Result<Progress, VolumeIoError> {
     check(volume, work)?;
+    check_rate(rate)?;
     let mut progress = Progress::begin(volume, work, rate);
     let mut meter = Meter::new(volume, progress.next);
     let target = rebuilding(&wait(volume.superblock()));
@@ -172,6 +176,16 @@ pub fn care(
     progress.under_way = false;
     tell(&progress);
     Ok(progress)
+}
+
+/// Whether it will end.
+pub(super) fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
+    match rate {
+        Some(rate) if rate < LEAST_RATE => Err(VolumeIoError::Order(format!(
+            "a rate of {rate} bytes a second is below the least, {LEAST_RATE} (64K)"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether it makes sense.

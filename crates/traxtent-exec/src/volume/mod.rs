@@ -28,7 +28,7 @@ use traxtent_core::volume::{
     Assembly, Format, Members, Op, Volume, VolumeError, WriteHole, choose, survey,
 };
 
-pub use care::{Progress, Work, care};
+pub use care::{LEAST_RATE, Progress, Work, care};
 pub use error::VolumeIoError;
 pub use files::{Aligned, Device, Devices};
 pub use server::{Order, VolumeServer};

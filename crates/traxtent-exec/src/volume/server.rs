@@ -241,6 +241,7 @@ impl Kept {
     /// Begins a rebuild or a scrub.
     fn begin(self: &Arc<Kept>, work: Work, rate: Option<u64>) -> Result<(), VolumeIoError> {
         care::check(&self.volume, work)?;
+        care::check_rate(rate)?;
         let begun = Progress::begin(&self.volume, work, rate);
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {

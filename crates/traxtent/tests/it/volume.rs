@@ -612,3 +612,30 @@ impl Drop for Detached {
         let _ = Command::new("losetup").args(["--detach", &self.0]).output();
     }
 }
+
+/// Is a rate without its unit refused, and a server that has ended named as such?
+#[test]
+fn a_forgotten_unit_and_a_server_that_ended() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+    let slow = volume(at, "scrub --rate 50 a b c");
+    assert_eq!(slow.status, 2);
+    assert!(
+        slow.err
+            .contains("50 bytes a second; expected 64K at least"),
+        "{}",
+        slow.err
+    );
+    // An end without a farewell leaves the socket behind.
+    std::os::unix::net::UnixListener::bind(at.join("orders")).unwrap();
+    let gone = volume(at, "status orders");
+    assert_eq!(gone.status, 3);
+    assert!(
+        gone.err
+            .contains("orders: no server answers there any more"),
+        "{}",
+        gone.err
+    );
+}

@@ -178,6 +178,20 @@ fn the_lowest_aligned_lbn_shifts_alignment() {
     assert_completions(&p, &[(9.0, write(1, 6))], &[20.7]);
 }
 
+/// Bytes a second, in millions, at which writes in sequence are acknowledged, of so many sectors from an LBN on.
+fn streamed(profile: &Profile, first: u64, sectors: u32, outstanding: u64) -> f64 {
+    let mut drive = Drive::new(profile).expect("a sound profile");
+    let mut now = SimTime::ZERO;
+    for sent in 0..2000 + outstanding {
+        while sent >= outstanding && drive.poll(now).is_none() {
+            now = drive.next_wakeup().expect("a write is outstanding");
+        }
+        let next = write(first + sent * u64::from(sectors), sectors);
+        drive.submit(now, next).expect("it is on the drive");
+    }
+    2000.0 * f64::from(sectors) * 512.0 / now.as_ms() / 1000.0
+}
+
 /// Do writes in sequence that the buffer acknowledges go at the rate of the media, also if it is full all the time?
 #[test]
 fn cached_writes_in_sequence_stream() {
@@ -188,24 +202,31 @@ fn cached_writes_in_sequence_stream() {
         profile.cache.write_segments = write_segments;
         profile.cache.writes_while_busy = writes_while_busy;
         for sectors in [64, 256] {
-            let mut drive = Drive::new(&profile).expect("a sound profile");
-            let mut now = SimTime::ZERO;
-            let mut lbn = 0;
-            for sent in 0..2000 + outstanding {
-                while sent >= outstanding && drive.poll(now).is_none() {
-                    now = drive.next_wakeup().expect("a write is outstanding");
-                }
-                drive
-                    .submit(now, write(lbn, sectors))
-                    .expect("it is on the drive");
-                lbn += u64::from(sectors);
-            }
             // Tracks of 1,144 and 1,092 sectors take 6 ms each, and a switch in between.
-            let rate = lbn as f64 * 512.0 / now.as_ms() / 1000.0;
+            let rate = streamed(&profile, 0, sectors, outstanding);
             assert!(
                 rate > 75.0,
                 "{rate} MB/s: {sectors} sectors, {write_segments} segments"
             );
         }
     }
+}
+
+/// Is a physical sector that two writes in sequence share written once, if both are in the buffer? Then writes that begin
+/// amid physical sectors cost no more than others.
+#[test]
+fn writes_that_share_a_physical_sector_stream() {
+    let profile = builtin("wd10ears").expect("it is built in");
+    for sectors in [64, 256] {
+        let [aligned, shifted] = [0, 1].map(|first| streamed(&profile, first, sectors, 1));
+        assert!(
+            shifted > 0.9 * aligned,
+            "{sectors} sectors: {shifted} MB/s for {aligned}"
+        );
+    }
+    // Whoever sends one at a time and waits for the media reads, and waits for a revolution, each time.
+    let mut through = profile;
+    through.cache.write_back = WriteBack::None;
+    let [aligned, shifted] = [0, 1].map(|first| streamed(&through, first, 64, 1));
+    assert!(shifted < 0.6 * aligned, "{shifted} MB/s for {aligned}");
 }
