@@ -365,8 +365,9 @@ mod tests {
             let [small, files, large, reads] = of(name, 2)[..] else {
                 panic!("four loads")
             };
+            // A physical sector that two large writes share is written once, from the buffer.
             assert!(
-                small.percent() > 100.0 && large.percent() > 10.0,
+                small.percent() > 100.0 && large.percent().abs() < 15.0,
                 "{small:?} {large:?}"
             );
             assert!(
