@@ -1,5 +1,6 @@
 //! Physical sectors larger than logical ones: a drive writes them whole, and reads first what it
-//! must not change (512e; read-modify-write).
+//! must not change (512e; read-modify-write). One that two writes in sequence share, and the buffer holds whole, is
+//! written with the first of them.
 //!
 //! Left out: that such a drive reads them whole too, which is a few sectors' time.
 
