@@ -1,10 +1,13 @@
 //! Rebuilding and scrubbing, stripe by stripe, beside everything else that the volume does.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use async_lock::Mutex;
 use smallvec::SmallVec;
 
-use super::desk::{Desks, Given};
+use super::desk::{Desk, Desks, Given};
 use super::superblock::MemberState;
 use super::{Failures, Members, Op, Ops, PLANNER, State, Volume, VolumeError, failures};
 use crate::layout::raid::{Members as MemberSet, Stripe};
@@ -38,13 +41,14 @@ impl<M: Members> Volume<M> {
         }
         self.settle(&mut state, true).await?;
         self.rebuilt.store(0, Ordering::SeqCst);
-        *self.rebuild_reads.lock().await = 0;
+        self.rebuild_next.lock().await.stripe = 0;
         state.superblock.members[member].state = MemberState::Rebuilding(0);
         self.persist(&mut state).await
     }
 
     /// Rebuilds the next stripes of the member that is being rebuilt, at most so many; false if there are none left, or no such
-    /// member. Two at a time keep all members busy: while one writes, the other reads.
+    /// member. Several at a time keep all members busy: some read, one sums, some write. How far the member is rebuilt grows in
+    /// the stripes' order.
     ///
     /// # Errors
     /// If the other members cannot tell what a stripe holds; then all of them stay as they were.
@@ -57,16 +61,17 @@ impl<M: Members> Volume<M> {
         let Some(member) = members.position(is_rebuilding) else {
             return Ok(false);
         };
-        let mut taken = self.rebuild_reads.lock().await;
-        let first = *taken;
+        let mut next = self.rebuild_next.lock().await;
+        let first = next.stripe;
         let numbers = first..self.array.stripes().min(first + stripes);
         if numbers.is_empty() {
-            // What is being written counts.
-            drop(self.rebuild_writes.lock().await);
-            drop((taken, state));
+            // What is under way counts.
+            drop(next.last.lock().await);
+            drop((next, state));
             self.rebuild_done(member).await?;
             return Ok(false);
         }
+        // While nobody else takes stripes: who comes later does not hold what is wanted here.
         let mut locks: SmallVec<[usize; 16]> =
             numbers.clone().map(|number| self.lock_of(number)).collect();
         locks.sort_unstable();
@@ -75,36 +80,49 @@ impl<M: Members> Volume<M> {
         for lock in locks {
             held.push(self.stripes[lock].lock().await);
         }
+        let own = Arc::new(Mutex::new(()));
+        let turn = own.try_lock().expect("nobody else has it yet");
+        let before = std::mem::replace(&mut next.last, Arc::clone(&own));
+        next.stripe = numbers.end;
+        drop(next);
         let mut desks = self.desks();
-        let stripes = numbers.clone().map(|number| self.stripe(number));
-        let stripes = stripes.filter(|stripe| stripe.sectors_on(member).0 > 0);
-        let mut count = 0;
-        for stripe in stripes {
-            self.desk(&mut desks, count, &state, &stripe, stripe.logical());
-            count += 1;
-        }
-        let work = &mut desks.desks[..count];
-        self.carry_out(work, Given::NONE, |stripe, _, health, plan| {
-            PLANNER.rebuild(stripe, member, health, plan)
-        })
-        .await?;
-        *taken = numbers.end;
-        let writing = self.rebuild_writes.lock().await;
-        drop(taken);
-        // Before, somebody else failed.
-        let mut failed = Failures::new();
-        if self.rebuilt.load(Ordering::SeqCst) == first {
-            failed = self.put(work, Given::NONE).await;
-            if failed.is_empty() {
-                self.rebuilt.store(numbers.end, Ordering::SeqCst);
-            }
-        }
+        let written = self
+            .rebuild_stripes(member, numbers.clone(), &state, &mut desks)
+            .await;
         self.clear_away(desks);
-        drop((writing, held, state));
-        if !failed.is_empty() {
+        // Stripes count in their order.
+        drop(before.lock().await);
+        let is_next = self.rebuilt.load(Ordering::SeqCst) == first;
+        if is_next && matches!(&written, Ok(failed) if failed.is_empty()) {
+            self.rebuilt.store(numbers.end, Ordering::SeqCst);
+        }
+        drop(held);
+        if written.is_err() {
+            // They are taken again by who tries again.
+            self.rebuild_next.lock().await.stripe = self.rebuilt.load(Ordering::SeqCst);
+        }
+        drop((turn, state));
+        if !written?.is_empty() {
             self.fail(member).await?;
         }
         Ok(true)
+    }
+
+    /// Computes what a member has of stripes, whose locks are held, and writes it there. Returns who refused.
+    async fn rebuild_stripes(
+        &self,
+        member: usize,
+        numbers: Range<u64>,
+        state: &State,
+        desks: &mut Desks<M::Buffer>,
+    ) -> Result<Failures, VolumeError> {
+        let stripes = numbers.map(|number| self.stripe(number));
+        let mut count = 0;
+        for stripe in stripes.filter(|stripe| stripe.sectors_on(member).0 > 0) {
+            self.desk(desks, count, state, &stripe, stripe.logical());
+            count += 1;
+        }
+        self.rewrite(member, &mut desks.desks[..count]).await
     }
 
     /// Makes durable how far a rebuild has come, so that it goes on from there after a stop.
@@ -140,14 +158,12 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    /// Writes what a member has of a stripe, whose lock is held, from what the others have. The desk is the first one, and
-    /// prepared.
+    /// Writes what a member has of stripes, whose locks are held, from what the others have. The desks are prepared.
     pub(super) async fn rewrite(
         &self,
         member: usize,
-        desks: &mut Desks<M::Buffer>,
+        work: &mut [Desk<M::Buffer>],
     ) -> Result<Failures, VolumeError> {
-        let work = &mut desks.desks[..1];
         self.carry_out(work, Given::NONE, |stripe, _, health, plan| {
             PLANNER.rebuild(stripe, member, health, plan)
         })
@@ -201,7 +217,7 @@ impl<M: Members> Volume<M> {
                 let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
                 desk.health.unreadable = unreadable;
                 self.ring().dirty = true;
-                let refused = self.rewrite(member, &mut desks).await?;
+                let refused = self.rewrite(member, &mut desks.desks[..1]).await?;
                 if refused.is_empty() {
                     scrubbed.repaired += 1;
                     self.count_repair(stripe.sectors_on(member));

@@ -48,7 +48,7 @@ mod xor;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex as Now, MutexGuard as NowGuard};
+use std::sync::{Arc, Mutex as Now, MutexGuard as NowGuard};
 
 use async_lock::{Mutex, RwLock};
 use smallvec::SmallVec;
@@ -108,11 +108,17 @@ pub struct Volume<M: Members> {
     idle: Now<Vec<Desks<M::Buffer>>>,
     /// Stripes below this are good on the member that is being rebuilt.
     rebuilt: AtomicU64,
-    /// Held while stripes are read that are to be rebuilt; those below are taken.
-    rebuild_reads: Mutex<u64>,
-    /// Held while they are written. Who reads waits for it before he lets the next one read, so that all go on in order.
-    rebuild_writes: Mutex<()>,
+    rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
+}
+
+/// Who rebuilds what.
+#[derive(Debug)]
+struct Rebuilds {
+    /// Stripes below are taken.
+    stripe: u64,
+    /// Locked until the last of those that are taken counts as rebuilt, or is given up.
+    last: Arc<Mutex<()>>,
 }
 
 /// What changes seldom.
@@ -155,8 +161,10 @@ impl<M: Members> Volume<M> {
                 .map(|_| Flusher::default())
                 .collect(),
             rebuilt: AtomicU64::new(progress.unwrap_or(0)),
-            rebuild_reads: Mutex::new(progress.unwrap_or(0)),
-            rebuild_writes: Mutex::default(),
+            rebuild_next: Mutex::new(Rebuilds {
+                stripe: progress.unwrap_or(0),
+                last: Arc::default(),
+            }),
             repaired: AtomicU64::new(0),
             gate: RwLock::new(State {
                 superblock,

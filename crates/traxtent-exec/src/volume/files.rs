@@ -2,19 +2,24 @@
 
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use io_uring::opcode;
+use io_uring::squeue::Entry;
+use io_uring::types::{Fd, FsyncFlags};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
+use smallvec::SmallVec;
 use traxtent_core::units::{Lbn, Sectors};
 use traxtent_core::volume::{Action, Failed, Members, Op};
 
 use super::error::VolumeIoError;
+use super::uring;
 
 /// For so long a member may still be held by who is letting it go: a program that is ending, or a process that another thread
 /// has begun and that is not its own program yet.
@@ -23,7 +28,13 @@ const LETTING_GO: Duration = Duration::from_millis(500);
 /// Direct transfers want memory at multiples of this.
 const PAGE: usize = 4096;
 
-/// Operations that move more than this together are worth threads of their own.
+/// Requests of a volume have seldom more operations at once.
+const AT_ONCE: usize = 32;
+
+/// An operation of io_uring moves at most so much.
+const ENTRY_BYTES: usize = 1 << 30;
+
+/// Without io_uring, operations that move more than this together are worth threads of their own.
 const PARALLEL_BYTES: usize = 1 << 20;
 
 /// At most so many buffers wait for their next use,
@@ -141,6 +152,35 @@ impl Device {
         at.0 * u64::from(self.sector_bytes)
     }
 
+    fn outcome(&self, done: Result<(), Errno>) -> Result<(), Failed> {
+        done.map_err(|errno| {
+            let number = errno.raw_os_error();
+            self.last_error.store(number, Ordering::Relaxed);
+            Failed
+        })
+    }
+
+    /// An operation for io_uring, with other memory if that is given.
+    fn entry(&self, action: &mut Action<'_>, bounce: Option<&mut [u8]>) -> Entry {
+        let file = Fd(self.file.as_raw_fd());
+        let count = |bytes: &[u8]| bytes.len().min(ENTRY_BYTES) as u32;
+        match action {
+            Action::Read(at, into) => {
+                let into = bounce.unwrap_or(into);
+                opcode::Read::new(file, into.as_mut_ptr(), count(into))
+                    .offset(self.offset(*at))
+                    .build()
+            }
+            Action::Write(at, from) => {
+                let from = bounce.as_deref().unwrap_or(from);
+                opcode::Write::new(file, from.as_ptr(), count(from))
+                    .offset(self.offset(*at))
+                    .build()
+            }
+            Action::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+        }
+    }
+
     fn read(&self, at: Lbn, mut into: &mut [u8]) -> Result<(), Errno> {
         let mut offset = self.offset(at);
         while !into.is_empty() {
@@ -216,33 +256,84 @@ impl Devices {
         devices.into_iter().map(device).collect()
     }
 
+    /// Carries out an operation.
     fn perform(&self, op: &mut Op<'_>) {
         let Some(device) = self.device(op.member) else {
             op.outcome = Err(Failed);
             return;
         };
-        let done = match &mut op.action {
-            Action::Read(at, into) if device.direct && !is_aligned(into) => {
-                let mut bounce = self.aligned(into.len());
-                let done = device.read(*at, &mut bounce);
-                into.copy_from_slice(&bounce);
+        let mut bounce = self.bounce(&device, &op.action);
+        let done = match (&mut op.action, bounce.as_deref_mut()) {
+            (Action::Read(at, into), None) => device.read(*at, into),
+            (Action::Read(at, into), Some(bounce)) => {
+                let done = device.read(*at, bounce);
+                into.copy_from_slice(bounce);
                 done
             }
-            Action::Write(at, from) if device.direct && !is_aligned(from) => {
+            (Action::Write(at, from), bounce) => {
+                device.write(*at, bounce.as_deref().unwrap_or(from))
+            }
+            (Action::Flush, _) => rustix::fs::fdatasync(&device.file),
+        };
+        op.outcome = device.outcome(done);
+    }
+
+    /// Memory that a direct transfer takes in place of what is given, filled with what is written.
+    fn bounce(&self, device: &Device, action: &Action<'_>) -> Option<Aligned> {
+        match action {
+            Action::Read(_, into) if device.direct && !is_aligned(into) => {
+                Some(self.aligned(into.len()))
+            }
+            Action::Write(_, from) if device.direct && !is_aligned(from) => {
                 let mut bounce = self.aligned(from.len());
                 bounce.copy_from_slice(from);
-                device.write(*at, &bounce)
+                Some(bounce)
             }
-            Action::Read(at, into) => device.read(*at, into),
-            Action::Write(at, from) => device.write(*at, from),
-            Action::Flush => rustix::fs::fdatasync(&device.file),
+            _ => None,
+        }
+    }
+
+    /// Carries out operations side by side. False where the kernel does not offer it; then nothing was done.
+    #[allow(unsafe_code)]
+    fn perform_at_once(&self, ops: &mut [Op<'_>]) -> bool {
+        let devices: SmallVec<[Option<Arc<Device>>; AT_ONCE]> =
+            ops.iter().map(|op| self.device(op.member)).collect();
+        let mut bounces: SmallVec<[Option<Aligned>; AT_ONCE]> = std::iter::zip(&*ops, &devices)
+            .map(|(op, device)| self.bounce(device.as_deref()?, &op.action))
+            .collect();
+        let mut entries: SmallVec<[Entry; AT_ONCE]> = SmallVec::new();
+        for (index, op) in ops.iter_mut().enumerate() {
+            // Until something else is known.
+            op.outcome = Err(Failed);
+            if let Some(device) = &devices[index] {
+                let bounce = bounces[index].as_deref_mut();
+                entries.push(device.entry(&mut op.action, bounce).user_data(index as u64));
+            }
+        }
+        let mut again: SmallVec<[usize; 4]> = SmallVec::new();
+        // SAFETY: `devices` holds the files, `bounces` and whoever holds `ops` the memory, which nobody else has.
+        let offered = unsafe {
+            uring::carry_out(entries.into_iter(), |index, result| {
+                let index = index as usize;
+                let op = &mut ops[index];
+                match ended(&op.action, result) {
+                    Some(done) => {
+                        let device = devices[index].as_ref().expect("it was asked");
+                        op.outcome = device.outcome(done);
+                    }
+                    None => again.push(index),
+                }
+            })
         };
-        op.outcome = done.map_err(|errno| {
-            device
-                .last_error
-                .store(errno.raw_os_error(), Ordering::Relaxed);
-            Failed
-        });
+        for (op, bounce) in std::iter::zip(&mut *ops, &bounces) {
+            if let (Action::Read(_, into), Some(bounce)) = (&mut op.action, bounce) {
+                into.copy_from_slice(bounce);
+            }
+        }
+        for index in again {
+            self.perform(&mut ops[index]);
+        }
+        offered
     }
 
     fn aligned(&self, bytes: usize) -> Aligned {
@@ -313,21 +404,40 @@ impl Members for Devices {
             Action::Write(_, from) => from.len(),
             Action::Flush => 0,
         };
+        let flush = ops.iter().any(|op| matches!(op.action, Action::Flush));
         let is_direct = |op: &Op<'_>| self.device(op.member).is_some_and(|device| device.direct);
-        let parallel = ops.len() > 1
-            && ops.iter().any(is_direct)
-            && (ops.iter().any(|op| matches!(op.action, Action::Flush))
-                || ops.iter().map(bytes).sum::<usize>() >= PARALLEL_BYTES);
-        if !parallel {
+        // What goes to files is copied to and from the page cache, in this thread's time or another's.
+        let waits = ops.len() > 1 && ops.iter().any(is_direct);
+        if waits && self.perform_at_once(ops) {
+            return;
+        }
+        let is_much = flush || ops.iter().map(bytes).sum::<usize>() >= PARALLEL_BYTES;
+        if !(waits && is_much) {
             ops.iter_mut().for_each(|op| self.perform(op));
             return;
         }
-        // One thread a member, so that members work side by side and each gets its operations in order.
+        // One thread a member, so that members work side by side.
         ops.sort_by_key(|op| op.member);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for of_member in ops.chunk_by_mut(|one, two| one.member == two.member) {
                 scope.spawn(|| of_member.iter_mut().for_each(|op| self.perform(op)));
             }
         });
+    }
+}
+
+/// How an operation went, by io_uring's result; `None` if it has to be asked for again, in plain words.
+fn ended(action: &Action<'_>, result: i32) -> Option<Result<(), Errno>> {
+    let bytes = match action {
+        Action::Read(_, into) => into.len(),
+        Action::Write(_, from) => from.len(),
+        Action::Flush => 0,
+    };
+    match usize::try_from(result) {
+        Ok(done) => (done == bytes).then_some(Ok(())),
+        Err(_) => match Errno::from_raw_os_error(-result) {
+            Errno::INTR | Errno::AGAIN | Errno::INVAL | Errno::OPNOTSUPP => None,
+            errno => Some(Err(errno)),
+        },
     }
 }

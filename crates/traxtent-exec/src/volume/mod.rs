@@ -1,22 +1,24 @@
 //! Volumes on files and block devices: made, put together, served.
 //!
 //! What is written is decided in [`traxtent_core::volume`]; here are its members, and the threads that wait for
-//! them. A request is carried out by the thread that brings it. [`VolumeServer`] takes orders beside.
-//!
-//! Left out: io_uring.
+//! them. A request is carried out by the thread that brings it, and members work side by side (io_uring).
+//! [`VolumeServer`] takes orders beside.
 
 mod care;
 mod error;
 mod files;
 mod server;
 mod status;
+mod uring;
 mod verify;
 mod wait;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
 use traxtent_core::layout::raid::{Array, Chunks, Level, Member, Shape};
 use traxtent_core::probe::{Confirm, Found as FoundTrack};
 use traxtent_core::trackmap::{MapBuilder, MapFile, TrackMap};
@@ -39,8 +41,11 @@ pub use wait::wait;
 /// About so much of a member is rebuilt at once.
 const REBUILD_BYTES: u64 = 1 << 20;
 
-/// So often each of two threads does that, before it is asked whether to go on.
-const REBUILD_STEPS: usize = 8;
+/// So long threads do that, before it is asked whether to go on. Each time the members idle until all are there again.
+const REBUILD_SPELL: Duration = Duration::from_secs(1);
+
+/// Two read from the others, one sums, one writes to the member.
+const REBUILD_THREADS: usize = 4;
 
 /// A volume on devices that is open.
 pub type DeviceVolume = Volume<Devices>;
@@ -410,8 +415,8 @@ fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
     }
 }
 
-/// Rebuilds the next stripes of the member that is being rebuilt; false if there are none left, or no such member. Two threads
-/// take turns: while one writes to it, the other reads from the others.
+/// Rebuilds the member that is being rebuilt, for a second; false if there are none left, or no such member. Threads take turns:
+/// while one writes to it, another reads from the others.
 ///
 /// # Errors
 /// Of [`Volume::rebuild_step`].
@@ -423,8 +428,9 @@ where
     let offered = array.capacity().0 * volume.sector_bytes() as u64;
     let of_a_member = offered / array.members().len() as u64 / array.stripes().max(1);
     let stripes = (REBUILD_BYTES / of_a_member.max(1)).max(1);
+    let begun = Instant::now();
     let steps = || -> Result<bool, VolumeError> {
-        for _ in 0..REBUILD_STEPS {
+        while begun.elapsed() < REBUILD_SPELL {
             if !wait(volume.rebuild_step(stripes))? {
                 return Ok(false);
             }
@@ -432,9 +438,13 @@ where
         Ok(true)
     };
     thread::scope(|scope| {
-        let other = scope.spawn(steps);
-        let more = steps()?;
-        Ok(other.join().expect("it does not panic")? && more)
+        let others: SmallVec<[_; REBUILD_THREADS]> =
+            (1..REBUILD_THREADS).map(|_| scope.spawn(steps)).collect();
+        let own = steps();
+        let others = others
+            .into_iter()
+            .map(|other| other.join().expect("it does not panic"));
+        others.fold(own, |all, one| Ok(all? && one?))
     })
 }
 

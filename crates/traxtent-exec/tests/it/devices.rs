@@ -11,12 +11,12 @@ use traxtent_core::units::{Lbn, Sectors};
 use traxtent_exec::device::{BlockTarget, Device, DeviceError, in_use, open};
 
 /// An image file that goes away with the test.
-struct Image(PathBuf);
+pub(crate) struct Image(pub(crate) PathBuf);
 
-const SECTORS: u64 = 65_536;
+pub(crate) const SECTORS: u64 = 65_536;
 
 impl Image {
-    fn new(name: &str) -> Image {
+    pub(crate) fn new(name: &str) -> Image {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         File::create(&path).unwrap().set_len(SECTORS * 512).unwrap();
         Image(path)
@@ -30,10 +30,10 @@ impl Drop for Image {
 }
 
 /// A loop device that is detached after the test.
-struct Loop(PathBuf);
+pub(crate) struct Loop(pub(crate) PathBuf);
 
 impl Loop {
-    fn attach(losetup: &Path, image: &Path) -> Result<Loop, String> {
+    pub(crate) fn attach(losetup: &Path, image: &Path) -> Result<Loop, String> {
         let attach = Command::new(losetup)
             .args(["--find", "--show"])
             .arg(image)

@@ -8,9 +8,14 @@ use tempfile::TempDir;
 use traxtent_core::layout::raid::Level;
 use traxtent_core::units::Lbn;
 use traxtent_core::volume::superblock::MemberState;
+use traxtent_core::volume::{Action, Members, Op};
 use traxtent_core::workload::Rng;
-use traxtent_exec::volume::{DeviceVolume, Plan, create, find, rebuild_some, wait};
+use traxtent_exec::volume::{
+    Device, DeviceVolume, Devices, Plan, create, find, rebuild_some, wait,
+};
 use uuid::Uuid;
+
+use crate::devices::{Image, Loop, SECTORS};
 
 const SECTOR: usize = 512;
 
@@ -109,7 +114,7 @@ fn no_allocation_in_steady_state() {
     }
 }
 
-/// Is a member right that two threads rebuild while another writes?
+/// Is a member right that threads rebuild while another writes?
 #[test]
 fn rebuilt_under_writes() {
     for (seed, level) in [(1, Level::Raid1), (2, Level::Raid4), (3, Level::Raid5)] {
@@ -151,5 +156,92 @@ fn rebuilt_under_writes() {
         let mut read = vec![1; expected.len()];
         wait(volume.read(Lbn(0), &mut read)).unwrap();
         assert!(read == expected, "{}", level.name());
+    }
+}
+
+/// Do block devices do what they are asked side by side: any number of reads and writes of memory at any address, with flushes
+/// between, while some cannot be done?
+#[test]
+fn block_devices_side_by_side() {
+    let losetup = testkit::tool!("losetup");
+    let images = ["side-by-side-0", "side-by-side-1"].map(Image::new);
+    let loops: Result<Vec<Loop>, String> = images
+        .iter()
+        .map(|image| Loop::attach(&losetup, &image.0))
+        .collect();
+    let loops = match loops {
+        Ok(loops) => loops,
+        Err(why) => testkit::skip!("no loop device: {why}"),
+    };
+    let open = |one: &Loop| Some(Device::open(&one.0).unwrap());
+    let members = Devices::new(loops.iter().map(open).chain([None]).collect());
+    let mut contents = vec![vec![0; SECTORS as usize * SECTOR]; 2];
+    let seed = 11;
+    println!("seed {seed}");
+    let mut rng = Rng::new(seed);
+    for _ in 0..200 {
+        // Places do not overlap, and one lies beyond the end. A member that is not there fails whatever it is asked.
+        let count = 1 + rng.below(100);
+        let place = SECTORS / count;
+        let mut asked: Vec<(usize, Lbn, bool, usize, Vec<u8>)> = Vec::new();
+        for number in 0..count {
+            let (member, writes) = (rng.below(3) as usize, rng.below(2) == 0);
+            let sectors = 1 + rng.below(place.min(300));
+            let at = match rng.below(50) {
+                0 => SECTORS,
+                _ => number * place + rng.below(place - sectors + 1),
+            };
+            let skewed = rng.below(3) as usize * 8;
+            let mut memory = vec![0; skewed + sectors as usize * SECTOR];
+            if writes {
+                memory[skewed..].fill(rng.bits() as u8);
+            }
+            asked.push((member, Lbn(at), writes, skewed, memory));
+        }
+        let mut ops: Vec<Op<'_>> = Vec::new();
+        for (member, at, writes, skewed, memory) in &mut asked {
+            let memory = &mut memory[*skewed..];
+            ops.push(match writes {
+                true => Op::write(*member, *at, memory),
+                false => Op::read(*member, *at, memory),
+            });
+            if rng.below(20) == 0 {
+                ops.push(Op::flush(*member));
+            }
+        }
+        wait(members.run(&mut ops));
+        for op in ops {
+            let (at, bytes) = match &op.action {
+                Action::Flush => {
+                    assert_eq!(op.outcome.is_ok(), op.member < 2);
+                    continue;
+                }
+                Action::Read(at, into) => (*at, &**into),
+                Action::Write(at, from) => (*at, *from),
+            };
+            let can = op.member < 2 && at.0 < SECTORS;
+            assert_eq!(op.outcome.is_ok(), can, "member {}, {at:?}", op.member);
+            if can {
+                let first = at.0 as usize * SECTOR;
+                let expected = &mut contents[op.member][first..first + bytes.len()];
+                match &op.action {
+                    Action::Write(..) => expected.copy_from_slice(bytes),
+                    _ => assert!(bytes == expected, "member {}, {at:?}", op.member),
+                }
+            }
+        }
+    }
+    for (member, contents) in contents.iter().enumerate() {
+        let mut read = vec![1; contents.len()];
+        let half = read.len() / 2;
+        let (low, high) = read.split_at_mut(half);
+        let middle = Lbn(SECTORS / 2);
+        let mut ops = [
+            Op::read(member, Lbn(0), low),
+            Op::read(member, middle, high),
+        ];
+        wait(members.run(&mut ops));
+        assert!(ops.iter().all(|op| op.outcome.is_ok()));
+        assert!(read == *contents, "member {member}");
     }
 }
