@@ -83,15 +83,14 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Claims (T9a), groups (T9), papers (T, traxtents), or all that need nothing but the model.
+    /// Claims (T9a), groups (T9), papers (T, traxtents), or all that need nothing but the model. Letters may be small or large.
     ///
     /// # Errors
     /// If a name is that of no claim.
     pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Selection, UnknownClaim> {
         let mut known = Vec::new();
         for name in names.iter().map(AsRef::as_ref) {
-            let paper = PAPERS.iter().find(|paper| paper.name == name);
-            let called = paper.map_or(name.to_owned(), |paper| paper.letter.to_string());
+            let called = called(name);
             let mut claims = experiments()
                 .iter()
                 .flat_map(|experiment| &experiment.claims);
@@ -138,6 +137,23 @@ impl Selection {
             own.any(|experiment| self.has(experiment, finding.claim))
         };
         findings.retain(of_chosen);
+    }
+}
+
+/// A name as claims have it, whose letter may be small, and a paper's be its title.
+fn called(name: &str) -> String {
+    let small = name.to_lowercase();
+    if small == ALL {
+        return small;
+    }
+    match PAPERS.iter().find(|paper| paper.name == small) {
+        Some(paper) => paper.letter.to_string(),
+        None => small
+            .chars()
+            .take(1)
+            .flat_map(char::to_uppercase)
+            .chain(small.chars().skip(1))
+            .collect(),
     }
 }
 

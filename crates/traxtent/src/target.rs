@@ -9,6 +9,7 @@ use traxtent_core::disksim::{self, System, SystemArray};
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::{self, Profile, ProfileError, Scheduler};
+use traxtent_core::trackmap::MapFile;
 use traxtent_core::workload::SynthioSpec;
 use traxtent_exec::Host;
 
@@ -147,10 +148,14 @@ impl Machine {
     /// Replaces a figure in all drives.
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         for drive in &mut self.drives {
-            let profile = drive
-                .profile
-                .with(key, value)
-                .map_err(|error| Failure::at(format!("--set {key}={value}"), error))?;
+            let profile = drive.profile.with(key, value).map_err(|error| {
+                let figures = drive.profile.figures();
+                let figures = figures.iter().map(String::as_str);
+                let meant = nearest(key, figures).filter(|known| *known != key);
+                let hint = meant.map(|known| format!("; did you mean {known}?"));
+                let what = format!("{error}{}", hint.unwrap_or_default());
+                Failure::at(format!("--set {key}={value}"), what)
+            })?;
             *drive = if key.starts_with("geometry") {
                 NamedDrive::new(drive.name.clone(), profile)?
             } else {
@@ -223,6 +228,11 @@ fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine
 
 fn read_profile(path: &Path) -> Result<Profile> {
     let text = input::text(path, PROFILE_BYTES)?;
+    if MapFile::recognize(text.as_bytes()) {
+        let why =
+            "is a track map: it says where tracks lie, not how a drive moves; this wants a drive";
+        return Err(Failure::at(format!("{}:1", path.display()), why));
+    }
     Profile::from_toml(&text).map_err(|error| {
         let line = match &error {
             ProfileError::Syntax { line, message } => {
@@ -263,13 +273,19 @@ fn line_of(text: &str, path: &str) -> usize {
         .count()
 }
 
-fn unknown(name: &str) -> Failure {
-    let near = profile::builtin::names()
-        .map(|known| (strsim::jaro_winkler(known, &name.to_lowercase()), known))
+/// What may have been meant.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    known
+        .map(|known| (strsim::jaro_winkler(known, &name), known))
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.75);
-    let hint = match near {
-        Some((_, known)) => format!("did you mean {known}?"),
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .map(|(_, known)| known)
+}
+
+fn unknown(name: &str) -> Failure {
+    let hint = match nearest(name, profile::builtin::names()) {
+        Some(known) => format!("did you mean {known}?"),
         None => {
             "`traxtent drives` lists those there are, a file needs a / or . in its name".to_owned()
         }

@@ -15,10 +15,12 @@ mod cache;
 mod controller;
 mod physical;
 mod readahead;
+mod reads;
 mod schedule;
 mod serve;
 mod sweep;
 mod upset;
+mod writes;
 
 pub use breakdown::Breakdown;
 pub use schedule::{Candidate, Schedule};

@@ -35,6 +35,9 @@ pub(crate) struct Args {
 enum Verb {
     /// List the experiments and their claims
     List {
+        /// Only these: claims, groups of claims or papers
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -115,7 +118,7 @@ fn build() -> Result<String> {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
-        Verb::List { json } => list(*json),
+        Verb::List { ids, json } => list(ids, *json),
         Verb::Run {
             ids,
             how,
@@ -127,7 +130,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-fn list(json: bool) -> Result<()> {
+fn list(ids: &[String], json: bool) -> Result<()> {
+    let listed = match ids {
+        [] => experiments().iter().collect(),
+        _ => selection(ids)?.experiments(),
+    };
     if json {
         let claim = |claim: &traxtent_experiments::Claim| {
             json!({
@@ -154,17 +161,17 @@ fn list(json: bool) -> Result<()> {
                 "claims": experiment.claims.iter().map(claim).collect::<Vec<_>>(),
             })
         };
-        return output::json(&experiments().iter().map(experiment).collect::<Vec<_>>());
+        return output::json(&listed.into_iter().map(experiment).collect::<Vec<_>>());
     }
     let mut table = Table::new([
         ("CLAIMS", Side::Left),
         ("EXPERIMENT", Side::Left),
         ("PICTURE", Side::Left),
     ]);
-    for experiment in experiments() {
+    for experiment in listed {
         let picture = experiment.figure.as_ref().map(|figure| figure.name.clone());
         table.row([
-            ids(experiment),
+            claims_of(experiment),
             experiment.title.clone(),
             picture.unwrap_or_default(),
         ]);
@@ -179,7 +186,7 @@ fn list(json: bool) -> Result<()> {
 }
 
 /// The names of an experiment's claims, from the first to the last.
-fn ids(experiment: &Experiment) -> String {
+fn claims_of(experiment: &Experiment) -> String {
     match &experiment.claims[..] {
         [only] => only.id.clone(),
         [first, .., last] => format!("{} to {}", first.id, last.id),

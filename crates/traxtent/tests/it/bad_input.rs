@@ -24,6 +24,10 @@ fn one_clear_line() {
         ("cut.toml", profile[..profile.len() / 2].to_owned()),
         ("empty.toml", String::new()),
         (
+            "tracks.map",
+            "traxtent track map 1\nstate: complete\n".to_owned(),
+        ),
+        (
             "bad.trace",
             "1.0 0 0 8 1\n".repeat(99) + "2.0 0 100 eight 1\n",
         ),
@@ -66,6 +70,11 @@ fn one_clear_line() {
         ),
         (&["sim", "cut.toml", "random"], 2, &["cut.toml:"]),
         (&["map", "empty.toml"], 2, &["empty.toml:1: "]),
+        (
+            &["sim", "./tracks.map", "random"],
+            2,
+            &["tracks.map:1: is a track map"],
+        ),
         (
             &["sim", "atlas10k", "bad.trace"],
             2,

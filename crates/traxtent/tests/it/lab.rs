@@ -32,6 +32,13 @@ fn list() {
             "docs/lab.md lacks {id}"
         );
     }
+    let some = json(&["lab", "list", "t13A", "LINUX", "--json"]);
+    let numbers = some.as_array().unwrap().iter();
+    let numbers: Vec<&str> = numbers.map(|one| one["number"].as_str().unwrap()).collect();
+    assert!(
+        numbers.starts_with(&["T13", "Q1"])
+            && numbers.iter().skip(1).all(|one| one.starts_with('Q'))
+    );
     let text = prints(&["lab", "list"]);
     assert!(text.contains("Q1a to Q1g") && text.contains("Fig. 2: the serpentine"));
 }
@@ -205,6 +212,7 @@ fn bad_input() {
             "no claim is called \"Q99\": `traxtent lab list`",
         ),
         (vec!["lab", "run", "T2", "X"], 2, "no claim is called \"X\""),
+        (vec!["lab", "list", "Z9"], 2, "no claim is called \"Z9\""),
         (vec!["lab", "run", ""], 2, "no claim is called \"\""),
         (
             vec!["lab", "report", "Q99"],

@@ -131,7 +131,10 @@ fn no() {
 fn refused() {
     for (more, says) in [
         (&["--zone", "24"][..], "zone 24: the drive has 24 zones"),
-        (&["--set", "mechanics.rmp=7200"], "mechanics.rmp"),
+        (
+            &["--set", "mechanics.rmp=7200"],
+            "mechanics.rmp = 7200: must be a key of the profile (see `traxtent drives show`); did you mean mechanics.rpm?",
+        ),
     ] {
         let answer = traxtent(&atlas(more));
         assert_eq!(answer.status, 2, "{more:?}");

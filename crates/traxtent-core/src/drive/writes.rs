@@ -1,0 +1,272 @@
+//! How writes are served, from their arrival until they are on the media.
+
+use super::bus::{nth, ramps_of};
+use super::cache::WritePlace;
+use super::serve::{account, arm_ready};
+use super::sweep::{Access, Inflow, Leg};
+use super::{Accepted, Arm, Breakdown, Drive, Job, LastWrite, Served, Tag};
+use crate::request::Request;
+use crate::units::{SimTime, Span};
+
+impl Drive {
+    pub(super) fn write_arrives(
+        &mut self,
+        tag: Tag,
+        now: SimTime,
+        begun: SimTime,
+        request: Request,
+    ) {
+        let after_read = self.last_was_read;
+        let c = &self.controller;
+        let overhead = if !self.in_force.write_back {
+            c.write_miss
+        } else {
+            c.write_hit
+        }
+        .get(after_read);
+        let disconnect = c.write_disconnect;
+        self.bus.advance(now);
+        let begun = self.bus.command(begun, overhead + disconnect);
+        let mut job = Job {
+            tag,
+            request,
+            submitted: now,
+            ready: begun + overhead,
+            off_bus: begun + overhead + disconnect,
+            after_read,
+            accepted: None,
+        };
+        if self.arm_is_free() {
+            self.take_arm(begun);
+            self.accept(&mut job, begun, true);
+            return self.start_write(job, begun);
+        }
+        if let Some(place) = self.place_beside(&job, begun) {
+            self.accept_at(&mut job, begun, true, place);
+        }
+        self.waiting.push(job);
+    }
+
+    /// Where a write goes that does not have the arm, if the drive takes it by now: data go to the buffer while the arm
+    /// is busy if the drive does that, or if they continue what is there and nobody has waited for longer.
+    fn place_beside(&self, job: &Job, now: SimTime) -> Option<WritePlace> {
+        let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
+        let place = self.cache.find_write(now, job.request.lbn, job.end());
+        let alone = before().all(|other| other.accepted.is_some());
+        let take = match place {
+            WritePlace::Blocked => false,
+            WritePlace::Append(_) => alone || self.profile.cache.writes_while_busy,
+            WritePlace::Fresh(_) => self.profile.cache.writes_while_busy,
+        };
+        (take && !before().any(|other| other.overlaps(job))).then_some(place)
+    }
+
+    /// Takes the waiting writes for which the buffer has room again, while the arm is busy with another.
+    pub(super) fn take_waiting_writes(&mut self, now: SimTime) {
+        for index in 0..self.waiting.len() {
+            let job = &self.waiting[index];
+            if !job.is_write() || job.accepted.is_some() {
+                continue;
+            }
+            if let Some(place) = self.place_beside(job, now) {
+                let mut job = *job;
+                self.accept_at(&mut job, now, false, place);
+                self.waiting[index] = job;
+            }
+        }
+    }
+
+    /// Takes a write that waited for the arm into the buffer, if it is not there.
+    pub(super) fn accept_waiting(&mut self, job: &mut Job, at: SimTime) {
+        if job.accepted.is_none() {
+            self.accept(job, at, false);
+        }
+    }
+
+    /// Takes a write into the buffer at a time when there is room.
+    fn accept(&mut self, job: &mut Job, at: SimTime, arriving: bool) {
+        let place = match self.cache.find_write(at, job.request.lbn, job.end()) {
+            WritePlace::Blocked => WritePlace::Fresh(self.cache.oldest_for_write()),
+            place => place,
+        };
+        self.accept_at(job, at, arriving, place);
+    }
+
+    fn accept_at(&mut self, job: &mut Job, at: SimTime, arriving: bool, place: WritePlace) {
+        let c = &self.controller;
+        let Request {
+            lbn, sectors, fua, ..
+        } = job.request;
+        let extra = c.extra.filter(|_| match place {
+            WritePlace::Fresh(i) => {
+                let segment = self.cache.segment(i);
+                arriving && self.cache.is_newest(i) && segment.written && segment.end != lbn
+            }
+            _ => false,
+        });
+        let from = match extra {
+            Some(x) => {
+                job.ready = at + x.command + x.seek_delay;
+                at + x.command + x.disconnect + x.off_bus + c.other_reselect
+            }
+            None if arriving => job.ready,
+            None => at.max(job.off_bus) + c.first_reselect,
+        } + c.data_preparation;
+        let length = Span(c.write_sector.0 * u64::from(sectors));
+        self.bus.advance(at);
+        let start = self.bus.take(from, length, c.write_completion);
+        let full = start + length;
+        let edges = self.held_edges(lbn, job.end());
+        let segment = self.cache.accept(place, lbn, job.end());
+        self.cache.hold(segment, full);
+        let in_buffer =
+            !fua && self.in_force.write_back && sectors <= self.profile.cache.segment_sectors;
+        if in_buffer {
+            let before = self.until_served(job, at);
+            let breakdown = Breakdown {
+                overhead: before.overhead + from.since(at) + self.controller.write_completion,
+                bus: full.since(from),
+                ..before
+            };
+            self.finish(
+                job,
+                full + self.controller.write_completion,
+                breakdown,
+                Served::Buffer,
+            );
+        }
+        job.accepted = Some(Accepted {
+            segment,
+            inflow: Inflow {
+                from: start,
+                per_sector: self.controller.write_sector,
+                threshold: self.controller.extra.map_or(1, |x| x.start_after(sectors)),
+            },
+            full,
+            appended: matches!(place, WritePlace::Append(_)),
+            edges,
+            extra: extra.is_some(),
+            began: at,
+            completed: in_buffer,
+        });
+    }
+
+    /// Brings a write to the media now that the arm is its own.
+    pub(super) fn start_write(&mut self, job: Job, at: SimTime) {
+        self.schedule.serve(job.request.lbn, job.end());
+        let free = self.take_arm(at);
+        let Some(accepted) = job.accepted else { return };
+        let (lbn, end) = (job.request.lbn, job.end());
+        let mut legs = std::mem::take(&mut self.legs);
+        legs.clear();
+
+        let ready = arm_ready(&job, at, free);
+        let joined = accepted.appended || self.profile.cache.combine_writes && accepted.full <= at;
+        let streaming = joined && self.last_write.media_end == at && self.last_write.end == lbn;
+        let inflow = (accepted.full > ready).then_some(accepted.inflow);
+        let lbn = if streaming { self.left_of(&job) } else { lbn };
+        let (first, last) = self.physical_bounds(lbn, end);
+        let position = self.position;
+        let (position, from) =
+            self.read_edges(position, ready, (lbn, end), accepted.edges, &mut legs);
+        let modify = !legs.is_empty();
+        let access = Access {
+            lbn: first,
+            sectors: (last.0 - first.0) as u32,
+            write: true,
+            zero_latency: self.profile.access.zero_latency_write,
+            inflow: inflow.filter(|_| !modify),
+            not_before: if streaming {
+                SimTime::ZERO
+            } else {
+                ready + self.controller.minimum_write_seek
+            },
+        };
+        let from = if modify {
+            from.max(accepted.full)
+        } else {
+            from
+        };
+        let (position, media_end) = self.sweep(position, from, &access, &mut legs);
+        self.position = position;
+        self.last_write = LastWrite {
+            media_end,
+            end,
+            written: if self.cache.will_write(end, last) {
+                last
+            } else {
+                end
+            },
+        };
+
+        let full = self.all_taken(&job, &accepted, &legs);
+        let acknowledged = if accepted.completed {
+            full + self.controller.write_completion
+        } else {
+            self.complete_written(&job, &accepted, at, ready, full, media_end, &legs)
+        };
+        let sent = acknowledged - self.controller.write_completion;
+        self.arm = Arm::Access {
+            release: self.release_time(media_end, sent, acknowledged),
+            then: None,
+            writing: Some((accepted.segment, end)),
+        };
+        self.legs = legs;
+        self.note_written(job.tag, media_end);
+    }
+
+    /// When the buffer has taken all of a write, which may be larger than its segment.
+    fn all_taken(&mut self, job: &Job, accepted: &Accepted, legs: &[Leg]) -> SimTime {
+        let (sectors, size) = (job.request.sectors, self.profile.cache.segment_sectors);
+        if sectors <= size {
+            return accepted.full;
+        }
+        self.ramps.clear();
+        legs.iter()
+            .for_each(|leg| ramps_of(leg, false, &mut self.ramps));
+        let drained = nth(&self.ramps, sectors - size);
+        accepted
+            .full
+            .max(drained + Span(self.controller.write_sector.0 * u64::from(size.min(sectors))))
+    }
+
+    /// Completes a write that was not complete in the buffer; returns when the host has its acknowledgement.
+    #[allow(clippy::too_many_arguments)]
+    fn complete_written(
+        &mut self,
+        job: &Job,
+        accepted: &Accepted,
+        at: SimTime,
+        ready: SimTime,
+        full: SimTime,
+        media_end: SimTime,
+        legs: &[Leg],
+    ) -> SimTime {
+        let c = &self.controller;
+        let through = job.request.fua || !self.in_force.write_back;
+        let (disconnect, reselect) = match (&c.extra, accepted.extra) {
+            _ if c.never_disconnect || !through => (Span::ZERO, Span::ZERO),
+            (Some(x), true) => (x.second_disconnect, c.first_reselect),
+            _ => (c.write_disconnect, c.first_reselect),
+        };
+        if !through {
+            // In the buffer as soon as the media have made room: the media's part is hidden.
+            let completed = full + c.write_completion;
+            let before = self.until_served(job, accepted.began);
+            let breakdown = Breakdown {
+                overhead: before.overhead + c.write_completion,
+                bus: full.since(accepted.began),
+                ..before
+            };
+            self.finish(job, completed, breakdown, Served::Buffer);
+            return completed;
+        }
+        let status = media_end.max(full + disconnect);
+        let completed = status + reselect + c.write_completion;
+        let mut breakdown = account(legs, at, ready, job, self.until_served(job, at));
+        breakdown.bus = status.since(media_end);
+        breakdown.overhead += reselect + c.write_completion;
+        self.finish(job, completed, breakdown, Served::Media);
+        completed
+    }
+}
