@@ -1,6 +1,6 @@
 //! Formats that are told by their signature and not checked any further.
 //!
-//! Source: the list of libblkid (util-linux), magic(5).
+//! Source: the list of libblkid (util-linux), magic(5); docs/volume-format.md for our own.
 
 use super::error::Parsed;
 use super::fields::header;
@@ -10,6 +10,8 @@ use crate::source::Source;
 type Signature = (&'static str, u64, &'static [u8]);
 
 const SIGNATURES: &[Signature] = &[
+    ("part of a traxtent volume", 0, b"traxtvol"),
+    ("a traxtent volume with copies", 0, b"traxtcpy"),
     ("NTFS", 3, b"NTFS    "),
     ("exFAT", 3, b"EXFAT   "),
     ("FAT", 0x36, b"FAT12   "),

@@ -222,7 +222,7 @@ pub enum AssemblyError {
         member: usize,
     },
     /// Members are missing.
-    #[error("{} missing; without them {}", list(.members), if *.enough { "there is no redundancy: force it, if they are gone" } else { "there is not enough to go on" })]
+    #[error("{} missing; without them {}", list(.members), if *.enough { "there is no redundancy: assemble it by force (`assemble --force`), if they are gone" } else { "there is not enough to go on" })]
     Missing {
         /// Which.
         members: Vec<usize>,

@@ -481,6 +481,12 @@ fn aligned_in_the_eyes_of_check() {
     );
     let map = volume(at, "map a b c");
     assert_eq!(map.status, 0, "{}", map.err);
+    let member = traxtent_in(at, &["check", "a"]);
+    assert!(
+        member.out.contains("a holds part of a traxtent volume"),
+        "{}",
+        member.out
+    );
     fs::write(at.join("v.map"), map.out).unwrap();
 
     let mut serve = Command::new(env!("CARGO_BIN_EXE_traxtent"));
