@@ -90,7 +90,10 @@ fn selections() {
             .map(|experiment| experiment.claims.len())
             .sum::<usize>()
     );
-    for name in ["", "t", "T99", "Q1ab", "X", "T 1", "ALL"] {
+    for (other, name) in [("t9A", "T9a"), ("t", "T"), ("Linux", "Q"), ("ALL", "all")] {
+        assert_eq!(count(&[other]), count(&[name]));
+    }
+    for name in ["", "T99", "q1AB", "x", "T 1", "linuxx"] {
         assert_eq!(Selection::of(&[name]).unwrap_err().0, name);
     }
     let letters: BTreeSet<char> = PAPERS.iter().map(|paper| paper.letter).collect();
