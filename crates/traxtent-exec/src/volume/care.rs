@@ -195,6 +195,11 @@ pub(super) fn check(volume: &DeviceVolume, work: Work) -> Result<(), VolumeIoErr
     let mut states = superblock.members.iter().map(|member| member.state);
     let gone = states.position(|state| state != MemberState::Active);
     match (work, level, gone) {
+        (Work::Rebuild, _, Some(member)) if rebuilding(&superblock).is_none() => {
+            Err(VolumeIoError::Order(format!(
+                "member {member} has failed, and none has its place: replace it first"
+            )))
+        }
         (Work::Rebuild, _, _) | (_, Level::Raid1, _) => Ok(()),
         (Work::Scrub, Level::Raid0, _) => Err(VolumeIoError::Order(
             "raid-0 has nothing that a scrub could compare".to_owned(),

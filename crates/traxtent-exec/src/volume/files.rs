@@ -4,7 +4,7 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,11 +48,14 @@ const BYTES_KEPT: usize = 64 << 20;
 pub struct Device {
     path: PathBuf,
     file: OwnedFd,
+    is_file: bool,
     direct: bool,
     sector_bytes: u32,
     sectors: Sectors,
     /// The number of the error that came last, or 0.
     last_error: AtomicI32,
+    /// It was seen to be shorter than it was: what was cut off reads as zeros where a later write makes it longer again.
+    is_cut: AtomicBool,
 }
 
 impl Device {
@@ -110,10 +113,12 @@ impl Device {
         Ok(Device {
             path: path.to_owned(),
             file,
+            is_file: !is_block,
             direct,
             sector_bytes,
             sectors: Sectors(bytes / u64::from(sector_bytes)),
             last_error: AtomicI32::new(0),
+            is_cut: AtomicBool::new(false),
         })
     }
 
@@ -150,6 +155,23 @@ impl Device {
 
     fn offset(&self, at: Lbn) -> u64 {
         at.0 * u64::from(self.sector_bytes)
+    }
+
+    /// Whether it has its length still. A file that has lost some of it is asked for nothing any more.
+    fn is_whole(&self) -> bool {
+        if self.direct {
+            return true;
+        }
+        let bytes = self.offset(Lbn(self.sectors.0));
+        let is_short =
+            || rustix::fs::fstat(&self.file).is_ok_and(|stat| (stat.st_size as u64) < bytes);
+        let is_cut = self.is_cut.load(Ordering::Relaxed) || (self.is_file && is_short());
+        if is_cut {
+            self.is_cut.store(true, Ordering::Relaxed);
+            let number = Errno::IO.raw_os_error();
+            self.last_error.store(number, Ordering::Relaxed);
+        }
+        !is_cut
     }
 
     fn outcome(&self, done: Result<(), Errno>) -> Result<(), Failed> {
@@ -240,6 +262,11 @@ impl Devices {
         place.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The device of a member, if anything can be asked of it.
+    fn usable(&self, member: usize) -> Option<Arc<Device>> {
+        self.device(member).filter(|device| device.is_whole())
+    }
+
     /// Takes the device of a member away, and gives it another.
     pub(super) fn put(&self, member: usize, device: Option<Device>) {
         let place = self.0.devices[member].write();
@@ -258,7 +285,7 @@ impl Devices {
 
     /// Carries out an operation.
     fn perform(&self, op: &mut Op<'_>) {
-        let Some(device) = self.device(op.member) else {
+        let Some(device) = self.usable(op.member) else {
             op.outcome = Err(Failed);
             return;
         };
@@ -297,7 +324,7 @@ impl Devices {
     #[allow(unsafe_code)]
     fn perform_at_once(&self, ops: &mut [Op<'_>]) -> bool {
         let devices: SmallVec<[Option<Arc<Device>>; AT_ONCE]> =
-            ops.iter().map(|op| self.device(op.member)).collect();
+            ops.iter().map(|op| self.usable(op.member)).collect();
         let mut bounces: SmallVec<[Option<Aligned>; AT_ONCE]> = std::iter::zip(&*ops, &devices)
             .map(|(op, device)| self.bounce(device.as_deref()?, &op.action))
             .collect();

@@ -245,3 +245,30 @@ fn block_devices_side_by_side() {
         assert!(read == *contents, "member {member}");
     }
 }
+
+/// Is no byte wrong after a member's file was cut short, and is the member dropped, though a write would make the file long again?
+#[test]
+fn a_file_cut_short() {
+    for length in [0, 3 << 20] {
+        let folder = quick_folder();
+        let volume = volume(folder.path(), Level::Raid5);
+        let mut rng = Rng::new(5);
+        let mut expected = vec![0; volume.capacity().0 as usize * SECTOR];
+        expected.fill_with(|| rng.bits() as u8);
+        wait(volume.write(Lbn(0), &expected)).unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(folder.path().join("b"));
+        file.unwrap().set_len(length).unwrap();
+        for _ in 0..2 {
+            let mut read = vec![1; expected.len()];
+            for (number, piece) in read.chunks_mut(48 * SECTOR).enumerate() {
+                wait(volume.read(Lbn(number as u64 * 48), piece)).unwrap();
+            }
+            assert!(read == expected, "cut to {length}");
+        }
+        wait(volume.write(Lbn(0), &expected)).unwrap();
+        let superblock = wait(volume.superblock());
+        assert_eq!(superblock.members[1].state, MemberState::Failed);
+    }
+}
