@@ -381,6 +381,7 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
             on_idle_hit: flag(block, "Read-ahead on idle hit")?,
             stop_in_sector: flag(block, "Stop prefetch in sector")?,
             stop_on_write_hit: flag_or(block, "Write hit stop prefetch", true)?,
+            on_arrival: false,
             ignores_host: false,
         },
     })

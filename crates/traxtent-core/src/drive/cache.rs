@@ -145,7 +145,7 @@ impl Cache {
                 return ReadPlace::Blocked;
             } else if s.state == State::Reading
                 && s.end == lbn
-                && self.spec.almost_hits
+                && (self.spec.almost_hits || self.spec.read_ahead.on_arrival)
                 && self.spec.enabled
             {
                 (5, ReadPlace::Partial(i))

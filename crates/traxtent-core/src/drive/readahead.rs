@@ -21,6 +21,10 @@ pub(super) struct ReadAheadRun {
     position: Position,
     now: SimTime,
     leg: Option<Leg>,
+    /// Whether sectors are taken in the order in which they pass.
+    on_arrival: bool,
+    /// Until then the head is the request's that it follows, whatever of the track has passed it.
+    since: SimTime,
 }
 
 impl ReadAheadRun {
@@ -39,6 +43,17 @@ impl ReadAheadRun {
             position,
             now,
             leg: None,
+            on_arrival: false,
+            since: now,
+        }
+    }
+
+    /// Takes sectors in the order in which they pass, and has done so before the head was its own, at `since`.
+    pub(super) fn on_arrival(self, since: SimTime) -> ReadAheadRun {
+        ReadAheadRun {
+            on_arrival: true,
+            since,
+            ..self
         }
     }
 
@@ -81,7 +96,7 @@ impl ReadAheadRun {
                     lbn: self.next,
                     sectors: piece.sectors,
                     write: false,
-                    zero_latency: false,
+                    zero_latency: self.on_arrival,
                     inflow: None,
                     not_before: SimTime::ZERO,
                 };
@@ -139,7 +154,7 @@ impl ReadAheadRun {
         let Some(leg) = self
             .leg
             .as_ref()
-            .filter(|leg| leg.end > now && self.now < now)
+            .filter(|leg| leg.end > now && self.now.max(self.since) < now)
         else {
             return (self.position, now);
         };

@@ -4,8 +4,9 @@ use super::bus::{self, Delivery, Ramp, deliver, ramps_of};
 use super::cache::{ReadPlace, State};
 use super::readahead::ReadAheadRun;
 use super::serve::{account, arm_ready};
-use super::sweep::{Access, Leg};
+use super::sweep::{Access, Leg, sweep};
 use super::{Arm, Breakdown, Drive, Job, Served, Tag};
+use crate::mechanics::Position;
 use crate::profile::ReadAheadUntil;
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
@@ -166,13 +167,12 @@ impl Drive {
             return None;
         }
         self.cache.set_reading(segment, true);
-        Some(ReadAheadRun::new(
-            segment,
-            end,
-            limit,
-            self.position,
-            free.max(job.ready),
-        ))
+        let since = free.max(job.ready);
+        let run = ReadAheadRun::new(segment, end, limit, self.position, since);
+        match self.profile.cache.read_ahead.on_arrival {
+            true => Some(run.on_arrival(since)),
+            false => Some(run),
+        }
     }
 
     /// Sends a whole hit to the host; returns when it has been sent, and acknowledged.
@@ -234,7 +234,10 @@ impl Drive {
             lbn: from,
             sectors: (end.0 - from.0) as u32,
             write: false,
-            zero_latency: self.profile.access.zero_latency_read && !going_on,
+            zero_latency: match going_on {
+                true => self.profile.cache.read_ahead.on_arrival,
+                false => self.profile.access.zero_latency_read,
+            },
             inflow: None,
             not_before: SimTime::ZERO,
         };
@@ -282,7 +285,13 @@ impl Drive {
             self.bound_read_ahead(segment, &job.request);
             let limit = self.cache.segment(segment).ahead_limit;
             if limit > end {
-                Some(ReadAheadRun::new(segment, end, limit, position, media_end))
+                let run = |next, since| ReadAheadRun::new(segment, next, limit, position, since);
+                if self.profile.cache.read_ahead.on_arrival {
+                    let (next, since) = self.rest_of_track(&mut legs, end, limit, media_end);
+                    Some(run(next, since).on_arrival(media_end))
+                } else {
+                    Some(run(end, media_end))
+                }
             } else {
                 self.cache.set_reading(segment, false);
                 None
@@ -367,6 +376,40 @@ impl Drive {
         // Where the wanted sectors have gone by in part, the track's first ones come before them.
         let passed = (leg.piece.first_slot + track.slots - slot) % track.slots;
         leg.piece.lbn - Sectors(u64::from(passed).min(before))
+    }
+
+    /// Where and since when read-ahead on arrival goes on behind a request of these legs: what of the rest of the last one's
+    /// track has passed since the head came to it is in the buffer.
+    fn rest_of_track(
+        &self,
+        legs: &mut Vec<Leg>,
+        end: Lbn,
+        limit: Lbn,
+        media_end: SimTime,
+    ) -> (Lbn, SimTime) {
+        let count = legs.len();
+        let leg = &legs[count - 1];
+        let landed = leg.landed;
+        let track_end = leg.piece.track.end_lbn().min(limit);
+        if track_end <= end {
+            return (end, media_end);
+        }
+        let access = Access {
+            lbn: end,
+            sectors: (track_end.0 - end.0) as u32,
+            write: false,
+            zero_latency: true,
+            inflow: None,
+            not_before: SimTime::ZERO,
+        };
+        let position = Position::from(&leg.piece.track);
+        // Behind the request's own.
+        let (_, passed) = sweep(self.platters(), position, landed, &access, legs);
+        legs.truncate(count);
+        match passed < media_end {
+            true => (track_end, media_end),
+            false => (end, landed),
+        }
     }
 
     /// How far read-ahead for a request goes.

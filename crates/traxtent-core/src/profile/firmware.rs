@@ -182,6 +182,11 @@ pub struct ReadAhead {
     /// Whether a write into the sectors being read ahead ends it for good.
     #[serde(default = "yes")]
     pub stop_on_write_hit: bool,
+    /// Whether tracks that are read ahead come into the buffer in the order in which their sectors pass, from wherever the head
+    /// comes to them, and so does the rest of a request's last track (else from the first sector on that is missing). A request
+    /// for the next sector goes on with that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_arrival: bool,
     /// Whether the drive goes on reading ahead, and serves reads from its buffer, when its host
     /// orders both off (RCD = 1, DPTL = 0 of the caching mode page; paper Q, section 2.3).
     #[serde(default)]
@@ -199,6 +204,7 @@ impl Default for ReadAhead {
             on_idle_hit: false,
             stop_in_sector: false,
             stop_on_write_hit: yes(),
+            on_arrival: false,
             ignores_host: false,
         }
     }

@@ -196,6 +196,7 @@ fn cache(dice: &mut Dice) -> CacheSpec {
             on_idle_hit: dice.chance(0.5),
             stop_in_sector: dice.chance(0.5),
             stop_on_write_hit: true,
+            on_arrival: false,
             ignores_host: false,
         },
     }

@@ -213,7 +213,8 @@ impl Machine {
     }
 
     /// Reads ahead from the first block behind this one that is not in memory, if that is less than a cluster away;
-    /// otherwise looks again a cluster's blocks later. Returns the indirect block that has to be there first.
+    /// otherwise looks again a cluster's blocks later. The first block is marked as well as the last (`cluster_rbuild`). Returns the
+    /// indirect block that has to be there first.
     fn read_on(&mut self, open: &Open, block: u64, in_call: u64) -> Option<Block> {
         let cluster = u64::from(self.config.cluster);
         let most = match self.gradual(open) {
@@ -232,7 +233,9 @@ impl Machine {
             if indirect.is_some() {
                 return indirect;
             }
+            let first = self.file(open.file).blocks[next as usize];
             self.fetch_run(open.file, next, most);
+            self.cache.mark(first);
         }
         None
     }

@@ -218,9 +218,10 @@ impl Ext2 {
     /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks set aside for a file that grows, windows
     /// of 128 KB; the driver of the paper's adapter lets a disk that is passed through have one request at a time
     /// (aac_slave_configure), so that the kernel's elevator decides the order: one way, with a deadline of 125 ms for
-    /// reads (as-iosched.c). Assumed: no anticipation, which such readers as these teach the kernel to give up; a
-    /// partition behind one track of 63 sectors, three quarters of 128 MB and nearly all of 2 GB for the page cache.
-    /// Plugging delays nothing here, since each read waits for its first block, which unplugs.
+    /// reads (as-iosched.c). Left out of that source: joining contiguous requests (up to 1,024 sectors), plugging, which
+    /// holds back windows that nobody waits for yet, the choice of the next request while another is under way, short seeks
+    /// back, and anticipation. Assumed: a partition behind one track of 63 sectors, three quarters of 128 MB and nearly
+    /// all of 2 GB for the page cache.
     pub fn config(self, track_sectors: u32, memory_mb: usize) -> Config {
         let blocks_of_track = track_sectors / 8;
         let config = Config {

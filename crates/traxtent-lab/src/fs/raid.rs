@@ -10,7 +10,7 @@
 //! As on one disk, conventional systems run with the drives' read-ahead on, aligned ones with it off. Each drive has the
 //! host's queue of its own, and no two spindles turn in step. Left out: the time of the exclusive or, the stripe cache's
 //! waiting for neighbours (write-backs are cut at multiples of whole stripes instead, as that waiting would make
-//! them), and plugging, since each read waits for its first block, which unplugs.
+//! them), and of the kernel's elevator what [`Ext2::config`](super::config::Ext2::config) leaves out.
 
 use std::sync::Arc;
 

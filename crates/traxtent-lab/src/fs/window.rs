@@ -4,7 +4,7 @@
 //! enters that, it becomes the current one and the next is read at once. Windows begin with a quarter of the bound, or
 //! with the bound where a call asks for more than a quarter, and double. An access out of sequence closes them.
 //! As paper Q changes it (section 2.4), a window ends with the track. Left out: what the kernel does when
-//! pages leave memory before they are used, and when the queue is congested.
+//! pages leave memory before they are used, and when the queue is congested; and the kernel looks once a call, here at each block.
 
 use std::ops::Range;
 

@@ -90,6 +90,12 @@ const HABITS: &[Habit] = &[
         set: |c, v| c.buffer.cache.read_ahead.on_idle_hit = is(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_idle_hit)),
     },
+    Habit {
+        name: "cache.read_ahead.on_arrival",
+        choices: SWITCH,
+        set: |c, v| c.buffer.cache.read_ahead.on_arrival = is(v),
+        get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_arrival)),
+    },
 ];
 
 /// Tries the habits and keeps the best.

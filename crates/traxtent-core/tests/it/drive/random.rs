@@ -191,6 +191,7 @@ fn vary(p: &mut Profile, rng: &mut Rng) {
         &mut c.read_ahead.on_idle_hit,
         &mut c.read_ahead.stop_in_sector,
         &mut c.read_ahead.stop_on_write_hit,
+        &mut c.read_ahead.on_arrival,
     ] {
         *flag = coin(rng);
     }

@@ -138,6 +138,33 @@ fn read_ahead_goes_as_far_as_it_says() {
     }
 }
 
+/// Does read-ahead on arrival have what has passed since the head came to the track, and the next track in a revolution and a
+/// head switch, where one that takes sectors in order waits for the first?
+#[test]
+fn read_ahead_on_arrival_takes_what_passes() {
+    let drive = |on_arrival| {
+        tiny_with(|p| {
+            p.access.zero_latency_read = true;
+            p.cache.segment_sectors = 300;
+            p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+            p.cache.read_ahead.on_arrival = on_arrival;
+        })
+    };
+    let both = |requests: &[(f64, Request)], expected: [[f64; 2]; 2]| {
+        assert_completions(&drive(true), requests, &expected[0]);
+        assert_completions(&drive(false), requests, &expected[1]);
+    };
+    // Over sector 30, all of the second half passes before the last of the first one.
+    let halves = [(3.0, read(0, 50)), (13.3, read(50, 50))];
+    both(&halves, [[13.21, 13.8], [13.21, 20.01]]);
+    // Over sector 70, twenty of the second half are still to come; else all of them, and of the first one the rest has gone by.
+    let halves = [(7.0, read(0, 50)), (15.02, read(50, 50))];
+    both(&halves, [[15.01, 17.31], [15.01, 25.6]]);
+    // Over sector 95 of the next track, half a millisecond before its first one comes.
+    let tracks = [(0.0, read(0, 100)), (12.0, read(100, 100))];
+    both(&tracks, [[10.01, 20.56], [10.01, 21.01]]);
+}
+
 /// Does a request that comes amid read-ahead let the head finish its sector, and only where the
 /// drive cannot leave it?
 #[test]
