@@ -241,7 +241,9 @@ fn create(args: &Create) -> Result<()> {
         .chunk
         .is_some_and(|bytes| bytes == 0 || !bytes.is_multiple_of(4096))
     {
-        return Err(Failure::input("--chunk: expected a multiple of 4K"));
+        return Err(Failure::input(
+            "--chunk: expected a multiple of 4K, such as 64K",
+        ));
     }
     if args.chunk.is_none() && args.maps.len() != args.members.len() {
         return Err(Failure::input(format!(
@@ -267,9 +269,8 @@ fn create(args: &Create) -> Result<()> {
         members: args.members.iter().cloned().zip(maps).collect(),
         force: args.force,
     };
-    let superblock = volume::create(&plan, Uuid::new_v4, holds).map_err(failure)?;
-    let paths: Vec<Option<PathBuf>> = args.members.iter().cloned().map(Some).collect();
-    show(&VolumeStatus::of(&superblock, &paths), args.json)
+    let made = volume::create(&plan, Uuid::new_v4, holds).map_err(failure)?;
+    show(&made, args.json)
 }
 
 fn assemble(args: &Assemble) -> Result<()> {
@@ -277,21 +278,16 @@ fn assemble(args: &Assemble) -> Result<()> {
     if !args.trust_map {
         verify_known(&found);
     }
-    let paths = found.paths();
     let volume = found.open().map_err(failure)?;
     wait(volume.stop()).map_err(stopped)?;
-    let superblock = wait(volume.superblock());
-    show(&VolumeStatus::of(&superblock, &paths), args.json)
+    show(&VolumeStatus::of(&volume), args.json)
 }
 
 fn status(args: &Status) -> Result<()> {
     let status = match control_of(&args.members) {
         Some(socket) => ask(socket, &Asked::Status)?,
-        None => {
-            // Missing members are part of the answer.
-            let found = found(&args.members, true)?;
-            VolumeStatus::of(&found.superblock, &found.paths())
-        }
+        // Missing members are part of the answer.
+        None => found(&args.members, true)?.status(),
     };
     show(&status, args.json)?;
     match status.is_whole() {
@@ -364,6 +360,7 @@ fn serve(args: &Serve) -> Result<()> {
     } else {
         // Before the server, which tells less of what is wrong.
         let found = found(&args.members, false)?;
+        warn_of(&found.status());
         if !args.trust_map {
             verify_known(&found);
         }
@@ -388,12 +385,11 @@ fn serve(args: &Serve) -> Result<()> {
             Some(server.serve_while(&mut command)?)
         }
         None => {
-            let orders = control.map(|control| format!(", and takes orders at {control}"));
-            note(format!(
-                "the volume is served at {}{}",
-                address.environment()[0].1,
-                orders.unwrap_or_default()
-            ));
+            let uri = &address.environment()[0].1;
+            note(format!("the volume is served at {uri}"));
+            if let Some(control) = control {
+                note(format!("it takes orders at {control}"));
+            }
             server.serve_until(&stopped)?;
             None
         }
@@ -402,6 +398,23 @@ fn serve(args: &Serve) -> Result<()> {
     match status {
         Some(status) if !status.success() => Err(Failure::Status(code_of(status))),
         _ => Ok(()),
+    }
+}
+
+/// What a volume does not have while it is served.
+fn warn_of(status: &VolumeStatus) {
+    for member in &status.members {
+        let number = member.member;
+        match member.state.as_str() {
+            "failed" => warn(format!(
+                "member {number} has failed: replace and rebuild it"
+            )),
+            "rebuilding" => warn(format!("member {number} is not rebuilt yet")),
+            _ => {}
+        }
+    }
+    for lost in &status.lost {
+        warn(format!("sectors {} to {} are lost", lost.first, lost.end));
     }
 }
 
@@ -499,13 +512,14 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
 fn fail(args: &OfMember) -> Result<()> {
     let member = args.member;
     if let Some(socket) = control_of(&args.members) {
-        return ask(socket, &Asked::Fail { member }).map(drop);
+        return show(&ask(socket, &Asked::Fail { member })?, false);
     }
     let volume = open(&args.members)?;
     let failed = wait(volume.declare_failed(member));
     let stop = wait(volume.stop()).map_err(stopped);
     failed.map_err(|error| failure(error.into()))?;
-    stop
+    stop?;
+    show(&VolumeStatus::of(&volume), false)
 }
 
 fn replace(args: &Replace) -> Result<()> {
@@ -522,7 +536,7 @@ fn replace(args: &Replace) -> Result<()> {
             id,
             force,
         };
-        return ask(socket, &asked).map(drop);
+        return show(&ask(socket, &asked)?, false);
     }
     let found = found(&args.members, false)?;
     let substitute = found
@@ -532,7 +546,8 @@ fn replace(args: &Replace) -> Result<()> {
     let replaced = volume::replace(&volume, substitute, id);
     let stop = wait(volume.stop()).map_err(stopped);
     replaced.map_err(failure)?;
-    stop
+    stop?;
+    show(&VolumeStatus::of(&volume), false)
 }
 
 /// A rebuild or a scrub, by a server or here.
@@ -662,12 +677,20 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     if status.broken {
         writeln!(out, "  can only be read, where its data are whole")?;
     }
+    match status.without_parity() {
+        0 => {}
+        left => writeln!(
+            out,
+            "  {left} of {} stripes have parity only where they were written: `volume scrub` makes the rest",
+            status.stripes
+        )?,
+    }
     for member in &status.members {
         let path = member.path.as_ref();
         let path = path.map_or("not here".to_owned(), |path| path.display().to_string());
         write!(out, "  member {}: {}, {path}", member.member, member.state)?;
         if let Some(stripes) = member.rebuilt_stripes {
-            write!(out, ", {stripes} stripes done")?;
+            write!(out, ", {stripes} of {} stripes done", status.stripes)?;
         }
         if let Some(error) = &member.error {
             write!(out, ", {error}")?;
@@ -747,6 +770,7 @@ pub(crate) fn bytes(text: &str) -> std::result::Result<u64, String> {
         Some((at, 'K' | 'k')) => (&text[..at], 10),
         Some((at, 'M' | 'm')) => (&text[..at], 20),
         Some((at, 'G' | 'g')) => (&text[..at], 30),
+        Some((at, 'T' | 't')) => (&text[..at], 40),
         _ => (text, 0),
     };
     let number: Option<u64> = digits.parse().ok();

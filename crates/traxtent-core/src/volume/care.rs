@@ -11,6 +11,7 @@ use super::desk::{Desk, Desks, Given};
 use super::superblock::MemberState;
 use super::{Failures, Members, Op, Ops, PLANNER, State, Volume, VolumeError, failures};
 use crate::layout::raid::{Members as MemberSet, Stripe};
+use crate::units::Lbn;
 
 /// What a scrub found in a stripe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub struct Scrubbed {
     /// Chunks that could not be read and were written anew.
     pub repaired: u64,
 }
+
+/// Stripes that were scrubbed since what a member cannot read was asked for.
+pub(super) type Mended = SmallVec<[u64; 2]>;
 
 impl<M: Members> Volume<M> {
     /// Begins to rebuild a failed member, whose place another may have taken.
@@ -216,6 +220,8 @@ impl<M: Members> Volume<M> {
                 mended = mended.with(member);
                 let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
                 desk.health.unreadable = unreadable;
+                // It may yet read, but not again what it had: what is computed is written there.
+                desk.health.unsynced = false;
                 self.ring().dirty = true;
                 let refused = self.rewrite(member, &mut desks.desks[..1]).await?;
                 if refused.is_empty() {
@@ -250,6 +256,21 @@ impl<M: Members> Volume<M> {
         drop(ops);
         self.clear_away(desks);
         Ok((scrubbed, failed))
+    }
+
+    /// Scrubs the stripe of a sector that cannot be read, if all that is amiss may be that its parity was never made: from then
+    /// on the sector is what was computed. False where that does not help; none is scrubbed twice.
+    pub(super) async fn mends(&self, sector: Lbn, mended: &mut Mended) -> bool {
+        let stripe = self.stripe_of(sector);
+        let number = stripe.number();
+        let may_help = {
+            let state = self.gate.read().await;
+            let is_open = !state.broken && !state.stopped;
+            let is_synced = stripe.parity_member().is_none() || number < state.superblock.synced;
+            is_open && !is_synced && !mended.contains(&number)
+        };
+        mended.push(number);
+        may_help && self.scrub(number).await.is_ok()
     }
 
     /// Makes durable how far a scrub has come; the first one of all also makes the parity of a new volume.

@@ -222,7 +222,7 @@ pub enum AssemblyError {
         member: usize,
     },
     /// Members are missing.
-    #[error("{} missing; without them {}", list(.members), if *.enough { "there is no redundancy: assemble it by force (`assemble --force`), if they are gone" } else { "there is not enough to go on" })]
+    #[error("{} missing; {}", list(.members), if *.enough { "the others can do without, but without redundancy: if that is to be for good, `assemble --force`" } else { "the others are not enough to go on" })]
     Missing {
         /// Which.
         members: Vec<usize>,

@@ -1,7 +1,10 @@
 //! Reading.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
+use super::care::Mended;
 use super::desk::Given;
 use super::error::no_plan;
 use super::{AT_ONCE, Action, Members, Op, Ops, PLANNER, State, Volume, VolumeError};
@@ -14,6 +17,16 @@ impl<M: Members> Volume<M> {
     /// If the volume has no such sectors, they are lost, or neither their member nor the others can tell them.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), VolumeError> {
         let range = self.check(at, into.len())?;
+        let mut mended = Mended::new();
+        loop {
+            match self.read_once(range.clone(), into).await {
+                Err(VolumeError::Unreadable(sector)) if self.mends(sector, &mut mended).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn read_once(&self, range: Range<Lbn>, into: &mut [u8]) -> Result<(), VolumeError> {
         let mut desks = self.desks();
         let (mut from, mut rest) = (range.start, into);
         while from < range.end {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
+use super::care::Mended;
 use super::desk::{Desk, Desks, Given};
 use super::error::no_plan;
 use super::record::{Entry, Record, head_sectors};
@@ -128,6 +129,7 @@ impl<M: Members> Volume<M> {
         data: &[u8],
         record: u64,
     ) -> Result<(), VolumeError> {
+        let mut mended = Mended::new();
         let failed = loop {
             // Room first: whoever holds the gate must not wait for the journal to be settled.
             if record > 0 && !self.ring().reserve(record) {
@@ -139,9 +141,11 @@ impl<M: Members> Volume<M> {
             if record > 0 {
                 self.ring().release(record);
             }
-            match done? {
-                Some(failed) => break failed,
-                None => {
+            match done {
+                Err(VolumeError::Unreadable(sector)) if self.mends(sector, &mut mended).await => {}
+                Err(error) => return Err(error),
+                Ok(Some(failed)) => break failed,
+                Ok(None) => {
                     let mut state = self.gate.write().await;
                     self.settle(&mut state, true).await?;
                 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -42,6 +42,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 impl Control {
     pub(crate) fn open(path: &Path) -> Result<Control, ServeError> {
         let failed = |error| ServeError::file(Key::Control, path, "make", error);
+        clear_left(path).map_err(failed)?;
         let listener = UnixListener::bind(path).map_err(failed)?;
         let control = Control {
             path: path.to_owned(),
@@ -70,6 +71,19 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes a socket that a server left behind which was killed: nobody answers there any more. Anything else stays.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn clear_left(path: &Path) -> io::Result<()> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|one| one.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    match is_socket && UnixStream::connect(path).is_err_and(refused) {
+        true => std::fs::remove_file(path),
+        false => Ok(()),
     }
 }
 

@@ -26,7 +26,7 @@ use traxtent_core::drive::{self, Drive};
 use traxtent_core::units::{Lbn, Sectors};
 
 pub use clock::Speed;
-pub use control::order;
+pub use control::{clear_left, order};
 pub use error::ServeError;
 pub use keys::{Key, Settings};
 pub use receipt::{Machine, Percentiles, Receipt, Verdict};

@@ -157,21 +157,20 @@ impl Device {
         at.0 * u64::from(self.sector_bytes)
     }
 
-    /// Whether it has its length still. A file that has lost some of it is asked for nothing any more.
-    fn is_whole(&self) -> bool {
-        if self.direct {
+    /// Whether an operation may be asked of it. A file that has lost some of its length is asked for nothing any more: a read
+    /// finds that out by itself, a write would hide it.
+    fn takes(&self, action: &Action<'_>) -> bool {
+        if !self.is_file {
             return true;
         }
         let bytes = self.offset(Lbn(self.sectors.0));
-        let is_short =
-            || rustix::fs::fstat(&self.file).is_ok_and(|stat| (stat.st_size as u64) < bytes);
-        let is_cut = self.is_cut.load(Ordering::Relaxed) || (self.is_file && is_short());
-        if is_cut {
+        let is_writing = !matches!(action, Action::Read(..));
+        let is_shorter =
+            || rustix::fs::seek(&self.file, SeekFrom::End(0)).is_ok_and(|end| end < bytes);
+        if !self.is_cut.load(Ordering::Relaxed) && is_writing && is_shorter() {
             self.is_cut.store(true, Ordering::Relaxed);
-            let number = Errno::IO.raw_os_error();
-            self.last_error.store(number, Ordering::Relaxed);
         }
-        !is_cut
+        !self.is_cut.load(Ordering::Relaxed)
     }
 
     fn outcome(&self, done: Result<(), Errno>) -> Result<(), Failed> {
@@ -207,7 +206,10 @@ impl Device {
         let mut offset = self.offset(at);
         while !into.is_empty() {
             match rustix::io::pread(&self.file, &mut *into, offset) {
-                Ok(0) => return Err(Errno::IO),
+                Ok(0) => {
+                    self.is_cut.store(self.is_file, Ordering::Relaxed);
+                    return Err(Errno::IO);
+                }
                 Ok(count) => {
                     into = &mut into[count..];
                     offset += count as u64;
@@ -243,6 +245,8 @@ pub struct Devices(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     devices: Vec<RwLock<Option<Arc<Device>>>>,
+    /// A file was seen to be cut short, and nobody has asked since.
+    has_cut: AtomicBool,
     idle: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -252,6 +256,7 @@ impl Devices {
         let place = |device: Option<Device>| RwLock::new(device.map(Arc::new));
         Devices(Arc::new(Shared {
             devices: devices.into_iter().map(place).collect(),
+            has_cut: AtomicBool::new(false),
             idle: Mutex::default(),
         }))
     }
@@ -262,9 +267,34 @@ impl Devices {
         place.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The device of a member, if anything can be asked of it.
-    fn usable(&self, member: usize) -> Option<Arc<Device>> {
-        self.device(member).filter(|device| device.is_whole())
+    /// The device of an operation, if that may be asked of it.
+    fn device_of(&self, op: &Op<'_>) -> Option<Arc<Device>> {
+        let device = self.device(op.member)?;
+        if !device.takes(&op.action) {
+            let _ = self.outcome(&device, Err(Errno::IO));
+            return None;
+        }
+        Some(device)
+    }
+
+    fn outcome(&self, device: &Device, done: Result<(), Errno>) -> Result<(), Failed> {
+        if done.is_err() && device.is_cut.load(Ordering::Relaxed) {
+            self.0.has_cut.store(true, Ordering::Relaxed);
+        }
+        device.outcome(done)
+    }
+
+    /// The members whose files were seen to be cut short, if any were since this was last asked.
+    pub(super) fn cut_short(&self) -> Vec<usize> {
+        if !self.0.has_cut.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        self.0.has_cut.store(false, Ordering::Relaxed);
+        let is_cut = |device: Arc<Device>| device.is_cut.load(Ordering::Relaxed);
+        let members = 0..self.0.devices.len();
+        members
+            .filter(|member| self.device(*member).is_some_and(is_cut))
+            .collect()
     }
 
     /// Takes the device of a member away, and gives it another.
@@ -285,7 +315,7 @@ impl Devices {
 
     /// Carries out an operation.
     fn perform(&self, op: &mut Op<'_>) {
-        let Some(device) = self.usable(op.member) else {
+        let Some(device) = self.device_of(op) else {
             op.outcome = Err(Failed);
             return;
         };
@@ -302,7 +332,7 @@ impl Devices {
             }
             (Action::Flush, _) => rustix::fs::fdatasync(&device.file),
         };
-        op.outcome = device.outcome(done);
+        op.outcome = self.outcome(&device, done);
     }
 
     /// Memory that a direct transfer takes in place of what is given, filled with what is written.
@@ -324,7 +354,7 @@ impl Devices {
     #[allow(unsafe_code)]
     fn perform_at_once(&self, ops: &mut [Op<'_>]) -> bool {
         let devices: SmallVec<[Option<Arc<Device>>; AT_ONCE]> =
-            ops.iter().map(|op| self.usable(op.member)).collect();
+            ops.iter().map(|op| self.device_of(op)).collect();
         let mut bounces: SmallVec<[Option<Aligned>; AT_ONCE]> = std::iter::zip(&*ops, &devices)
             .map(|(op, device)| self.bounce(device.as_deref()?, &op.action))
             .collect();

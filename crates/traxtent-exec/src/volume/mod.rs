@@ -67,7 +67,7 @@ pub struct Plan {
     pub force: bool,
 }
 
-/// Makes a volume. Nothing is written before all has been checked. `holds` says what is on a device already.
+/// Makes a volume, and says what it is. Nothing is written before all has been checked. `holds` says what is on a device already.
 ///
 /// # Errors
 /// The first member that cannot be one, and why; what happens while it is written.
@@ -75,7 +75,7 @@ pub fn create(
     plan: &Plan,
     mut ids: impl FnMut() -> uuid::Uuid,
     holds: impl Fn(&Path) -> Option<String>,
-) -> Result<Superblock, VolumeIoError> {
+) -> Result<Status, VolumeIoError> {
     let mut devices = Vec::new();
     let mut maps = Vec::new();
     for (path, map) in &plan.members {
@@ -165,7 +165,7 @@ pub fn create(
         }
     }
     wait(format.write(&superblock, &devices)).map_err(|error| unwritten(error, &devices))?;
-    Ok(superblock)
+    Ok(Status::known(&superblock, &array, &devices))
 }
 
 /// Members that have been found and belong together, before anything is written.
@@ -228,9 +228,9 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
 }
 
 impl Found {
-    /// The paths of the members, in their order.
-    pub fn paths(&self) -> Vec<Option<PathBuf>> {
-        paths(&self.superblock, &self.devices)
+    /// What the members say.
+    pub fn status(&self) -> Status {
+        Status::known(&self.superblock, &self.array, &self.devices)
     }
 
     /// Opens the volume: what a crash left is made whole.
@@ -478,13 +478,6 @@ pub fn destroy(path: &Path) -> Result<(), VolumeIoError> {
             ))
         }
     }
-}
-
-/// The paths of the members, in their order.
-fn paths(superblock: &Superblock, devices: &Devices) -> Vec<Option<PathBuf>> {
-    (0..superblock.members.len())
-        .map(|member| Some(devices.device(member)?.path().to_owned()))
-        .collect()
 }
 
 fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {

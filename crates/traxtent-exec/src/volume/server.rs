@@ -134,7 +134,9 @@ impl VolumeServer {
     /// # Errors
     /// Of [`traxtent_core::volume::Volume::read`].
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
-        wait(self.volume().read(self.at(offset)?, buffer))
+        let done = wait(self.volume().read(self.at(offset)?, buffer));
+        self.drop_cut_short();
+        done
     }
 
     /// Writes from byte `offset` on; with `fua` it is durable when this returns.
@@ -185,6 +187,17 @@ impl VolumeServer {
         self.kept.worker().closed = true;
         self.kept.pause();
         wait(self.volume().stop())
+    }
+
+    /// Declares members failed whose files turned out to be cut short, durably: grown again, they would read as zeros.
+    fn drop_cut_short(&self) {
+        for member in self.volume().members().cut_short() {
+            let lost = match wait(self.volume().fail(member)) {
+                Ok(()) => String::new(),
+                Err(error) => format!(": {error}"),
+            };
+            eprintln!("traxtent: member {member} has become shorter, and has failed{lost}");
+        }
     }
 
     fn at(&self, offset: u64) -> Result<Lbn, VolumeError> {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use traxtent_core::layout::raid::Chunks;
+use traxtent_core::layout::raid::{Array, Chunks};
 use traxtent_core::volume::superblock::{MemberState, Superblock};
 
 use super::care::Progress;
-use super::{DeviceVolume, paths, wait};
+use super::{DeviceVolume, Devices, wait};
 
 /// A volume and its members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct Status {
     pub served: bool,
     /// Whether more members have failed than the level bears: it can only be read, where its data are whole.
     pub broken: bool,
+    /// How many stripes it has.
+    pub stripes: u64,
     /// Stripes below this have had their parity made.
     pub synced_stripes: u64,
     /// Where a scrub goes on.
@@ -73,8 +75,14 @@ pub struct MemberStatus {
 }
 
 impl Status {
+    /// Of a volume that is open, and that nobody serves.
+    pub fn of(volume: &DeviceVolume) -> Status {
+        let superblock = wait(volume.superblock());
+        Status::known(&superblock, volume.array(), volume.members())
+    }
+
     /// What members say that nobody serves.
-    pub fn of(superblock: &Superblock, paths: &[Option<PathBuf>]) -> Status {
+    pub(super) fn known(superblock: &Superblock, array: &Array, devices: &Devices) -> Status {
         let rule = Chunks::NAMES.get(usize::from(superblock.rule));
         let members = superblock.members.iter().enumerate();
         Status {
@@ -88,6 +96,7 @@ impl Status {
             clean: superblock.clean,
             served: false,
             broken: false,
+            stripes: array.stripes(),
             synced_stripes: superblock.synced,
             scrub_next: superblock.scrubbed,
             repaired_sectors: 0,
@@ -103,7 +112,7 @@ impl Status {
                 .map(|(member, entry)| MemberStatus {
                     member,
                     id: entry.id.to_string(),
-                    path: paths.get(member).cloned().flatten(),
+                    path: devices.device(member).map(|one| one.path().to_owned()),
                     state: match entry.state {
                         MemberState::Active => "active",
                         MemberState::Failed => "failed",
@@ -123,8 +132,7 @@ impl Status {
 
     /// Of a volume that is served.
     pub(super) fn served(volume: &DeviceVolume, work: Option<Progress>) -> Status {
-        let superblock = wait(volume.superblock());
-        let mut status = Status::of(&superblock, &paths(&superblock, volume.members()));
+        let mut status = Status::of(volume);
         for member in &mut status.members {
             member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
             let device = volume.members().device(member.member);
@@ -137,6 +145,14 @@ impl Status {
             repaired_sectors: volume.repaired().0,
             work,
             ..status
+        }
+    }
+
+    /// How many stripes wait for the first scrub to make their parity.
+    pub fn without_parity(&self) -> u64 {
+        match self.level.as_str() {
+            "raid-4" | "raid-5" => self.stripes.saturating_sub(self.synced_stripes),
+            _ => 0,
         }
     }
 

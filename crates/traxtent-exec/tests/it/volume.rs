@@ -11,7 +11,7 @@ use traxtent_core::volume::superblock::MemberState;
 use traxtent_core::volume::{Action, Members, Op};
 use traxtent_core::workload::Rng;
 use traxtent_exec::volume::{
-    Device, DeviceVolume, Devices, Plan, create, find, rebuild_some, wait,
+    Device, DeviceVolume, Devices, Plan, VolumeServer, create, find, rebuild_some, wait,
 };
 use uuid::Uuid;
 
@@ -50,6 +50,16 @@ fn volume(folder: &Path, level: Level) -> DeviceVolume {
     scrub(&volume);
     wait(volume.scrub_checkpoint(volume.array().stripes())).unwrap();
     volume
+}
+
+/// A RAID-5 full of data, and these.
+fn full_volume(folder: &Path, seed: u64) -> (DeviceVolume, Vec<u8>) {
+    let volume = volume(folder, Level::Raid5);
+    let mut rng = Rng::new(seed);
+    let mut data = vec![0; volume.capacity().0 as usize * SECTOR];
+    data.fill_with(|| rng.bits() as u8);
+    wait(volume.write(Lbn(0), &data)).unwrap();
+    (volume, data)
 }
 
 /// Rows that disagree.
@@ -251,11 +261,7 @@ fn block_devices_side_by_side() {
 fn a_file_cut_short() {
     for length in [0, 3 << 20] {
         let folder = quick_folder();
-        let volume = volume(folder.path(), Level::Raid5);
-        let mut rng = Rng::new(5);
-        let mut expected = vec![0; volume.capacity().0 as usize * SECTOR];
-        expected.fill_with(|| rng.bits() as u8);
-        wait(volume.write(Lbn(0), &expected)).unwrap();
+        let (volume, expected) = full_volume(folder.path(), 5);
         let file = std::fs::File::options()
             .write(true)
             .open(folder.path().join("b"));
@@ -271,4 +277,34 @@ fn a_file_cut_short() {
         let superblock = wait(volume.superblock());
         assert_eq!(superblock.members[1].state, MemberState::Failed);
     }
+}
+
+/// Is a member whose file was seen to be cut short left out for good, though nothing was written, its file grew again and its server
+/// was killed?
+#[test]
+fn a_file_cut_short_while_served() {
+    let folder = quick_folder();
+    let (volume, expected) = full_volume(folder.path(), 6);
+    wait(volume.stop()).unwrap();
+    drop(volume);
+    let paths = ["a", "b", "c", "d"].map(|name| folder.path().join(name));
+    let server = VolumeServer::open(&paths, None).unwrap();
+    let file = std::fs::File::options().write(true).open(&paths[1]);
+    let file = file.unwrap();
+    file.set_len(3 << 20).unwrap();
+    let mut read = vec![1; expected.len()];
+    server.read(&mut read, 0).unwrap();
+    assert!(read == expected);
+    file.set_len(10 << 20).unwrap();
+    server.read(&mut read, 0).unwrap();
+    assert!(read == expected);
+    // Without a farewell.
+    drop(server);
+    let stale = find(&paths, false).unwrap_err().to_string();
+    assert!(stale.contains("b: stale"), "{stale}");
+    let without = [&paths[0], &paths[2], &paths[3]].map(Clone::clone);
+    let left = VolumeServer::open(&without, None).unwrap();
+    left.read(&mut read, 0).unwrap();
+    assert!(read == expected);
+    left.stop().unwrap();
 }

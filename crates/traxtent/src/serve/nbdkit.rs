@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal};
+use traxtent_exec::serve::clear_left;
 
 use super::attach::Address;
 use super::{LOOK, tools};
@@ -59,7 +60,10 @@ impl Nbdkit {
         command.args(["--threads", &order.threads.to_string()]);
         command.arg("--pidfile").arg(&order.pidfile);
         match order.address {
-            Address::Socket(path) => command.arg("--unix").arg(path),
+            Address::Socket(path) => {
+                clear_left(path).map_err(|error| Failure::file(path, &error))?;
+                command.arg("--unix").arg(path)
+            }
             Address::Port(ip, port) => {
                 command.args(["--ipaddr", &ip.to_string(), "--port", &port.to_string()])
             }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -50,7 +51,14 @@ fn a_life() {
     assert_eq!(made["level"], "raid-5");
     let bytes = made["bytes"].as_u64().unwrap();
     assert!(bytes > 11 << 20 && bytes.is_multiple_of(4096), "{bytes}");
+    let is_due = || {
+        volume(at, "status a b c")
+            .out
+            .contains("stripes have parity only")
+    };
+    assert!(is_due());
     assert_eq!(good(at, "scrub --json a b c")["wrong_rows"], 0);
+    assert!(!is_due());
     assert_eq!(
         good(at, "status --json c a b")["members"][1]["state"],
         "active"
@@ -110,6 +118,7 @@ fn refusals() {
     fs::write(at.join("swap"), &swap).unwrap();
     fs::hard_link(at.join("b"), at.join("hard")).unwrap();
     std::os::unix::fs::symlink("b", at.join("soft")).unwrap();
+    File::create(at.join("empty")).unwrap();
     let before = fs::read(at.join("a")).unwrap();
     for (line, says) in [
         ("create --level raid-5 --chunk 64K --journal 2M a b", "2"),
@@ -153,6 +162,7 @@ fn refusals() {
         ),
         ("create --level raid-1 --chunk 64K a nothing", "nothing"),
         ("status a", "no superblock"),
+        ("status empty", "no superblock"),
         ("scrub --no-wait a", "only a server goes on alone"),
     ] {
         let answer = volume(at, line);
@@ -619,7 +629,8 @@ impl Drop for Detached {
     }
 }
 
-/// Is a rate without its unit refused, and a server that has ended named as such?
+/// Is a rate without its unit refused, a server that has ended named as such, and what it left in the way of the next one cleared
+/// away, but not what is somebody else's?
 #[test]
 fn a_forgotten_unit_and_a_server_that_ended() {
     let folder = TempDir::new().unwrap();
@@ -635,7 +646,8 @@ fn a_forgotten_unit_and_a_server_that_ended() {
         slow.err
     );
     // An end without a farewell leaves the socket behind.
-    std::os::unix::net::UnixListener::bind(at.join("orders")).unwrap();
+    drop(UnixListener::bind(at.join("orders")).unwrap());
+    drop(UnixListener::bind(at.join("socket")).unwrap());
     let gone = volume(at, "status orders");
     assert_eq!(gone.status, 3);
     assert!(
@@ -644,4 +656,17 @@ fn a_forgotten_unit_and_a_server_that_ended() {
         "{}",
         gone.err
     );
+    let _ = testkit::tool!("nbdkit");
+    let serve = || volume(at, "serve --control orders --socket socket a b c -- true");
+    let served = serve();
+    assert_eq!(served.status, 0, "{}", served.err);
+    fs::write(at.join("orders"), "mine").unwrap();
+    let others = serve();
+    assert_eq!(others.status, 3, "{}", others.err);
+    assert_eq!(fs::read(at.join("orders")).unwrap(), b"mine");
+    fs::remove_file(at.join("orders")).unwrap();
+    let alive = UnixListener::bind(at.join("orders")).unwrap();
+    assert_eq!(serve().status, 3);
+    assert!(at.join("orders").exists());
+    drop(alive);
 }

@@ -177,8 +177,9 @@ pub async fn find_superblock<M: Members>(
 ) -> Result<Superblock, CopiesError> {
     let own = Superblock::own(sector_bytes.max(1));
     let mut first = None;
-    for at in [Some(Lbn(0)), sectors.0.checked_sub(own.0).map(Lbn)] {
-        let Some(at) = at else { continue };
+    let last = sectors.0.checked_sub(own.0).map(Lbn);
+    // Less than one is none.
+    for at in last.map(|last| [Lbn(0), last]).into_iter().flatten() {
         let mut bytes = members.buffer(SUPERBLOCK_BYTES.max(sector_bytes as usize));
         let read = one(members, Op::read(DEVICE, at, &mut bytes)).await;
         let found = match read {

@@ -127,11 +127,7 @@ async fn client(
                 let mut bytes = vec![0; count as usize * SECTOR];
                 match volume.read(Lbn(first), &mut bytes).await {
                     Ok(()) => {}
-                    Err(
-                        VolumeError::Lost(..)
-                        | VolumeError::Unreadable(_)
-                        | VolumeError::Broken { .. },
-                    ) => continue,
+                    Err(VolumeError::Lost(..) | VolumeError::Broken { .. }) => continue,
                     Err(error) => panic!("{error}"),
                 }
                 let model = model.borrow();
@@ -174,8 +170,10 @@ async fn client(
                         one.answered = one.values.len();
                     }
                 }
-                if done.is_err() {
-                    break;
+                match done {
+                    Ok(()) => {}
+                    Err(VolumeError::Unreadable(sector)) => panic!("sector {sector} is not mended"),
+                    Err(_) => break,
                 }
             }
         }
@@ -390,8 +388,8 @@ fn check(
                 }
                 reported += 1;
             }
-            // A second fault, or parity that was never made.
-            Err(VolumeError::Unreadable(_)) if has_bad && (lost.is_some() || !synced) => {}
+            // A second fault.
+            Err(VolumeError::Unreadable(_)) if has_bad && lost.is_some() => {}
             Err(error) => return Err(format!("sector {sector}: {error}")),
         }
     }
