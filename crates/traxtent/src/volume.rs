@@ -596,14 +596,7 @@ fn work(args: &WorkArgs, work: Work) -> Result<()> {
 }
 
 fn destroy(args: &Destroy) -> Result<()> {
-    if !args.force {
-        return Err(Failure::input(
-            "the volume's data would be lost: say --force",
-        ));
-    }
-    args.members
-        .iter()
-        .try_for_each(|path| volume::destroy(path).map_err(failure))
+    volume::destroy(&args.members, args.force).map_err(failure)
 }
 
 fn open(members: &[PathBuf]) -> Result<DeviceVolume> {

@@ -147,5 +147,6 @@ fn what_is_printed_mends() {
     }
     println!("{} mended: {mended:#?}\nnot: {without:#?}", mended.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(mended.len() >= 25, "{mended:#?}");
+    let is_equipped = !without.iter().any(|why| why.ends_with("is not installed"));
+    assert!(mended.len() >= 25 || !is_equipped, "{mended:#?}");
 }

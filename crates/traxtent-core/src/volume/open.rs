@@ -160,10 +160,13 @@ pub async fn survey(
         }
         let decoded = Superblock::decode(&bytes).and_then(|superblock| {
             let own = &superblock.members[superblock.index];
-            match superblock.sector_bytes == sector_bytes && own.sectors <= sectors {
-                true => Ok(superblock),
-                false => Err(SuperblockError::Impossible("it is of another drive")),
+            if superblock.sector_bytes != sector_bytes {
+                return Err(SuperblockError::Elsewhere("has sectors of another size"));
             }
+            if own.sectors > sectors {
+                return Err(SuperblockError::Elsewhere("is smaller, or was cut short"));
+            }
+            Ok(superblock)
         });
         found = match (found, decoded) {
             (Ok(one), Ok(two)) if two.generation > one.generation => Ok(two),

@@ -108,6 +108,9 @@ pub enum SuperblockError {
     /// What it says cannot be.
     #[error("a superblock that cannot be: {0}")]
     Impossible(&'static str),
+    /// Its member was not on this device as it is.
+    #[error("a superblock of another device: this one {0}")]
+    Elsewhere(&'static str),
 }
 
 #[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -43,7 +43,11 @@ impl Control {
     pub(crate) fn open(path: &Path) -> Result<Control, ServeError> {
         let failed = |error| ServeError::file(Key::Control, path, "make", error);
         clear_left(path).map_err(failed)?;
-        let listener = UnixListener::bind(path).map_err(failed)?;
+        let listener = UnixListener::bind(path).map_err(|error| match error.kind() {
+            // In the system's words an address is in use, which a file is not.
+            io::ErrorKind::AddrInUse => failed(io::Error::other("something is there already")),
+            _ => failed(error),
+        })?;
         let control = Control {
             path: path.to_owned(),
             listener,

@@ -169,7 +169,6 @@ pub fn care(
             progress.done = rebuilding(&superblock).is_none();
         }
         Work::Scrub => {
-            check(volume, work)?;
             progress.done = progress.next == progress.stripes;
         }
     }
@@ -249,6 +248,8 @@ fn step(
                 0
             };
             progress.repaired_chunks += scrubbed.repaired;
+            // One may have failed in this very stripe.
+            check(volume, Work::Scrub)?;
         }
         // The rest is worth a look all the same.
         Err(VolumeError::Unreadable(_)) => progress.unreadable_stripes += 1,

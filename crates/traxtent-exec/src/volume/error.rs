@@ -43,13 +43,15 @@ pub enum VolumeIoError {
         first: u32,
     },
     /// A member without room.
-    #[error("{}: {sectors} are too few: superblocks, maps and journal alone take {needed}", path.display())]
+    #[error("{}: {sectors} are too few: {why} {needed}", path.display())]
     TooSmall {
         /// Which.
         path: PathBuf,
         /// What it has.
         sectors: Sectors,
-        /// What is needed at least.
+        /// What needs how many.
+        why: &'static str,
+        /// How many that are.
         needed: Sectors,
     },
     /// Something is there already.

@@ -129,6 +129,7 @@ pub fn create(
             return Err(VolumeIoError::TooSmall {
                 path: device.path().to_owned(),
                 sectors: device.sectors(),
+                why: "superblocks, maps and journal alone take",
                 needed: Sectors(needed),
             });
         }
@@ -182,26 +183,7 @@ pub struct Found {
 /// # Errors
 /// Why they do not.
 pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
-    let mut devices = Vec::new();
-    for path in paths {
-        let device = open_once(path, &devices)?;
-        devices.push(device);
-    }
-    let devices = Devices::new(devices.into_iter().map(Some).collect());
-    let mut superblocks = Vec::new();
-    for (number, path) in paths.iter().enumerate() {
-        let device = devices.device(number).expect("it was opened");
-        let found = wait(survey(
-            &devices,
-            number,
-            device.sectors(),
-            device.sector_bytes(),
-        ));
-        superblocks.push(found.map_err(|error| VolumeIoError::Superblock {
-            path: path.clone(),
-            error,
-        })?);
-    }
+    let (devices, superblocks) = surveyed(paths)?;
     let assembly =
         choose(&superblocks, force).map_err(|error| VolumeIoError::assembly(&error, paths))?;
     let Assembly { superblock, given } = assembly;
@@ -334,6 +316,7 @@ fn substitute(
         return Err(VolumeIoError::TooSmall {
             path: path.to_owned(),
             sectors: device.sectors(),
+            why: "the member before it had",
             needed: entry.sectors,
         });
     }
@@ -448,36 +431,52 @@ where
     })
 }
 
-/// Removes what makes a device a member.
+/// Removes what makes devices members. Nothing is written before all have been looked at.
 ///
 /// # Errors
-/// If it is none, or cannot be written.
-pub fn destroy(path: &Path) -> Result<(), VolumeIoError> {
-    let device = Device::open(path)?;
-    let (sectors, sector_bytes) = (device.sectors(), device.sector_bytes());
-    let devices = Devices::new(vec![Some(device)]);
-    let superblock = wait(survey(&devices, 0, sectors, sector_bytes)).map_err(|error| {
-        VolumeIoError::Superblock {
-            path: path.to_owned(),
-            error,
-        }
-    })?;
-    let zeros = vec![0; SUPERBLOCK_BYTES.max(sector_bytes as usize)];
-    let second = superblock.second(superblock.index);
-    let mut ops = [Op::write(0, Lbn(0), &zeros), Op::write(0, second, &zeros)];
-    wait(devices.run(&mut ops));
-    let mut flush = [Op::flush(0)];
-    wait(devices.run(&mut flush));
-    match ops.iter().chain(&flush).all(|op| op.outcome.is_ok()) {
-        true => Ok(()),
-        false => {
-            let problem = "cannot be written";
-            Err(unwritten(
-                VolumeError::Member { member: 0, problem },
-                &devices,
-            ))
+/// If one is none, if it is not `force`d, or if one cannot be written.
+pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
+    let (devices, superblocks) = surveyed(paths)?;
+    if !force {
+        let lost = "the volume's data would be lost: it is left alone unless forced";
+        return Err(VolumeIoError::Order(lost.to_owned()));
+    }
+    for (number, superblock) in superblocks.iter().enumerate() {
+        let zeros = vec![0; SUPERBLOCK_BYTES.max(superblock.sector_bytes as usize)];
+        let second = superblock.second(superblock.index);
+        let mut ops = [Lbn(0), second].map(|at| Op::write(number, at, &zeros));
+        wait(devices.run(&mut ops));
+        let mut flush = [Op::flush(number)];
+        wait(devices.run(&mut flush));
+        if ops.iter().chain(&flush).any(|op| op.outcome.is_err()) {
+            let (member, problem) = (number, "cannot be written");
+            return Err(unwritten(VolumeError::Member { member, problem }, &devices));
         }
     }
+    Ok(())
+}
+
+/// Devices that are members, in the order of their paths, and what each says.
+fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<Superblock>), VolumeIoError> {
+    let mut devices = Vec::new();
+    for path in paths {
+        let device = open_once(path, &devices)?;
+        devices.push(device);
+    }
+    let sizes: Vec<_> = devices
+        .iter()
+        .map(|device| (device.sectors(), device.sector_bytes()))
+        .collect();
+    let devices = Devices::new(devices.into_iter().map(Some).collect());
+    let mut superblocks = Vec::new();
+    for (number, (path, (sectors, sector_bytes))) in paths.iter().zip(sizes).enumerate() {
+        let found = wait(survey(&devices, number, sectors, sector_bytes));
+        superblocks.push(found.map_err(|error| VolumeIoError::Superblock {
+            path: path.clone(),
+            error,
+        })?);
+    }
+    Ok((devices, superblocks))
 }
 
 fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {

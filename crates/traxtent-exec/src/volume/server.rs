@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::thread::{self, JoinHandle};
 
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,8 @@ pub enum Order {
 pub struct VolumeServer {
     kept: Arc<Kept>,
     control: Mutex<Option<Control>>,
+    /// That a member cannot be dropped is said once: every read may find it so again.
+    said: Once,
 }
 
 /// What requests and orders share.
@@ -96,6 +98,7 @@ impl VolumeServer {
                 worker: Mutex::default(),
             }),
             control: Mutex::new(control),
+            said: Once::new(),
         })
     }
 
@@ -192,11 +195,11 @@ impl VolumeServer {
     /// Declares members failed whose files turned out to be cut short, durably: grown again, they would read as zeros.
     fn drop_cut_short(&self) {
         for member in self.volume().members().cut_short() {
-            let lost = match wait(self.volume().fail(member)) {
-                Ok(()) => String::new(),
-                Err(error) => format!(": {error}"),
-            };
-            eprintln!("traxtent: member {member} has become shorter, and has failed{lost}");
+            let line = format!("traxtent: member {member} has become shorter, and has failed");
+            match wait(self.volume().fail(member)) {
+                Ok(()) => eprintln!("{line}"),
+                Err(error) => self.said.call_once(|| eprintln!("{line}: {error}")),
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use traxtent_core::volume::superblock::MemberState;
 use traxtent_core::volume::{Action, Members, Op};
 use traxtent_core::workload::Rng;
 use traxtent_exec::volume::{
-    Device, DeviceVolume, Devices, Plan, VolumeServer, create, find, rebuild_some, wait,
+    Device, DeviceVolume, Devices, Plan, VolumeServer, Work, care, create, find, rebuild_some, wait,
 };
 use uuid::Uuid;
 
@@ -277,6 +277,23 @@ fn a_file_cut_short() {
         let superblock = wait(volume.superblock());
         assert_eq!(superblock.members[1].state, MemberState::Failed);
     }
+}
+
+/// Does a scrub end where a member fails, since nothing can be compared without it?
+#[test]
+fn a_scrub_without_a_member() {
+    let folder = quick_folder();
+    let (volume, _) = full_volume(folder.path(), 7);
+    let (stripes, mut last) = (volume.array().stripes(), 0);
+    let ended = care(&volume, Work::Scrub, None, &AtomicBool::new(false), |now| {
+        last = now.next;
+        if last == 3 {
+            wait(volume.declare_failed(1)).unwrap();
+        }
+    });
+    let says = ended.unwrap_err().to_string();
+    assert!(says.contains("member 1 is not there"), "{says}");
+    assert!(last < 5 && stripes > 5, "{last} of {stripes}");
 }
 
 /// Is a member whose file was seen to be cut short left out for good, though nothing was written, its file grew again and its server

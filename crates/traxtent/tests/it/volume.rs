@@ -183,6 +183,9 @@ fn refusals() {
     }
     good(at, "create --level raid-1 --chunk 64K --journal 2M a b");
     good(at, "create --level raid-1 --chunk 64K --journal 2M x y");
+    fs::copy(at.join("a"), at.join("short")).unwrap();
+    let short = File::options().write(true).open(at.join("short"));
+    short.unwrap().set_len(7 << 20).unwrap();
     for (line, says) in [
         (
             "create --level raid-1 --chunk 64K --journal 2M a c",
@@ -192,6 +195,13 @@ fn refusals() {
         ("assemble a", "member 1 is missing"),
         ("fail 7 a b", "member 7 does not exist"),
         ("replace 1 --with c a b", "has not failed"),
+        ("destroy a c", "c: no superblock"),
+        ("destroy a b", "unless forced"),
+        ("status short b", "this one is smaller, or was cut short"),
+        (
+            "serve --control small a b -- true",
+            "something is there already",
+        ),
     ] {
         let answer = volume(at, line);
         assert!(
@@ -201,6 +211,14 @@ fn refusals() {
             answer.err
         );
     }
+    good(at, "fail 1 a b");
+    let answer = volume(at, "replace 1 --with small a");
+    assert!(
+        answer.status == 2 && answer.err.contains("the member before it had"),
+        "{} {}",
+        answer.status,
+        answer.err
+    );
     good(
         at,
         "create --level raid-1 --chunk 64K --journal 2M --force a c",
