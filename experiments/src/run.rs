@@ -25,6 +25,8 @@ pub struct Plan {
     pub store: Option<Store>,
     /// The folder with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
+    /// Figures, by key, that drives have in place of their own: to ask what would be. Results are not kept then.
+    pub changes: Vec<(String, String)>,
 }
 
 /// Which seeds.
@@ -233,7 +235,8 @@ fn do_all(
 
 impl Job {
     fn recall_or_do(&self, plan: &Plan) -> Result<Stored, RunError> {
-        let Some(store) = &plan.store else {
+        let store = plan.store.as_ref().filter(|_| plan.changes.is_empty());
+        let Some(store) = store else {
             return self.run(plan);
         };
         let key = store.key(
@@ -255,7 +258,8 @@ impl Job {
             let bench = Bench::new(self.drive, self.seed)?
                 .quick(plan.quick)
                 .traces(plan.traces.clone())
-                .keeping(plan.store.as_ref().map(Store::recordings));
+                .keeping(plan.store.as_ref().map(Store::recordings))
+                .changed(&plan.changes)?;
             match measurement.draw {
                 Some(draw) if self.picture => draw(&bench).map(Stored::Picture),
                 _ => (measurement.measure)(&bench).map(Stored::Numbers),

@@ -110,6 +110,8 @@ pub struct Bench {
     pub traces: Option<PathBuf>,
     /// Where a measurement may keep what it has recorded, so that it need not be recorded again.
     pub recordings: Option<PathBuf>,
+    /// Figures that this drive has in place of its own, and so have all others that are taken.
+    pub changes: Vec<(String, String)>,
 }
 
 /// How much less is done where a rough answer will do.
@@ -145,14 +147,15 @@ impl Bench {
     /// A built-in drive.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If there is none of that name, or it cannot have what is [changed](Bench::changed).
     pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
-        Ok(Bench {
+        Bench {
             quick: self.quick,
             traces: self.traces.clone(),
             recordings: self.recordings.clone(),
             ..Bench::new(name, self.seed)?
-        })
+        }
+        .changed(&self.changes)
     }
 
     /// A built-in drive and a seed.
@@ -162,15 +165,22 @@ impl Bench {
     pub fn new(name: &str, seed: u64) -> Result<Bench, LabError> {
         let profile =
             profile::builtin(name).ok_or_else(|| LabError::UnknownDrive(name.to_owned()))?;
-        let geometry = Geometry::build(&profile.geometry)
-            .map_err(|error| ProfileError::Geometry(error.to_string()))?;
+        Bench::of(profile, seed)
+    }
+
+    /// A drive of any figures and a seed.
+    ///
+    /// # Errors
+    /// If its geometry cannot be.
+    pub fn of(profile: Profile, seed: u64) -> Result<Bench, LabError> {
         Ok(Bench {
+            geometry: built(&profile)?,
             profile: Arc::new(profile),
-            geometry: Arc::new(geometry),
             seed,
             quick: false,
             traces: None,
             recordings: None,
+            changes: Vec::new(),
         })
     }
 
@@ -198,14 +208,34 @@ impl Bench {
         }
     }
 
-    /// The same drive with a figure of its firmware changed.
+    /// The same drive with a figure changed.
     ///
     /// # Errors
     /// If it has no such figure, or it cannot have that value.
     pub fn with(&self, key: &str, value: &str) -> Result<Bench, LabError> {
+        let profile = self.profile.with(key, value)?;
+        let geometry = match key.starts_with("geometry") {
+            true => built(&profile)?,
+            false => Arc::clone(&self.geometry),
+        };
         Ok(Bench {
-            profile: Arc::new(self.profile.with(key, value)?),
+            profile: Arc::new(profile),
+            geometry,
             ..self.clone()
+        })
+    }
+
+    /// The same with figures, by key, in place of the drive's own: to ask what would be.
+    ///
+    /// # Errors
+    /// As of [`Bench::with`].
+    pub fn changed(self, changes: &[(String, String)]) -> Result<Bench, LabError> {
+        let bench = changes
+            .iter()
+            .try_fold(self, |bench, (key, value)| bench.with(key, value))?;
+        Ok(Bench {
+            changes: changes.to_vec(),
+            ..bench
         })
     }
 
@@ -284,4 +314,11 @@ impl Bench {
         })?;
         Ok(end)
     }
+}
+
+fn built(profile: &Profile) -> Result<Arc<Geometry>, LabError> {
+    let geometry = Geometry::build(&profile.geometry);
+    Ok(Arc::new(geometry.map_err(|error| {
+        ProfileError::Geometry(error.to_string())
+    })?))
 }

@@ -23,6 +23,7 @@ pub(crate) fn plan(seeds: Seeds) -> Plan {
         workers: thread::available_parallelism().map_or(1, usize::from),
         store: None,
         traces: None,
+        changes: Vec::new(),
     }
 }
 

@@ -1,7 +1,6 @@
 //! `traxtent plan`: what to ask of a drive, or to build with it.
 
 use std::io::Write;
-use std::sync::Arc;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -108,14 +107,8 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
     }
     let drive = machine.only_drive()?;
     let ask = args.ask();
-    let bench = Bench {
-        profile: Arc::clone(&drive.profile),
-        geometry: Arc::clone(&drive.geometry),
-        seed: args.seed,
-        quick: false,
-        traces: None,
-        recordings: None,
-    };
+    let bench = Bench::of(drive.profile.as_ref().clone(), args.seed);
+    let bench = bench.map_err(|error| Failure::at(&args.target, error))?;
     let plan = {
         let progress = Progress::new("rounds", None);
         video::plan(&bench, &ask, &|rounds| progress.add(rounds))

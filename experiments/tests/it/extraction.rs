@@ -3,10 +3,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use traxtent_core::disksim;
-use traxtent_core::geometry::Geometry;
 use traxtent_experiments::Verdict;
 use traxtent_lab::Bench;
 
@@ -21,15 +19,7 @@ fn reference(folder: &Path) -> Bench {
     };
     let text = fs::read(&file).unwrap();
     let system = disksim::load_system("atlas10k.parv", &text, None, &sources).unwrap();
-    let profile = system.disks[0].profile.clone();
-    Bench {
-        geometry: Arc::new(Geometry::build(&profile.geometry).unwrap()),
-        profile: Arc::new(profile),
-        seed: 1,
-        quick: false,
-        traces: None,
-        recordings: None,
-    }
+    Bench::of(system.disks[0].profile.clone(), 1).unwrap()
 }
 
 /// Asserts that every scored claim of an experiment is met on that drive.

@@ -25,5 +25,6 @@ fn plan() -> traxtent_experiments::Plan {
         workers: std::thread::available_parallelism().map_or(1, usize::from),
         store: None,
         traces: None,
+        changes: Vec::new(),
     }
 }

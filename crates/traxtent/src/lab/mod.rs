@@ -17,6 +17,7 @@ use traxtent_experiments::{
 use crate::claims::{self, Findings};
 use crate::failure::{Failure, Result, note};
 use crate::output;
+use crate::parse;
 use crate::plot;
 use crate::table::{Side, Table};
 
@@ -49,6 +50,9 @@ enum Verb {
         ids: Vec<String>,
         #[command(flatten)]
         how: How,
+        /// Ask what would be if a figure of the drives were another; may be repeated
+        #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting, conflicts_with = "resume")]
+        set: Vec<(String, String)>,
         /// Draw the pictures of the experiments that have one, as SVG in this folder
         #[arg(long, value_name = "FOLDER")]
         pictures: Option<PathBuf>,
@@ -122,9 +126,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Verb::Run {
             ids,
             how,
+            set,
             pictures,
             json,
-        } => run_some(ids, how, pictures.as_deref(), *json),
+        } => run_some(ids, how, set, pictures.as_deref(), *json),
         Verb::Report(args) => report::run(args),
         Verb::Today(args) => today::run(args),
     }
@@ -194,14 +199,26 @@ fn claims_of(experiment: &Experiment) -> String {
     }
 }
 
-fn run_some(ids: &[String], how: &How, pictures: Option<&Path>, json: bool) -> Result<()> {
+fn run_some(
+    ids: &[String],
+    how: &How,
+    set: &[(String, String)],
+    pictures: Option<&Path>,
+    json: bool,
+) -> Result<()> {
     let selection = selection(ids)?;
     if let Some(folder) = pictures {
         plot::check_ending(&folder.join("any.svg"))?;
         output::folder(folder)?;
     }
-    let plan = how.plan(pictures.is_some())?;
+    let plan = Plan {
+        changes: set.to_vec(),
+        ..how.plan(pictures.is_some())?
+    };
     let (findings, outcome) = measure(&selection, &plan)?;
+    if !set.is_empty() {
+        note(OTHERWISE);
+    }
     let drawn = match pictures {
         Some(folder) => draw(&outcome, folder)?,
         None => Vec::new(),
@@ -254,6 +271,10 @@ fn print(findings: &Findings, how: &How, drawn: &[PathBuf]) -> Result<()> {
 
 /// What a quick run is worth.
 const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its bound may fall on either side of it.";
+
+/// What a run with figures set is worth.
+const OTHERWISE: &str =
+    "figures of the drives are not their own (--set): verdicts say what would be";
 
 /// Draws pictures into a folder, each a file by its experiment's number.
 fn draw(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {

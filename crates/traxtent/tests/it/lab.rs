@@ -124,6 +124,24 @@ fn missed() {
     assert!(answer.err.contains("1 scored claim") || answer.err.contains("a scored claim"));
 }
 
+/// Does a figure that is set hold for the drives, and is it said?
+#[test]
+fn set() {
+    let answer = traxtent(&[
+        "lab",
+        "run",
+        "T9b",
+        "--quick",
+        "--json",
+        "--set",
+        "mechanics.rpm=5000",
+    ]);
+    assert!(answer.err.contains("what would be"), "{}", answer.err);
+    let claims: Value = serde_json::from_str(&answer.out).unwrap();
+    let revolution_ms = claims[0]["measured"].as_f64().unwrap();
+    assert!((revolution_ms - 12.0).abs() < 0.12, "{revolution_ms}");
+}
+
 /// Is a seed what decides?
 #[test]
 fn seeds() {
@@ -227,6 +245,17 @@ fn bad_input() {
             "file/report",
         ),
         (vec!["lab", "run", "T2", "--seeds", "0"], 2, "0"),
+        (
+            vec!["lab", "run", "T2", "--set", "mechanics.speed=1"],
+            2,
+            "mechanics.speed",
+        ),
+        (vec!["lab", "run", "T2", "--set", "x"], 2, "KEY=VALUE"),
+        (
+            vec!["lab", "run", "T2", "--set", "bus.x=1", "--resume", "r"],
+            2,
+            "--resume",
+        ),
         (
             vec!["lab", "run", "T2", "--seeds", "2", "--seed", "3"],
             2,
