@@ -216,7 +216,7 @@ pub enum AssemblyError {
     },
     /// A member that the others went on without.
     #[error(
-        "number {given} is stale: the others have declared member {member} failed, or replaced it; leave it out, or replace it"
+        "number {given} is stale: the others have declared member {member} failed, or replaced it; leave it out"
     )]
     Stale {
         /// Which was given.
@@ -225,7 +225,7 @@ pub enum AssemblyError {
         member: usize,
     },
     /// Members are missing.
-    #[error("{} missing; {}", list(.members), if *.enough { "the others can do without, but without redundancy: if that is to be for good, `assemble --force`" } else { "the others are not enough to go on" })]
+    #[error("{} missing; {}", list(.members), if *.enough { "name it too; or, if it is gone for good, `assemble --force` goes on without redundancy" } else { "the others are not enough to go on" })]
     Missing {
         /// Which.
         members: Vec<usize>,

@@ -131,7 +131,7 @@ impl VolumeIoError {
                 )
             }
             AssemblyError::Stale { given, member } => format!(
-                "{}: stale: the others went on without member {member}; leave it out, or replace it",
+                "{}: stale: the others went on without member {member}; leave it out here",
                 path(*given)
             ),
             other => other.to_string(),

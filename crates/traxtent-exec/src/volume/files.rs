@@ -245,8 +245,8 @@ pub struct Devices(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     devices: Vec<RwLock<Option<Arc<Device>>>>,
-    /// A file was seen to be cut short, and nobody has asked since.
-    has_cut: AtomicBool,
+    /// An operation has failed, and nobody has asked since.
+    has_failed: AtomicBool,
     idle: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -256,7 +256,7 @@ impl Devices {
         let place = |device: Option<Device>| RwLock::new(device.map(Arc::new));
         Devices(Arc::new(Shared {
             devices: devices.into_iter().map(place).collect(),
-            has_cut: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             idle: Mutex::default(),
         }))
     }
@@ -278,18 +278,21 @@ impl Devices {
     }
 
     fn outcome(&self, device: &Device, done: Result<(), Errno>) -> Result<(), Failed> {
-        if done.is_err() && device.is_cut.load(Ordering::Relaxed) {
-            self.0.has_cut.store(true, Ordering::Relaxed);
+        if done.is_err() {
+            self.0.has_failed.store(true, Ordering::Relaxed);
         }
         device.outcome(done)
     }
 
-    /// The members whose files were seen to be cut short, if any were since this was last asked.
+    /// Whether an operation has failed since this was last asked.
+    pub(super) fn had_failures(&self) -> bool {
+        // Every request asks.
+        self.0.has_failed.load(Ordering::Relaxed)
+            && self.0.has_failed.swap(false, Ordering::Relaxed)
+    }
+
+    /// The members whose files were seen to be cut short.
     pub(super) fn cut_short(&self) -> Vec<usize> {
-        if !self.0.has_cut.load(Ordering::Relaxed) {
-            return Vec::new();
-        }
-        self.0.has_cut.store(false, Ordering::Relaxed);
         let is_cut = |device: Arc<Device>| device.is_cut.load(Ordering::Relaxed);
         let members = 0..self.0.devices.len();
         members

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,8 @@ pub enum Order {
 pub struct VolumeServer {
     kept: Arc<Kept>,
     control: Mutex<Option<Control>>,
-    /// That a member cannot be dropped is said once: every read may find it so again.
-    said: Once,
+    /// What has been said of members, each once.
+    said: Mutex<Vec<String>>,
 }
 
 /// What requests and orders share.
@@ -91,6 +91,8 @@ impl VolumeServer {
         let found = find(paths, false)?;
         let control = control.map(Control::open).transpose()?;
         let volume = found.open()?;
+        // Those were known before.
+        let said = failed(&Status::of(&volume));
         Ok(VolumeServer {
             kept: Arc::new(Kept {
                 volume,
@@ -98,7 +100,7 @@ impl VolumeServer {
                 worker: Mutex::default(),
             }),
             control: Mutex::new(control),
-            said: Once::new(),
+            said: Mutex::new(said),
         })
     }
 
@@ -138,7 +140,7 @@ impl VolumeServer {
     /// Of [`traxtent_core::volume::Volume::read`].
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
         let done = wait(self.volume().read(self.at(offset)?, buffer));
-        self.drop_cut_short();
+        self.look_after();
         done
     }
 
@@ -148,14 +150,16 @@ impl VolumeServer {
     /// Of [`traxtent_core::volume::Volume::write`].
     pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), VolumeError> {
         let at = self.at(offset)?;
-        wait(async {
+        let done = wait(async {
             self.volume().write(at, bytes).await?;
             if fua {
                 self.volume().flush().await
             } else {
                 Ok(())
             }
-        })
+        });
+        self.look_after();
+        done
     }
 
     /// Makes `count` bytes from `offset` on zero.
@@ -178,7 +182,9 @@ impl VolumeServer {
     /// # Errors
     /// Of [`traxtent_core::volume::Volume::flush`].
     pub fn flush(&self) -> Result<(), VolumeError> {
-        wait(self.volume().flush())
+        let done = wait(self.volume().flush());
+        self.look_after();
+        done
     }
 
     /// Stops in order; what is under way ends, and goes on from there when it is asked for again.
@@ -192,13 +198,22 @@ impl VolumeServer {
         wait(self.volume().stop())
     }
 
-    /// Declares members failed whose files turned out to be cut short, durably: grown again, they would read as zeros.
-    fn drop_cut_short(&self) {
-        for member in self.volume().members().cut_short() {
-            let line = format!("traxtent: member {member} has become shorter, and has failed");
-            match wait(self.volume().fail(member)) {
-                Ok(()) => eprintln!("{line}"),
-                Err(error) => self.said.call_once(|| eprintln!("{line}: {error}")),
+    /// Says which members have failed, if anything has. Those whose files turned out to be cut short are declared so, durably:
+    /// grown again, they would read as zeros.
+    fn look_after(&self) {
+        let volume = self.volume();
+        if !volume.members().had_failures() {
+            return;
+        }
+        for member in volume.members().cut_short() {
+            // One that cannot be spared has broken the volume, which is said below.
+            let _ = wait(volume.fail(member));
+        }
+        let mut said = self.said.lock().expect("nobody panics with it");
+        for line in failed(&Status::served(volume, None)) {
+            if !said.contains(&line) {
+                eprintln!("traxtent: {line}");
+                said.push(line);
             }
         }
     }
@@ -213,6 +228,18 @@ impl VolumeServer {
             }),
         }
     }
+}
+
+/// What is to be said of a volume that is not whole.
+fn failed(status: &Status) -> Vec<String> {
+    let failed = status.members.iter().filter(|one| one.state == "failed");
+    let mut lines: Vec<String> = failed
+        .map(|one| format!("member {} has failed", one.member))
+        .collect();
+    if status.broken {
+        lines.push("the volume can only be read, where its data are whole".to_owned());
+    }
+    lines
 }
 
 impl Orders for Kept {

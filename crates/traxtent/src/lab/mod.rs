@@ -226,7 +226,7 @@ fn run_some(
     if json {
         output::json(&findings.json())?;
     } else {
-        print(&findings, how, &drawn)?;
+        print(&findings, how, set.is_empty(), &drawn)?;
     }
     verdict(&findings)
 }
@@ -253,14 +253,15 @@ fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
     Ok((Findings(std::mem::take(&mut outcome.findings)), outcome))
 }
 
-fn print(findings: &Findings, how: &How, drawn: &[PathBuf]) -> Result<()> {
+/// Reasons are told of the drives as they are.
+fn print(findings: &Findings, how: &How, reasons: bool, drawn: &[PathBuf]) -> Result<()> {
     let mut out = output::stdout();
     findings.table().write(&mut out)?;
     writeln!(out, "\n{}", findings.score())?;
     if how.quick {
         writeln!(out, "{ROUGH}")?;
     }
-    for reason in findings.reasons() {
+    for reason in findings.reasons().iter().filter(|_| reasons) {
         writeln!(out, "  {reason}")?;
     }
     for picture in drawn {

@@ -198,6 +198,7 @@ impl Said {
         for line in stderr.lines().map_while(std::io::Result::ok) {
             let line = line.strip_prefix("nbdkit: ").unwrap_or(&line);
             let line = line.strip_prefix("error: ").unwrap_or(line);
+            let line = line.strip_prefix("traxtent: ").unwrap_or(line);
             if self.ready.load(Ordering::Relaxed) {
                 warn(line);
             } else {

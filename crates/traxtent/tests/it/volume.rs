@@ -246,6 +246,41 @@ fn map_of(path: &Path, zones: &[(u64, u64)]) -> u64 {
     next
 }
 
+/// Does a server say that a member has failed, and that too many have?
+#[test]
+fn failures_are_said() {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+    fs::write(at.join("data"), vec![1; 4 << 20]).unwrap();
+    let words = "truncate -s 1M b; nbdcopy data \"$uri\"; truncate -s 1M c; nbdcopy data \"$uri\"; nbdcopy data \"$uri\"; true";
+    let answer = traxtent_in(
+        at,
+        &["volume", "serve", "a", "b", "c", "--", "sh", "-c", words],
+    );
+    let said = |what: &str| {
+        answer
+            .err
+            .lines()
+            .filter(|line| line.contains(what))
+            .count()
+    };
+    assert_eq!(
+        said("traxtent: warning: member 1 has failed"),
+        1,
+        "{}",
+        answer.err
+    );
+    assert_eq!(
+        said("warning: the volume can only be read"),
+        1,
+        "{}",
+        answer.err
+    );
+}
+
 /// Is a map that does not fit its member refused, and one that no timing can test taken, which is said?
 #[test]
 fn maps_and_members() {
