@@ -248,13 +248,13 @@ fn step(
                 0
             };
             progress.repaired_chunks += scrubbed.repaired;
-            // One may have failed in this very stripe.
-            check(volume, Work::Scrub)?;
         }
         // The rest is worth a look all the same.
         Err(VolumeError::Unreadable(_)) => progress.unreadable_stripes += 1,
         Err(error) => return Err(error.into()),
     }
+    // A member may have failed in this very stripe.
+    check(volume, Work::Scrub)?;
     progress.next += 1;
     Ok(true)
 }

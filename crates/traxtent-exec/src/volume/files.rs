@@ -379,7 +379,7 @@ impl Devices {
                 match ended(&op.action, result) {
                     Some(done) => {
                         let device = devices[index].as_ref().expect("it was asked");
-                        op.outcome = device.outcome(done);
+                        op.outcome = self.outcome(device, done);
                     }
                     None => again.push(index),
                 }
