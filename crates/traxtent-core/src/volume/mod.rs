@@ -110,6 +110,17 @@ pub struct Volume<M: Members> {
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
+    /// A copy of the state for [`Volume::known`], renewed with every change.
+    known: Now<Known>,
+}
+
+/// The state of a volume as it was last noted, for callers that must not wait for requests.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The superblock, that of member 0.
+    pub superblock: Superblock,
+    /// Whether more members have failed than the level bears.
+    pub broken: bool,
 }
 
 /// Who rebuilds what.
@@ -166,6 +177,10 @@ impl<M: Members> Volume<M> {
                 last: Arc::default(),
             }),
             repaired: AtomicU64::new(0),
+            known: Now::new(Known {
+                superblock: superblock.clone(),
+                broken: false,
+            }),
             gate: RwLock::new(State {
                 superblock,
                 broken: false,
@@ -200,6 +215,20 @@ impl<M: Members> Volume<M> {
     /// The superblock as it stands, that of member 0.
     pub async fn superblock(&self) -> Superblock {
         self.gate.read().await.superblock.clone()
+    }
+
+    /// The superblock and whether the volume is broken, without waiting for anything: a member that does not answer holds up
+    /// requests, and whoever asks for the state must be answered all the same.
+    pub fn known(&self) -> Known {
+        self.known.lock().expect("nobody panics with it").clone()
+    }
+
+    /// Renews what [`Volume::known`] returns.
+    fn publish(&self, state: &State) {
+        *self.known.lock().expect("nobody panics with it") = Known {
+            superblock: state.superblock.clone(),
+            broken: state.broken,
+        };
     }
 
     /// Whether more members have failed than the level bears.
@@ -283,13 +312,17 @@ impl<M: Members> Volume<M> {
             Level::Raid1 => 1,
             Level::Raid4 | Level::Raid5 => members.len() - 1,
         };
-        if active.count() >= enough {
-            return Ok(());
+        let is_spared = active.count() >= enough;
+        if !is_spared {
+            // It keeps its place: what it has is as good as it was.
+            members[member].state = before;
+            state.broken = true;
         }
-        // It keeps its place: what it has is as good as it was.
-        members[member].state = before;
-        state.broken = true;
-        Err(self.broken(state))
+        self.publish(state);
+        match is_spared {
+            true => Ok(()),
+            false => Err(self.broken(state)),
+        }
     }
 
     fn broken(&self, state: &State) -> VolumeError {
@@ -365,6 +398,7 @@ impl<M: Members> Volume<M> {
     async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
         'again: loop {
             state.superblock.generation += 1;
+            self.publish(state);
             let members: SmallVec<[usize; 8]> = live(&state.superblock).collect();
             let blocks: SmallVec<[Vec<u8>; 8]> = members
                 .iter()

@@ -22,6 +22,7 @@ impl<M: Members> Volume<M> {
         let broken = state.broken;
         if self.drop_member(&mut state, member).is_err() {
             state.broken = broken;
+            self.publish(&state);
             return Err(problem(
                 "cannot be spared: the others do not have all that it has",
             ));
@@ -46,6 +47,7 @@ impl<M: Members> Volume<M> {
         match members.get_mut(member) {
             Some(entry) if entry.state == MemberState::Failed => {
                 entry.id = id;
+                self.publish(&state);
                 Ok(())
             }
             Some(_) => Err(problem("has not failed")),
