@@ -17,8 +17,8 @@ use traxtent_core::volume::VolumeError;
 use traxtent_exec::copies::is_one;
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
-    self, DeviceVolume, Found, Order as Asked, Plan, Status as VolumeStatus, Verdict,
-    VolumeIoError, Work, find, verify_map, wait,
+    self, DeviceVolume, DifferenceReport, Found, MemberStatus, Order as Asked, Plan, Repairs,
+    Status as VolumeStatus, Verdict, VolumeIoError, Work, find, verify_map, wait,
 };
 use uuid::Uuid;
 
@@ -32,8 +32,8 @@ use crate::serve::{code_of, set_mode};
 
 /// Keep volumes on files and block devices: striped, mirrored, or with parity that survives crashes
 ///
-/// A volume is named by its members, in any order. While it is served they are locked; status, fail, replace, rebuild and
-/// scrub then take its control socket instead, alone.
+/// A volume is named by its members, in any order. While it is served they are locked; status, fail, replace, rebuild, sync,
+/// scrub and repair-superblocks then take its control socket instead, alone.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -49,7 +49,8 @@ const EXAMPLES: &str = "Examples:
   traxtent volume assemble --force a c
   traxtent volume replace 1 --with d a c && traxtent volume rebuild a c d
   traxtent volume serve --control orders a c d &
-  traxtent volume scrub --rate 50M orders";
+  traxtent volume scrub --rate 50M orders
+  traxtent volume scrub --repair --from 0 a b";
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
@@ -67,8 +68,12 @@ enum Verb {
     Replace(Replace),
     /// Compute what a replaced member had
     Rebuild(WorkArgs),
-    /// Read everything, and make right what disagrees; the first scrub makes a new volume's parity
-    Scrub(WorkArgs),
+    /// Make the parity or the copies of a new volume, where its members are not known to be zero
+    Sync(WorkArgs),
+    /// Read and compare everything; report what disagrees, and change nothing without --repair
+    Scrub(Scrub),
+    /// Write missing and damaged superblocks anew, and believe their members again
+    RepairSuperblocks(RepairSuperblocks),
     /// Print where the volume's chunks begin, as the tracks of a drive: for `check` and `plan stack`
     Map(Map),
     /// Make members of a volume plain devices again
@@ -197,6 +202,37 @@ struct WorkArgs {
     json: bool,
 }
 
+/// What `--repair` may do.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum RepairWhat {
+    /// Write sectors that cannot be read from the others, and copies that a majority disagrees with
+    Sectors,
+    /// The same, and compute parity that does not match from the data, right or wrong
+    Parity,
+}
+
+#[derive(clap::Args, Debug)]
+struct Scrub {
+    #[command(flatten)]
+    work: WorkArgs,
+    /// Repair what is certain: sectors that cannot be read, copies against a majority; =parity computes parity anew
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "sectors")]
+    repair: Option<RepairWhat>,
+    /// The member whose copy is right, where copies differ and none has a majority
+    #[arg(long, value_name = "MEMBER", requires = "repair")]
+    from: Option<usize>,
+}
+
+#[derive(clap::Args, Debug)]
+struct RepairSuperblocks {
+    /// The members, or the control socket
+    #[arg(required = true)]
+    members: Vec<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(clap::Args, Debug)]
 struct Destroy {
     /// The members
@@ -228,8 +264,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Verb::Status(args) => status(args),
         Verb::Fail(args) => fail(args),
         Verb::Replace(args) => replace(args),
-        Verb::Rebuild(args) => work(args, Work::Rebuild),
-        Verb::Scrub(args) => work(args, Work::Scrub),
+        Verb::Rebuild(args) => work(args, Work::Rebuild, Repairs::default()),
+        Verb::Sync(args) => work(args, Work::Sync, Repairs::default()),
+        Verb::Scrub(args) => scrub(args),
+        Verb::RepairSuperblocks(args) => repair_superblocks(args),
         Verb::Map(args) => map(args),
         Verb::Destroy(args) => destroy(args),
         Verb::Copies(args) => copies::run(args),
@@ -286,8 +324,7 @@ fn assemble(args: &Assemble) -> Result<()> {
 fn status(args: &Status) -> Result<()> {
     let status = match control_of(&args.members) {
         Some(socket) => ask(socket, &Asked::Status)?,
-        // Missing members are part of the answer.
-        None => found(&args.members, true)?.status(),
+        None => volume::inspect(&args.members).map_err(|error| explained(error, &args.members))?,
     };
     show(&status, args.json)?;
     match status.is_whole() {
@@ -413,6 +450,19 @@ fn warn_of(status: &VolumeStatus) {
             _ => {}
         }
     }
+    for member in status.members.iter().filter(|member| member.doubtful) {
+        let number = member.member;
+        warn(format!(
+            "member {number}: a superblock of it was missing or damaged; if its data are good, `repair-superblocks`; if it was cut short or overwritten, `fail` it and rebuild"
+        ));
+    }
+    match status.unsynced() {
+        0 => {}
+        left => note(format!(
+            "{left} of {} stripes are not synced yet; that goes on while the volume is served",
+            status.stripes
+        )),
+    }
     for lost in &status.lost {
         warn(format!("sectors {} to {} are lost", lost.first, lost.end));
     }
@@ -420,13 +470,17 @@ fn warn_of(status: &VolumeStatus) {
 
 /// The volume on members, before anything is written.
 fn found(members: &[PathBuf], force: bool) -> Result<Found> {
-    find(members, force).map_err(|error| match members {
+    find(members, force).map_err(|error| explained(error, members))
+}
+
+fn explained(error: VolumeIoError, members: &[PathBuf]) -> Failure {
+    match members {
         [path] if has_copies(members) => {
             let why = "it holds a volume with copies, which `volume serve` serves; `volume copies` has its other verbs";
             Failure::at(path.display(), why)
         }
         _ => failure(error),
-    })
+    }
 }
 
 /// Whether the one device holds a volume with copies. What cannot be read is told by who needs it.
@@ -550,8 +604,29 @@ fn replace(args: &Replace) -> Result<()> {
     show(&VolumeStatus::of(&volume), false)
 }
 
-/// A rebuild or a scrub, by a server or here.
-fn work(args: &WorkArgs, work: Work) -> Result<()> {
+fn scrub(args: &Scrub) -> Result<()> {
+    let repairs = Repairs {
+        sectors: args.repair.is_some(),
+        parity: args.repair == Some(RepairWhat::Parity),
+        from: args.from,
+    };
+    work(&args.work, Work::Scrub, repairs)
+}
+
+fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
+    if let Some(socket) = control_of(&args.members) {
+        return show(&ask(socket, &Asked::RepairSuperblocks)?, args.json);
+    }
+    let volume = open(&args.members)?;
+    let repaired = wait(volume.repair_superblocks());
+    let stop = wait(volume.stop()).map_err(stopped);
+    repaired.map_err(|error| failure(error.into()))?;
+    stop?;
+    show(&VolumeStatus::of(&volume), args.json)
+}
+
+/// A rebuild, a sync or a scrub, by a server or here.
+fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
     let interrupted = catch(&[SIGINT, SIGTERM])?;
     let (rate, mut bar) = (args.rate, None);
     let mut tell = |progress: &volume::Progress| {
@@ -561,7 +636,7 @@ fn work(args: &WorkArgs, work: Work) -> Result<()> {
         *shown = progress.next;
     };
     let progress = if let Some(socket) = control_of(&args.members) {
-        let mut asked = Asked::Begin { work, rate };
+        let mut asked = Asked::Begin { work, rate, repair };
         loop {
             let status = ask(socket, &asked)?;
             if args.no_wait {
@@ -585,7 +660,7 @@ fn work(args: &WorkArgs, work: Work) -> Result<()> {
             return Err(Failure::input("--no-wait: only a server goes on alone"));
         }
         let volume = open(&args.members)?;
-        let done = volume::care(&volume, work, rate, &interrupted, tell);
+        let done = volume::care(&volume, work, repair, rate, &interrupted, tell);
         let stop = wait(volume.stop()).map_err(stopped);
         let done = done.map_err(failure)?;
         stop?;
@@ -609,12 +684,22 @@ fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {
     } else {
         let mut out = output::stdout();
         writeln!(out, "{}", described(progress))?;
+        for difference in &progress.differences {
+            writeln!(out, "  {}", difference_line(difference))?;
+        }
+        let listed: u64 = progress.differences.iter().map(|one| one.rows).sum();
+        let all = progress.wrong_rows + progress.unreadable_rows + progress.lost_rows;
+        if all > listed {
+            writeln!(out, "  and {} more rows", all - listed)?;
+        }
         output::finish(out)?;
     }
     match (&progress.error, progress.is_clean()) {
         (Some(error), _) => Err(Failure::Io(error.clone())),
         (None, true) => Ok(()),
-        (None, false) if progress.done => Err(Failure::Finding("not all was well".to_owned())),
+        (None, false) if progress.done => Err(Failure::Finding(
+            "problems were found; see the counts above".to_owned(),
+        )),
         (None, false) => Err(Failure::Finding(
             "interrupted; it goes on from there when it is asked for again".to_owned(),
         )),
@@ -637,9 +722,11 @@ fn described(progress: &volume::Progress) -> String {
         line += &format!(", {left:.0} s left");
     }
     for (count, what) in [
-        (progress.wrong_rows, "rows disagreed"),
-        (progress.repaired_chunks, "chunks were written anew"),
-        (progress.unreadable_stripes, "stripes cannot be read"),
+        (progress.synced_sectors, "sectors written"),
+        (progress.wrong_rows, "rows disagree"),
+        (progress.unreadable_rows, "rows with an unreadable sector"),
+        (progress.lost_rows, "rows lost"),
+        (progress.repaired_rows, "of them repaired"),
     ] {
         if count > 0 {
             line += &format!("; {count} {what}");
@@ -649,6 +736,32 @@ fn described(progress: &volume::Progress) -> String {
         line += &format!("; ended: {error}");
     }
     line
+}
+
+/// What a scrub found, in a line.
+fn difference_line(difference: &DifferenceReport) -> String {
+    let numbers: Vec<String> = difference.members.iter().map(usize::to_string).collect();
+    let members = match numbers.len() {
+        1 => format!("member {}", numbers[0]),
+        _ => format!("members {}", numbers.join(", ")),
+    };
+    let (from, to) = (difference.lbn, difference.lbn + difference.rows);
+    let what = match difference.fault.as_str() {
+        "unreadable" => format!("{members} cannot be read"),
+        "lost" => format!("{members} cannot be read, nor computed from the others"),
+        "outvoted" => format!("{members} differs from the majority"),
+        "tied" => format!("copies on {members} differ, and none has a majority"),
+        _ => format!("parity on {members} does not match the data"),
+    };
+    let repaired = if difference.repaired {
+        "; repaired"
+    } else {
+        ""
+    };
+    format!(
+        "stripe {}, LBN {from} to {to}: {what}{repaired}",
+        difference.stripe
+    )
 }
 
 fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
@@ -670,11 +783,11 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     if status.broken {
         writeln!(out, "  can only be read, where its data are whole")?;
     }
-    match status.without_parity() {
+    match status.unsynced() {
         0 => {}
         left => writeln!(
             out,
-            "  {left} of {} stripes have parity only where they were written: `volume scrub` makes the rest",
+            "  {left} of {} stripes are not synced: `volume sync` does it, or a server",
             status.stripes
         )?,
     }
@@ -689,6 +802,23 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             write!(out, ", {error}")?;
         }
         writeln!(out)?;
+        for line in superblock_lines(member) {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    for stale in &status.stale {
+        let what = match stale.dropped {
+            true => "left out by the others",
+            false => "an old copy",
+        };
+        writeln!(
+            out,
+            "  stale: {}: member {}, {what}: generation {}, the volume's is {}; leave it out",
+            stale.path.display(),
+            stale.member,
+            stale.generation,
+            stale.volume_generation
+        )?;
     }
     for lost in &status.lost {
         writeln!(out, "  lost: sectors {} to {}", lost.first, lost.end)?;
@@ -697,6 +827,25 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         writeln!(out, "  {}", described(work))?;
     }
     output::finish(out)
+}
+
+/// What is wrong with the superblocks of a member, and what to do.
+fn superblock_lines(member: &MemberStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(both) = &member.superblocks {
+        for (name, one) in ["first", "second"].iter().zip(both) {
+            if !one.starts_with("generation") {
+                lines.push(format!("{name} superblock: {one}"));
+            }
+        }
+    }
+    if member.doubtful {
+        lines.push(
+            "a superblock was missing or damaged: `scrub`; if the data are good, `repair-superblocks`; if not, `fail` the member and rebuild"
+                .to_owned(),
+        );
+    }
+    lines
 }
 
 /// What a device holds, if anything is recognized.
@@ -729,7 +878,9 @@ fn failure(error: VolumeIoError) -> Failure {
         VolumeIoError::Volume(error)
             if !matches!(
                 error,
-                VolumeError::Member { .. } | VolumeError::Journal { .. }
+                VolumeError::Member { .. }
+                    | VolumeError::Journal { .. }
+                    | VolumeError::Doubtful { .. }
             ) =>
         {
             stopped(error)

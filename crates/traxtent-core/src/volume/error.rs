@@ -65,6 +65,14 @@ pub enum VolumeError {
         /// Where.
         at: Lbn,
     },
+    /// A repair of data, while a member is in doubt.
+    #[error(
+        "member {member}: a superblock of it was missing or damaged; if its data are good, `repair-superblocks` first; if not, `fail` it and rebuild"
+    )]
+    Doubtful {
+        /// The member.
+        member: usize,
+    },
     /// A member is not what the order needs.
     #[error("member {member} {problem}")]
     Member {

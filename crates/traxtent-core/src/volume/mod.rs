@@ -32,7 +32,7 @@
 //! # Left out
 //! RAID-6; a journal on a device of its own; growing and reshaping.
 
-mod care;
+mod assembly;
 pub mod copies;
 mod desk;
 mod error;
@@ -40,9 +40,14 @@ mod members;
 mod open;
 mod orders;
 mod read;
+mod rebuild;
 pub mod record;
+mod recovery;
 mod ring;
+mod scrub;
+mod stripe_rows;
 pub mod superblock;
+mod sync;
 mod write;
 mod xor;
 
@@ -53,10 +58,11 @@ use std::sync::{Arc, Mutex as Now, MutexGuard as NowGuard};
 use async_lock::{Mutex, RwLock};
 use smallvec::SmallVec;
 
-pub use care::Scrubbed;
+pub use assembly::{Assembly, AssemblyError, SuperblockPair, choose, survey};
 pub use error::VolumeError;
 pub use members::{Action, Failed, Members, Op};
-pub use open::{Assembly, AssemblyError, Format, choose, survey};
+pub use open::Format;
+pub use scrub::{Difference, Fault, Repair, Scrubbed};
 
 use crate::layout::raid::{Array, Level, Planner, Stripe};
 use crate::units::{Lbn, Sectors};
@@ -272,6 +278,10 @@ impl<M: Members> Volume<M> {
         if state.stopped {
             return Ok(());
         }
+        if state.broken {
+            // As it stands it can be recovered.
+            return Err(self.broken(&state));
+        }
         self.settle(&mut state, true).await?;
         state.superblock.clean = true;
         self.persist(&mut state).await?;
@@ -336,7 +346,8 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Flushes all members; with `retire`, also voids the journal's records. Nobody else may be at work.
+    /// Flushes all members; with `retire`, also voids the journal's records. Nobody else may be at work. The records of a
+    /// broken volume stay: that a member failed may not be noted on the others, which repeat its writes then.
     async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
         'again: loop {
             let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
@@ -347,7 +358,7 @@ impl<M: Members> Volume<M> {
                 self.persist(state).await?;
                 continue 'again;
             }
-            if !retire || self.ring().is_settled() {
+            if !retire || state.broken || self.ring().is_settled() {
                 break;
             }
             let sectors = head_sectors(0, self.sector_bytes) as u64;
@@ -394,7 +405,8 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    /// Writes the superblocks, the first ones before the second ones.
+    /// Writes the superblocks in a round: the first ones of all members, and when those are durable, the second ones. The
+    /// assembly relies on that order.
     async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
         'again: loop {
             state.superblock.generation += 1;
@@ -431,7 +443,7 @@ impl<M: Members> Volume<M> {
     }
 
     /// Waits until what the members have taken is durable there; returns those that failed.
-    async fn sync(&self, members: &[usize]) -> Failures {
+    async fn flush_members(&self, members: &[usize]) -> Failures {
         let mut members: SmallVec<[usize; 2]> = SmallVec::from_slice(members);
         // In order, so that two who wait for the same do not wait for each other.
         members.sort_unstable();

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::superblock::MemberState;
 use super::{Members, Volume, VolumeError};
+use crate::layout::raid::Level;
 
 impl<M: Members> Volume<M> {
     /// Declares a member failed at its keeper's word. Where the volume cannot do without it, it stays what it was: nothing
@@ -18,6 +19,12 @@ impl<M: Members> Volume<M> {
             None => return Err(problem("does not exist")),
             Some(entry) if entry.state == MemberState::Failed => return Ok(()),
             Some(_) => {}
+        }
+        let has_parity = matches!(self.level(), Level::Raid4 | Level::Raid5);
+        if has_parity && state.superblock.synced < self.array.stripes() {
+            return Err(problem(
+                "cannot be spared before the initial sync has ended: `sync` first",
+            ));
         }
         let broken = state.broken;
         if self.drop_member(&mut state, member).is_err() {

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::care::Mended;
 use super::desk::Given;
 use super::error::no_plan;
+use super::sync::Synced;
 use super::{AT_ONCE, Action, Members, Op, Ops, PLANNER, State, Volume, VolumeError};
 use crate::units::{Lbn, Sectors};
 
@@ -17,10 +17,11 @@ impl<M: Members> Volume<M> {
     /// If the volume has no such sectors, they are lost, or neither their member nor the others can tell them.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), VolumeError> {
         let range = self.check(at, into.len())?;
-        let mut mended = Mended::new();
+        let mut synced = Synced::new();
         loop {
             match self.read_once(range.clone(), into).await {
-                Err(VolumeError::Unreadable(sector)) if self.mends(sector, &mut mended).await => {}
+                Err(VolumeError::Unreadable(sector))
+                    if self.sync_for(sector, &mut synced).await => {}
                 done => return done,
             }
         }

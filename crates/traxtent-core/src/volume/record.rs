@@ -10,6 +10,9 @@ const MAGIC: [u8; 8] = *b"traxtjnl";
 /// The head's checksum covers what lies behind it.
 const COVERED: usize = 12;
 
+/// No record's head has more bytes: a record tells of 32 stripes at most, with an entry or two a member.
+pub const HEAD_BYTES_MAX: usize = 64 << 10;
+
 /// What is about to happen to the members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -140,21 +143,22 @@ impl Record {
         front[..size_of::<Head>()].copy_from_slice(head.as_bytes());
     }
 
-    /// Reads the record at the beginning of `bytes`, with its data; none if no whole record of this volume
-    /// and epoch stands there.
-    pub fn read(
+    /// Reads the head of the record at the beginning of `bytes`, and the checksum of its data; none if no whole head of a
+    /// record of this volume, epoch and place stands there.
+    pub fn read_head(
         bytes: &[u8],
         position: u64,
         volume: Uuid,
         epoch: u64,
         sector_bytes: usize,
-    ) -> Option<(Record, &[u8])> {
+    ) -> Option<(Record, u32)> {
         if !bytes.starts_with(&MAGIC) {
             return None;
         }
         let (head, rest) = Head::read_from_prefix(bytes).ok()?;
         let entries = head.entries.get() as usize;
-        let front = bytes.get(..head_sectors(entries, sector_bytes).checked_mul(sector_bytes)?)?;
+        let length = head_sectors(entries, sector_bytes).checked_mul(sector_bytes)?;
+        let front = bytes.get(..length).filter(|_| length <= HEAD_BYTES_MAX)?;
         let whole = crc32fast::hash(&front[COVERED..]) == head.crc.get();
         let ours = head.volume == *volume.as_bytes()
             && head.epoch.get() == epoch
@@ -171,9 +175,23 @@ impl Record {
             position,
             entries: list.map(entry).collect::<Option<_>>()?,
         };
+        Some((record, head.data_crc.get()))
+    }
+
+    /// Reads the record at the beginning of `bytes`, with its data; none if no whole record of this volume, epoch and
+    /// place stands there.
+    pub fn read(
+        bytes: &[u8],
+        position: u64,
+        volume: Uuid,
+        epoch: u64,
+        sector_bytes: usize,
+    ) -> Option<(Record, &[u8])> {
+        let (record, data_crc) = Record::read_head(bytes, position, volume, epoch, sector_bytes)?;
+        let front = head_sectors(record.entries.len(), sector_bytes) * sector_bytes;
         let length = record.sectors(sector_bytes).checked_mul(sector_bytes)?;
-        let data = bytes.get(front.len()..length)?;
-        (crc32fast::hash(data) == head.data_crc.get()).then_some((record, data))
+        let data = bytes.get(front..length)?;
+        (crc32fast::hash(data) == data_crc).then_some((record, data))
     }
 }
 

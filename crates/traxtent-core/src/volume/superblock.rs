@@ -6,6 +6,7 @@ use uuid::Uuid;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::layout::raid::{Chunks, Level};
 use crate::units::{Lbn, Sectors};
 
 /// A superblock has so many bytes.
@@ -32,12 +33,10 @@ pub struct Superblock {
     pub index: usize,
     /// All members.
     pub members: Vec<MemberEntry>,
-    /// How they belong together: 0, 1, 4 or 5.
-    pub level: u8,
-    /// What a chunk is: the number of a name in the list of the layout.
-    pub rule: u8,
-    /// Sectors of a chunk where all have the same, else 0.
-    pub chunk: u32,
+    /// How the members hold what belongs together.
+    pub level: Level,
+    /// What a chunk is.
+    pub chunks: Chunks,
     /// Chunks are multiples of so many sectors.
     pub granule: u32,
     /// Spare tracks of each member.
@@ -50,13 +49,15 @@ pub struct Superblock {
     pub maps: Sectors,
     /// What the volume offers.
     pub capacity: Sectors,
-    /// Counts the superblocks written; the highest is believed.
+    /// A counter that every round of writing superblocks increases. The highest generation found in any *second*
+    /// superblock is believed: its round came far enough to be relied on.
     pub generation: u64,
     /// Counts the assemblies; records of the journal from another one are void.
     pub epoch: u64,
     /// Whether the volume was stopped in order.
     pub clean: bool,
-    /// Stripes before this have had their parity made.
+    /// The number of stripes, from the first one, that the initial sync is done with: parity and copies
+    /// agree with the data there.
     pub synced: u64,
     /// Where a scrub goes on.
     pub scrubbed: u64,
@@ -71,6 +72,9 @@ pub struct MemberEntry {
     pub id: Uuid,
     /// What it is good for.
     pub state: MemberState,
+    /// Whether one of its superblocks was found missing or damaged, and nobody has said since that its data are good. No
+    /// data are repaired meanwhile: a member whose end is gone may have lost more than its superblock.
+    pub doubtful: bool,
     /// How many sectors it has.
     pub sectors: Sectors,
     /// Its sectors that hold chunks.
@@ -111,6 +115,12 @@ pub enum SuperblockError {
     /// Its member was not on this device as it is.
     #[error("a superblock of another device: this one {0}")]
     Elsewhere(&'static str),
+    /// The device reports an error where it should be.
+    #[error("a superblock that cannot be read")]
+    Unreadable,
+    /// The other superblock of the device belongs to another volume or member.
+    #[error("a superblock of another volume or member than the first one")]
+    Mismatched,
 }
 
 #[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -161,6 +171,48 @@ struct LostBytes {
     end: U64,
 }
 
+/// The bit of a member's state that says that it is [doubtful](MemberEntry::doubtful).
+const DOUBTFUL: u64 = 1 << 8;
+
+/// The level's number in a superblock.
+fn level_number(level: Level) -> u8 {
+    match level {
+        Level::Raid0 => 0,
+        Level::Raid1 => 1,
+        Level::Raid4 => 4,
+        Level::Raid5 => 5,
+    }
+}
+
+fn level_of(number: u8) -> Option<Level> {
+    Level::ALL
+        .into_iter()
+        .find(|level| level_number(*level) == number)
+}
+
+/// The numbers in a superblock that say what a chunk is: a rule, and sectors where all chunks have the same.
+///
+/// # Panics
+/// If a chunk has 2^32 sectors or more.
+fn chunks_numbers(chunks: Chunks) -> (u8, u32) {
+    match chunks {
+        Chunks::Fixed(sectors) => (0, u32::try_from(sectors.0).expect("chunks are smaller")),
+        Chunks::Tracks => (1, 0),
+        Chunks::LargestTrack => (2, 0),
+        Chunks::SmallestTrack => (3, 0),
+    }
+}
+
+fn chunks_of(rule: u8, sectors: u32) -> Option<Chunks> {
+    match (rule, sectors) {
+        (0, 1..) => Some(Chunks::Fixed(Sectors(sectors.into()))),
+        (1, 0) => Some(Chunks::Tracks),
+        (2, 0) => Some(Chunks::LargestTrack),
+        (3, 0) => Some(Chunks::SmallestTrack),
+        _ => None,
+    }
+}
+
 /// How many ranges of lost sectors a superblock has room for.
 pub fn lost_max(members: usize) -> usize {
     (SUPERBLOCK_BYTES - size_of::<Head>() - members * size_of::<EntryBytes>())
@@ -193,6 +245,7 @@ impl Superblock {
         assert!(
             self.members.len() <= MEMBERS_MAX && self.lost.len() <= lost_max(self.members.len())
         );
+        let (rule, chunk) = chunks_numbers(self.chunks);
         let head = Head {
             magic: MAGIC,
             crc: 0.into(),
@@ -200,12 +253,12 @@ impl Superblock {
             volume: self.volume.into_bytes(),
             index: (self.index as u16).into(),
             members: (self.members.len() as u16).into(),
-            level: self.level,
-            rule: self.rule,
+            level: level_number(self.level),
+            rule,
             clean: self.clean.into(),
             reserved: 0,
             sector_bytes: self.sector_bytes.into(),
-            chunk: self.chunk.into(),
+            chunk: chunk.into(),
             granule: self.granule.into(),
             spares: self.spares.into(),
             journal_first: self.journal.start.0.into(),
@@ -227,7 +280,7 @@ impl Superblock {
             };
             let entry = EntryBytes {
                 id: member.id.into_bytes(),
-                state: state.into(),
+                state: (state | if member.doubtful { DOUBTFUL } else { 0 }).into(),
                 progress: progress.into(),
                 sectors: member.sectors.0.into(),
                 data_first: member.data.start.0.into(),
@@ -270,9 +323,12 @@ impl Superblock {
         if !(1..=MEMBERS_MAX).contains(&count) || head.index.get() >= head.members.get() {
             return Err(Impossible("its number of members"));
         }
-        if ![0, 1, 4, 5].contains(&head.level) || head.clean > 1 || head.reserved != 0 {
-            return Err(Impossible("its level or flags"));
+        if head.clean > 1 || head.reserved != 0 {
+            return Err(Impossible("its flags"));
         }
+        let level = level_of(head.level).ok_or(Impossible("its level"))?;
+        let chunks = chunks_of(head.rule, head.chunk.get());
+        let chunks = chunks.ok_or(Impossible("what its chunks are"))?;
         let sector_bytes = head.sector_bytes.get();
         if !sector_bytes.is_power_of_two()
             || !(512..=SUPERBLOCK_BYTES as u32).contains(&sector_bytes)
@@ -343,9 +399,8 @@ impl Superblock {
             volume: Uuid::from_bytes(head.volume),
             index: head.index.get().into(),
             members,
-            level: head.level,
-            rule: head.rule,
-            chunk: head.chunk.get(),
+            level,
+            chunks,
             granule: head.granule.get(),
             spares: head.spares.get(),
             sector_bytes,
@@ -372,7 +427,8 @@ pub fn reseal(bytes: &mut [u8]) {
 
 fn entry(bytes: &[u8]) -> Option<MemberEntry> {
     let entry = EntryBytes::read_from_bytes(bytes).ok()?;
-    let state = match (entry.state.get(), entry.progress.get()) {
+    let doubtful = entry.state.get() & DOUBTFUL != 0;
+    let state = match (entry.state.get() & !DOUBTFUL, entry.progress.get()) {
         (0, 0) => MemberState::Active,
         (1, 0) => MemberState::Failed,
         (2, stripe) => MemberState::Rebuilding(stripe),
@@ -381,11 +437,23 @@ fn entry(bytes: &[u8]) -> Option<MemberEntry> {
     Some(MemberEntry {
         id: Uuid::from_bytes(entry.id),
         state,
+        doubtful,
         sectors: Sectors(entry.sectors.get()),
         data: Lbn(entry.data_first.get())..Lbn(entry.data_end.get()),
         map_bytes: entry.map_bytes.get(),
         map_crc: entry.map_crc.get(),
     })
+}
+
+/// The sizes of members that bytes may name which are no whole superblock any more: where a second one may stand. None
+/// of them is believed; what is read there has a checksum of its own.
+pub(super) fn sizes_in(bytes: &[u8]) -> impl Iterator<Item = Sectors> {
+    let entries = bytes.get(size_of::<Head>()..).unwrap_or(&[]);
+    let entries = entries.chunks_exact(size_of::<EntryBytes>());
+    let entries = entries.take(MEMBERS_MAX).filter_map(entry);
+    entries
+        .map(|entry| entry.sectors)
+        .filter(|sectors| (1..=COUNTER_MAX).contains(&sectors.0))
 }
 
 fn lost_range(bytes: &[u8]) -> Range<u64> {

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::care::Mended;
 use super::desk::{Desk, Desks, Given};
 use super::error::no_plan;
 use super::record::{Entry, Record, head_sectors};
 use super::ring::Kind;
 use super::superblock::lost_max;
+use super::sync::Synced;
 use super::{
     AT_ONCE, Failures, Members, Op, Ops, PLANNER, State, Volume, VolumeError, WriteHole, failures,
     is_degraded, pair,
@@ -129,7 +129,7 @@ impl<M: Members> Volume<M> {
         data: &[u8],
         record: u64,
     ) -> Result<(), VolumeError> {
-        let mut mended = Mended::new();
+        let mut synced = Synced::new();
         let failed = loop {
             // Room first: whoever holds the gate must not wait for the journal to be settled.
             if record > 0 && !self.ring().reserve(record) {
@@ -142,7 +142,8 @@ impl<M: Members> Volume<M> {
                 self.ring().release(record);
             }
             match done {
-                Err(VolumeError::Unreadable(sector)) if self.mends(sector, &mut mended).await => {}
+                Err(VolumeError::Unreadable(sector))
+                    if self.sync_for(sector, &mut synced).await => {}
                 Err(error) => return Err(error),
                 Ok(Some(failed)) => break failed,
                 Ok(None) => {
@@ -296,7 +297,7 @@ impl<M: Members> Volume<M> {
             .collect();
         self.members.run(&mut ops).await;
         let mut failed = failures(&ops);
-        failed.extend(self.sync(&pair).await);
+        failed.extend(self.flush_members(&pair).await);
         failed.sort_unstable();
         failed.dedup();
         if failed.len() == pair.len() {

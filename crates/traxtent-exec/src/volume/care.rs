@@ -1,4 +1,5 @@
-//! Rebuilding and scrubbing a volume, stripe by stripe: no faster than asked, resumable, and with what is known of how long it takes.
+//! Rebuilding, syncing and scrubbing a volume, stripe by stripe: no faster than asked, resumable, and with an estimate of
+//! how long it takes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -6,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use traxtent_core::layout::raid::Level;
-use traxtent_core::volume::VolumeError;
 use traxtent_core::volume::superblock::{MemberState, Superblock};
+use traxtent_core::volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
 
 use super::error::VolumeIoError;
 use super::{DeviceVolume, rebuild_some, wait};
@@ -24,15 +25,76 @@ const LOOK: Duration = Duration::from_millis(20);
 pub enum Work {
     /// What a replaced member had is computed.
     Rebuild,
-    /// Everything is read, and made right where it disagrees.
+    /// The parity or the copies of a new volume are made to agree with what is there.
+    Sync,
+    /// Everything is read and compared; what disagrees is reported, and repaired as far as was said.
     Scrub,
 }
+
+/// What a scrub may change: [`Repair`], as an order says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Repairs {
+    /// Sectors that cannot be read, and copies that a majority disagrees with.
+    #[serde(default)]
+    pub sectors: bool,
+    /// The member whose copy is right where there is no majority.
+    #[serde(default)]
+    pub from: Option<usize>,
+    /// Parity that does not match.
+    #[serde(default)]
+    pub parity: bool,
+}
+
+impl From<Repairs> for Repair {
+    fn from(repairs: Repairs) -> Repair {
+        Repair {
+            sectors: repairs.sectors,
+            from: repairs.from,
+            parity: repairs.parity,
+        }
+    }
+}
+
+/// Rows of a stripe that a scrub found at fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferenceReport {
+    /// The stripe.
+    pub stripe: u64,
+    /// The volume's first LBN.
+    pub lbn: u64,
+    /// How many rows, a sector each.
+    pub rows: u64,
+    /// `unreadable`, `lost`, `outvoted`, `tied` or `parity`.
+    pub fault: String,
+    /// The members at fault; of parity, the one that holds it.
+    pub members: Vec<usize>,
+    /// Whether it was repaired.
+    pub repaired: bool,
+}
+
+impl DifferenceReport {
+    fn of(difference: &Difference) -> DifferenceReport {
+        DifferenceReport {
+            stripe: difference.stripe,
+            lbn: difference.first.0,
+            rows: difference.rows.0,
+            fault: difference.fault.name().to_owned(),
+            members: difference.members.iter().collect(),
+            repaired: difference.repaired,
+        }
+    }
+}
+
+/// A scrub reports at most this many differences one by one; it counts all.
+pub(super) const DIFFERENCES_MAX: usize = 100;
 
 impl Work {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Work::Rebuild => "rebuild",
+            Work::Sync => "sync",
             Work::Scrub => "scrub",
         }
     }
@@ -63,12 +125,24 @@ pub struct Progress {
     pub seconds: f64,
     /// Until its end, if it goes on as in the last five to ten seconds.
     pub seconds_left: Option<f64>,
-    /// Rows in which parity or copies did not agree with the data, and do now. Parity that was never made does not count.
+    /// Rows in which parity or copies differ.
+    #[serde(default)]
     pub wrong_rows: u64,
-    /// Chunks that could not be read and were written anew.
-    pub repaired_chunks: u64,
-    /// Stripes with a chunk that could neither be read nor computed.
-    pub unreadable_stripes: u64,
+    /// Rows with a sector that cannot be read, and that the others tell.
+    #[serde(default)]
+    pub unreadable_rows: u64,
+    /// Rows with sectors that cannot be read, and that the others do not tell.
+    #[serde(default)]
+    pub lost_rows: u64,
+    /// Rows of all these that were repaired.
+    #[serde(default)]
+    pub repaired_rows: u64,
+    /// What a sync has written, because it did not agree.
+    #[serde(default)]
+    pub synced_sectors: u64,
+    /// What was found, up to 100 of them.
+    #[serde(default)]
+    pub differences: Vec<DifferenceReport>,
     /// Why it ended early, if not because it was told to.
     pub error: Option<String>,
 }
@@ -81,6 +155,7 @@ impl Progress {
         let first = match work {
             Work::Rebuild if rebuilding(&superblock).is_some() => volume.rebuilt(),
             Work::Rebuild => stripes,
+            Work::Sync => superblock.synced,
             Work::Scrub => superblock.scrubbed,
         };
         let mut progress = Progress {
@@ -96,24 +171,38 @@ impl Progress {
             seconds: 0.0,
             seconds_left: None,
             wrong_rows: 0,
-            repaired_chunks: 0,
-            unreadable_stripes: 0,
+            unreadable_rows: 0,
+            lost_rows: 0,
+            repaired_rows: 0,
+            synced_sectors: 0,
+            differences: Vec::new(),
             error: None,
         };
         progress.share = before(volume, first) as f64 / volume.capacity().0.max(1) as f64;
         progress
     }
 
+    fn count(&mut self, scrubbed: &Scrubbed) {
+        self.wrong_rows += scrubbed.wrong();
+        self.unreadable_rows += scrubbed.rows(Fault::Unreadable);
+        self.lost_rows += scrubbed.rows(Fault::Lost);
+        let repaired = scrubbed.differences.iter().filter(|one| one.repaired);
+        self.repaired_rows += repaired.map(|one| one.rows.0).sum::<u64>();
+        let room = DIFFERENCES_MAX - self.differences.len();
+        let reports = scrubbed.differences.iter().take(room);
+        self.differences.extend(reports.map(DifferenceReport::of));
+    }
+
     /// Whether nothing was found that is not as it should be, up to the end.
     pub fn is_clean(&self) -> bool {
-        self.done && self.wrong_rows + self.repaired_chunks + self.unreadable_stripes == 0
+        self.done && self.wrong_rows + self.unreadable_rows + self.lost_rows == 0
     }
 }
 
-/// The least rate of a rebuild or a scrub, in bytes a second of each member: less is a unit that was forgotten.
+/// The least rate of a rebuild, a sync or a scrub, in bytes a second of each member: less is a unit that was forgotten.
 pub const LEAST_RATE: u64 = 1 << 16;
 
-/// Rebuilds or scrubs until the end, until `stop` is set, or until it cannot go on; `tell` hears of every stripe. It begins
+/// Rebuilds, syncs or scrubs until the end, until `stop` is set, or until it cannot go on; `tell` hears of every stripe. It begins
 /// where the last time ended. Requests go on beside it.
 ///
 /// # Errors
@@ -122,20 +211,20 @@ pub const LEAST_RATE: u64 = 1 << 16;
 pub fn care(
     volume: &DeviceVolume,
     work: Work,
+    repairs: Repairs,
     rate: Option<u64>,
     stop: &AtomicBool,
     mut tell: impl FnMut(&Progress),
 ) -> Result<Progress, VolumeIoError> {
-    check(volume, work)?;
+    check(volume, work, repairs)?;
     check_rate(rate)?;
     let mut progress = Progress::begin(volume, work, rate);
     let mut meter = Meter::new(volume, progress.next);
     let target = rebuilding(&wait(volume.superblock()));
-    let synced = wait(volume.superblock()).synced;
     let mut ended = Ok(());
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        match step(volume, synced, target, rate.is_none(), &mut progress) {
+        match step(volume, repairs, target, rate.is_none(), &mut progress) {
             Ok(true) => {}
             Ok(false) => {
                 meter.count(volume, &mut progress);
@@ -168,7 +257,7 @@ pub fn care(
             }
             progress.done = rebuilding(&superblock).is_none();
         }
-        Work::Scrub => {
+        Work::Sync | Work::Scrub => {
             progress.done = progress.next == progress.stripes;
         }
     }
@@ -188,25 +277,48 @@ pub(super) fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
 }
 
 /// Whether it makes sense.
-pub(super) fn check(volume: &DeviceVolume, work: Work) -> Result<(), VolumeIoError> {
+pub(super) fn check(
+    volume: &DeviceVolume,
+    work: Work,
+    repairs: Repairs,
+) -> Result<(), VolumeIoError> {
     let level = volume.array().shape().level;
     let superblock = wait(volume.superblock());
+    let stripes = volume.array().stripes();
+    let has_parity = matches!(level, Level::Raid4 | Level::Raid5);
     let mut states = superblock.members.iter().map(|member| member.state);
     let gone = states.position(|state| state != MemberState::Active);
-    match (work, level, gone) {
-        (Work::Rebuild, _, Some(member)) if rebuilding(&superblock).is_none() => {
-            Err(VolumeIoError::Order(format!(
-                "member {member} has failed, and none has its place: replace it first"
-            )))
+    let order = |text: String| Err(VolumeIoError::Order(text));
+    if repairs != Repairs::default() {
+        if let Some(member) = superblock.members.iter().position(|one| one.doubtful) {
+            return Err(VolumeError::Doubtful { member }.into());
         }
-        (Work::Rebuild, _, _) | (_, Level::Raid1, _) => Ok(()),
-        (Work::Scrub, Level::Raid0, _) => Err(VolumeIoError::Order(
-            "raid-0 has nothing that a scrub could compare".to_owned(),
+        if repairs.parity && !has_parity {
+            return order(format!("{} has no parity to repair", level.name()));
+        }
+        if let Some(member) = repairs.from
+            && (level != Level::Raid1 || member >= superblock.members.len())
+        {
+            return order(format!("--from {member}: expected a member of a raid-1"));
+        }
+    }
+    match (work, gone) {
+        (Work::Rebuild, Some(member)) if rebuilding(&superblock).is_none() => order(format!(
+            "member {member} has failed, and none has its place: replace it first"
         )),
-        (Work::Scrub, _, None) => Ok(()),
-        (Work::Scrub, _, Some(member)) => Err(VolumeIoError::Order(format!(
+        (Work::Rebuild, _) => Ok(()),
+        (Work::Sync | Work::Scrub, _) if level == Level::Raid0 => order(format!(
+            "raid-0 has nothing that a {} could compare",
+            work.name()
+        )),
+        (Work::Sync | Work::Scrub, Some(member)) if has_parity => order(format!(
             "member {member} is not there: without it parity cannot be compared; rebuild it first"
-        ))),
+        )),
+        (Work::Scrub, _) if superblock.synced < stripes => order(format!(
+            "the initial sync has done {} of {stripes} stripes: the rest cannot be compared; `volume sync` first",
+            superblock.synced
+        )),
+        (Work::Sync | Work::Scrub, _) => Ok(()),
     }
 }
 
@@ -218,7 +330,7 @@ fn rebuilding(superblock: &Superblock) -> Option<usize> {
 /// A stripe, or several of a rebuild as fast as it goes; false if there is none left.
 fn step(
     volume: &DeviceVolume,
-    synced: u64,
+    repairs: Repairs,
     rebuilt: Option<usize>,
     fast: bool,
     progress: &mut Progress,
@@ -239,22 +351,20 @@ fn step(
     if progress.next == progress.stripes {
         return Ok(false);
     }
-    match wait(volume.scrub(progress.next)) {
-        Ok(scrubbed) => {
-            // Before, parity is made, not found wrong.
-            progress.wrong_rows += if progress.next < synced {
-                scrubbed.wrong
-            } else {
-                0
-            };
-            progress.repaired_chunks += scrubbed.repaired;
+    match progress.work {
+        Work::Sync => match wait(volume.sync(progress.next)) {
+            Ok(written) => progress.synced_sectors += written.0,
+            // Whoever reads it is told. The rest is worth syncing all the same.
+            Err(VolumeError::Unreadable(_)) => progress.lost_rows += 1,
+            Err(error) => return Err(error.into()),
+        },
+        Work::Rebuild | Work::Scrub => {
+            let scrubbed = wait(volume.scrub(progress.next, repairs.into()))?;
+            progress.count(&scrubbed);
         }
-        // The rest is worth a look all the same.
-        Err(VolumeError::Unreadable(_)) => progress.unreadable_stripes += 1,
-        Err(error) => return Err(error.into()),
     }
     // A member may have failed in this very stripe.
-    check(volume, Work::Scrub)?;
+    check(volume, progress.work, repairs)?;
     progress.next += 1;
     Ok(true)
 }
@@ -263,6 +373,7 @@ fn step(
 fn note(volume: &DeviceVolume, progress: &Progress) -> Result<(), VolumeError> {
     match progress.work {
         Work::Rebuild => wait(volume.rebuild_checkpoint()),
+        Work::Sync => wait(volume.sync_checkpoint(progress.next)),
         Work::Scrub => wait(volume.scrub_checkpoint(progress.next)),
     }
 }

@@ -9,6 +9,8 @@ use traxtent_core::units::Sectors;
 use traxtent_core::volume::superblock::SuperblockError;
 use traxtent_core::volume::{AssemblyError, VolumeError};
 
+use super::JOURNAL_BYTES_MAX;
+
 /// Why a volume on real members cannot be made, opened or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -53,6 +55,22 @@ pub enum VolumeIoError {
         why: &'static str,
         /// How many that are.
         needed: Sectors,
+    },
+    /// A journal that recovery would read for too long.
+    #[error(
+        "a journal of {0} bytes: at most {JOURNAL_BYTES_MAX} (1G), which recovery reads in some ten seconds"
+    )]
+    JournalSize(u64),
+    /// A chunk that has too many sectors.
+    #[error(
+        "a chunk of {bytes} bytes: at most {} sectors of {sector_bytes} bytes",
+        u32::MAX
+    )]
+    ChunkSize {
+        /// The chunk.
+        bytes: u64,
+        /// A sector.
+        sector_bytes: u32,
     },
     /// Something is there already.
     #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
@@ -130,8 +148,46 @@ impl VolumeIoError {
                     path(*given)
                 )
             }
-            AssemblyError::Stale { given, member } => format!(
-                "{}: stale: the others went on without member {member}; leave it out here",
+            AssemblyError::Unusable { given, error } => format!("{}: {error}", path(*given)),
+            AssemblyError::Stale {
+                given,
+                member,
+                own,
+                newest,
+                dropped: true,
+            } => format!(
+                "{}: stale: it was member {member} up to generation {own}, and the volume went on to {newest} without it; leave it out, and `replace` and `rebuild` the member",
+                path(*given)
+            ),
+            AssemblyError::Stale {
+                given,
+                member,
+                own,
+                newest,
+                dropped: false,
+            } => format!(
+                "{}: stale: an old copy of member {member}, of generation {own}, and the volume has {newest}; leave it out, or name the current one",
+                path(*given)
+            ),
+            AssemblyError::Undecided {
+                given,
+                member,
+                own,
+                other_given,
+                other,
+                newest,
+            } => format!(
+                "{}: perhaps stale: member {member} has generation {own} there, and member {other} ({}) has {newest} without a usable second superblock, which would tell; name only current members, with `assemble --force`",
+                path(*given),
+                path(*other_given)
+            ),
+            AssemblyError::Diverged {
+                first,
+                given,
+                generation,
+            } => format!(
+                "{} and {}: used apart from each other up to generation {generation}; name only the members of one side, with `assemble --force`",
+                path(*first),
                 path(*given)
             ),
             other => other.to_string(),

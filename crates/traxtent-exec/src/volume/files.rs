@@ -122,6 +122,20 @@ impl Device {
         })
     }
 
+    /// Whether the sectors of a range are known to be zero without being read: those of a file that has no data there.
+    pub(super) fn is_zero(&self, range: std::ops::Range<Lbn>) -> bool {
+        let (first, end) = (self.offset(range.start), self.offset(range.end));
+        if !self.is_file || range.is_empty() {
+            return false;
+        }
+        match rustix::fs::seek(&self.file, SeekFrom::Data(first)) {
+            Ok(data) => data >= end,
+            // There are none behind.
+            Err(Errno::NXIO) => true,
+            Err(_) => false,
+        }
+    }
+
     /// Whether a path names the same file or block device, by whatever name.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         let identity = |stat: rustix::fs::Stat| match FileType::from_raw_mode(stat.st_mode) {

@@ -27,14 +27,15 @@ use traxtent_core::volume::superblock::{
     MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, maps_sectors, superblock_sectors,
 };
 use traxtent_core::volume::{
-    Assembly, Format, Members, Op, Volume, VolumeError, WriteHole, choose, survey,
+    Assembly, AssemblyError, Format, Members, Op, SuperblockPair, Volume, VolumeError, WriteHole,
+    choose, survey,
 };
 
-pub use care::{LEAST_RATE, Progress, Work, care};
+pub use care::{DifferenceReport, LEAST_RATE, Progress, Repairs, Work, care};
 pub use error::VolumeIoError;
 pub use files::{Aligned, Device, Devices};
 pub use server::{Order, VolumeServer};
-pub use status::{LostRange, MemberStatus, Status};
+pub use status::{LostRange, MemberStatus, StaleMember, Status};
 pub use verify::{Verdict, verify_map, verify_on};
 pub use wait::wait;
 
@@ -43,6 +44,9 @@ const REBUILD_BYTES: u64 = 1 << 20;
 
 /// So long threads do that, before it is asked whether to go on. Each time the members idle until all are there again.
 const REBUILD_SPELL: Duration = Duration::from_secs(1);
+
+/// The largest journal of a new volume: recovery reads it on all members at once, in some ten seconds at 100 MB/s.
+pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 
 /// Two read from the others, one sums, one writes to the member.
 const REBUILD_THREADS: usize = 4;
@@ -76,6 +80,9 @@ pub fn create(
     mut ids: impl FnMut() -> uuid::Uuid,
     holds: impl Fn(&Path) -> Option<String>,
 ) -> Result<Status, VolumeIoError> {
+    if plan.journal_bytes > JOURNAL_BYTES_MAX {
+        return Err(VolumeIoError::JournalSize(plan.journal_bytes));
+    }
     let mut devices = Vec::new();
     let mut maps = Vec::new();
     for (path, map) in &plan.members {
@@ -96,15 +103,20 @@ pub fn create(
         Some(bytes) => Chunks::Fixed(Sectors(bytes / u64::from(sector_bytes))),
         None => Chunks::Tracks,
     };
+    if let Chunks::Fixed(sectors) = chunks
+        && u32::try_from(sectors.0).is_err()
+    {
+        let bytes = plan.chunk_bytes.unwrap_or(0);
+        return Err(VolumeIoError::ChunkSize {
+            bytes,
+            sector_bytes,
+        });
+    }
     let granule = (plan.granule_bytes / sector_bytes).max(1);
     let format = Format {
         volume: ids(),
-        level: level_number(plan.level),
-        rule: rule_number(chunks),
-        chunk: match chunks {
-            Chunks::Fixed(sectors) => u32::try_from(sectors.0).unwrap_or(u32::MAX),
-            _ => 0,
-        },
+        level: plan.level,
+        chunks,
         granule,
         spares: 0,
         sector_bytes,
@@ -152,6 +164,12 @@ pub fn create(
     let array = array_of(&superblock, &maps)?;
     superblock.capacity = array.capacity();
     check_journal(&array, &superblock)?;
+    let are_zero = std::iter::zip(&devices, &superblock.members)
+        .all(|(device, member)| device.is_zero(member.data.clone()));
+    if are_zero || plan.level == Level::Raid0 {
+        // Zeros have zeros for parity and copies.
+        superblock.synced = array.stripes();
+    }
     let paths: Vec<PathBuf> = devices
         .iter()
         .map(|device| device.path().to_owned())
@@ -178,35 +196,90 @@ pub struct Found {
     devices: Devices,
 }
 
-/// Finds out how devices belong together. With `force`, members may be missing.
+/// Finds out how devices belong together. With `force`, members may be missing, and parity that was never made is taken
+/// as it stands where it has to make up for them.
 ///
 /// # Errors
 /// Why they do not.
 pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
-    let (devices, superblocks) = surveyed(paths)?;
-    let assembly =
-        choose(&superblocks, force).map_err(|error| VolumeIoError::assembly(&error, paths))?;
-    let Assembly { superblock, given } = assembly;
+    let (devices, pairs) = surveyed(paths)?;
+    let refused = |error| VolumeIoError::assembly(&error, paths);
+    let mut assembly = choose(&pairs, force).map_err(refused)?;
+    let devices = in_place(&assembly, devices);
+    let (array, devices) = laid_out(&assembly.superblock, devices)?;
+    assembly
+        .check_synced(array.stripes(), force)
+        .map_err(refused)?;
+    Ok(Found {
+        superblock: assembly.superblock,
+        array,
+        devices,
+    })
+}
+
+/// Tells what devices say of themselves as members, for a look alone: missing, stale and damaged ones are part of the answer.
+///
+/// # Errors
+/// If they do not belong together at all, or too few are current.
+pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
+    let (devices, mut pairs) = surveyed(paths)?;
+    let mut devices: Vec<Option<Device>> = devices.into_inner();
+    let mut paths = paths.to_vec();
+    let mut stale = Vec::new();
+    let assembly = loop {
+        match choose(&pairs, true) {
+            Ok(assembly) => break assembly,
+            Err(AssemblyError::Stale {
+                given,
+                member,
+                own,
+                newest,
+                dropped,
+            }) => {
+                stale.push(StaleMember {
+                    path: paths.remove(given),
+                    member,
+                    generation: own,
+                    volume_generation: newest,
+                    dropped,
+                });
+                pairs.remove(given);
+                devices.remove(given);
+            }
+            Err(error) => return Err(VolumeIoError::assembly(&error, &paths)),
+        }
+    };
+    let devices = in_place(&assembly, Devices::new(devices));
+    let (array, devices) = laid_out(&assembly.superblock, devices)?;
+    let mut status = Status::known(&assembly.superblock, &array, &devices);
+    for (member, given) in assembly.given.iter().enumerate() {
+        if let Some(given) = given {
+            status.members[member].set_superblocks(&pairs[*given]);
+        }
+    }
+    status.stale = stale;
+    Ok(status)
+}
+
+/// The devices in the order of the members that they are.
+fn in_place(assembly: &Assembly, devices: Devices) -> Devices {
     let mut devices = devices.into_inner();
-    let devices = Devices::new(
-        given
-            .iter()
-            .map(|given| given.and_then(|given| devices[given].take()))
-            .collect(),
-    );
-    let maps = read_maps(&superblock, &devices)?;
-    let array = array_of(&superblock, &maps)?;
+    let given = assembly.given.iter();
+    let device = |given: &Option<usize>| given.and_then(|given| devices[given].take());
+    Devices::new(given.map(device).collect())
+}
+
+/// The array that the members form.
+fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices), VolumeIoError> {
+    let maps = read_maps(superblock, &devices)?;
+    let array = array_of(superblock, &maps)?;
     if array.capacity() != superblock.capacity {
         return Err(VolumeIoError::MapMisfit {
             member: 0,
             problem: "gives another capacity than the superblock",
         });
     }
-    Ok(Found {
-        superblock,
-        array,
-        devices,
-    })
+    Ok((array, devices))
 }
 
 impl Found {
@@ -338,7 +411,10 @@ fn held(
     holds: impl Fn(&Path) -> Option<String>,
 ) -> Option<String> {
     let sectors = devices.device(member)?.sectors();
-    match wait(survey(devices, member, sectors, sector_bytes)) {
+    let mut sizes = vec![(Sectors(0), sector_bytes); member];
+    sizes.push((sectors, sector_bytes));
+    let pairs = wait(survey(devices, &sizes));
+    match pairs[member].usable() {
         Err(SuperblockError::None) => holds(path),
         Ok(other) => Some(format!("member {} of volume {}", other.index, other.volume)),
         Err(other) => Some(other.to_string()),
@@ -436,12 +512,13 @@ where
 /// # Errors
 /// If one is none, if it is not `force`d, or if one cannot be written.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
-    let (devices, superblocks) = surveyed(paths)?;
+    let (devices, pairs) = surveyed(paths)?;
+    let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
     if !force {
         let lost = "the volume's data would be lost: it is left alone unless forced";
         return Err(VolumeIoError::Order(lost.to_owned()));
     }
-    for (number, superblock) in superblocks.iter().enumerate() {
+    for (number, superblock) in superblocks.enumerate() {
         let zeros = vec![0; SUPERBLOCK_BYTES.max(superblock.sector_bytes as usize)];
         let second = superblock.second(superblock.index);
         let mut ops = [Lbn(0), second].map(|at| Op::write(number, at, &zeros));
@@ -456,8 +533,8 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
     Ok(())
 }
 
-/// Devices that are members, in the order of their paths, and what each says.
-fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<Superblock>), VolumeIoError> {
+/// Devices that are members, in the order of their paths, and the superblocks of each.
+fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
     let mut devices = Vec::new();
     for path in paths {
         let device = open_once(path, &devices)?;
@@ -468,15 +545,14 @@ fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<Superblock>), VolumeIoErr
         .map(|device| (device.sectors(), device.sector_bytes()))
         .collect();
     let devices = Devices::new(devices.into_iter().map(Some).collect());
-    let mut superblocks = Vec::new();
-    for (number, (path, (sectors, sector_bytes))) in paths.iter().zip(sizes).enumerate() {
-        let found = wait(survey(&devices, number, sectors, sector_bytes));
-        superblocks.push(found.map_err(|error| VolumeIoError::Superblock {
+    let pairs = wait(survey(&devices, &sizes));
+    for (path, pair) in std::iter::zip(paths, &pairs) {
+        pair.usable().map_err(|error| VolumeIoError::Superblock {
             path: path.clone(),
             error,
-        })?);
+        })?;
     }
-    Ok((devices, superblocks))
+    Ok((devices, pairs))
 }
 
 fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
@@ -485,23 +561,6 @@ fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
         true => Err(VolumeIoError::Twice(path.to_owned())),
         false => Device::open(path),
     }
-}
-
-fn level_number(level: Level) -> u8 {
-    match level {
-        Level::Raid0 => 0,
-        Level::Raid1 => 1,
-        Level::Raid4 => 4,
-        Level::Raid5 => 5,
-    }
-}
-
-fn rule_number(chunks: Chunks) -> u8 {
-    let name = chunks.name();
-    Chunks::NAMES
-        .iter()
-        .position(|other| *other == name)
-        .unwrap_or(0) as u8
 }
 
 /// The text of the map that a member is to have; nothing where chunks know no tracks.
@@ -530,18 +589,6 @@ fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, Vo
 
 /// The layout that superblock and maps describe.
 fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIoError> {
-    let level = match superblock.level {
-        0 => Level::Raid0,
-        1 => Level::Raid1,
-        4 => Level::Raid4,
-        _ => Level::Raid5,
-    };
-    let chunks = match superblock.rule {
-        0 => Chunks::Fixed(Sectors(superblock.chunk.into())),
-        1 => Chunks::Tracks,
-        2 => Chunks::LargestTrack,
-        _ => Chunks::SmallestTrack,
-    };
     let mut members = Vec::new();
     for (member, (entry, text)) in superblock.members.iter().zip(maps).enumerate() {
         let misfit = |problem| VolumeIoError::MapMisfit { member, problem };
@@ -562,8 +609,8 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
         });
     }
     let shape = Shape {
-        level,
-        chunks,
+        level: superblock.level,
+        chunks: superblock.chunks,
         granule: superblock.granule,
         spares: superblock.spares,
     };
@@ -586,13 +633,11 @@ fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
 }
 
 fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoError> {
-    if superblock.level == 0 {
-        return Ok(());
-    }
     // A record takes a fourth of the journal at most, and holds a stripe; that of mirrors only names it.
     let stripe = match superblock.level {
-        1 => Sectors(0),
-        _ => array.stripe_sectors_max(),
+        Level::Raid0 => return Ok(()),
+        Level::Raid1 => Sectors(0),
+        Level::Raid4 | Level::Raid5 => array.stripe_sectors_max(),
     };
     let needed = 4 * (stripe.0 + 8) + 8;
     let journal = superblock.journal.end.0 - superblock.journal.start.0;

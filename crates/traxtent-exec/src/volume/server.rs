@@ -10,7 +10,7 @@ use traxtent_core::units::Lbn;
 use traxtent_core::volume::VolumeError;
 use uuid::Uuid;
 
-use super::care::{self, Progress, Work, care};
+use super::care::{self, Progress, Repairs, Work, care};
 use super::error::VolumeIoError;
 use super::status::Status;
 use super::{DeviceVolume, find, replace, substitute, wait};
@@ -46,13 +46,18 @@ pub enum Order {
         /// Whether what is on it may be overwritten.
         force: bool,
     },
-    /// A rebuild or a scrub begins, and goes on behind the answer.
+    /// A rebuild, a sync or a scrub begins, and goes on after the answer.
     Begin {
-        /// Which.
+        /// The kind of work.
         work: Work,
         /// The most bytes a second of each member.
         rate: Option<u64>,
+        /// What a scrub may change.
+        #[serde(default)]
+        repair: Repairs,
     },
+    /// Superblocks that were missing or damaged are written anew, and their members believed again.
+    RepairSuperblocks,
     /// What is under way ends for now; the answer comes when it has.
     Pause,
 }
@@ -275,15 +280,21 @@ impl Kept {
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
             }
-            Order::Begin { work, rate } => self.begin(work, rate)?,
+            Order::Begin { work, rate, repair } => self.begin(work, rate, repair)?,
+            Order::RepairSuperblocks => wait(volume.repair_superblocks())?,
             Order::Pause => self.pause(),
         }
         Ok(())
     }
 
-    /// Begins a rebuild or a scrub.
-    fn begin(self: &Arc<Kept>, work: Work, rate: Option<u64>) -> Result<(), VolumeIoError> {
-        care::check(&self.volume, work)?;
+    /// Begins a rebuild, a sync or a scrub.
+    fn begin(
+        self: &Arc<Kept>,
+        work: Work,
+        rate: Option<u64>,
+        repair: Repairs,
+    ) -> Result<(), VolumeIoError> {
+        care::check(&self.volume, work, repair)?;
         care::check_rate(rate)?;
         let begun = Progress::begin(&self.volume, work, rate);
         let mut worker = self.worker();
@@ -297,7 +308,7 @@ impl Kept {
         let kept = Arc::clone(self);
         let run = move || {
             let tell = |progress: &Progress| kept.worker().progress = Some(progress.clone());
-            let ended = care(&kept.volume, work, rate, &kept.stop, tell);
+            let ended = care(&kept.volume, work, repair, rate, &kept.stop, tell);
             if let Some(progress) = &mut kept.worker().progress {
                 progress.under_way = false;
                 progress.error = ended.err().map(|error| error.to_string());

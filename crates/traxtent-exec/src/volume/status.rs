@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use traxtent_core::layout::raid::{Array, Chunks};
-use traxtent_core::volume::superblock::{MemberState, Superblock};
+use traxtent_core::volume::SuperblockPair;
+use traxtent_core::volume::superblock::{MemberState, Superblock, SuperblockError};
 
 use super::care::Progress;
 use super::{DeviceVolume, Devices, wait};
@@ -19,7 +20,7 @@ pub struct Status {
     /// What a chunk is, by name.
     pub chunks: String,
     /// Sectors of a chunk where all have the same, else 0.
-    pub chunk_sectors: u32,
+    pub chunk_sectors: u64,
     /// Bytes of a logical sector.
     pub sector_bytes: u32,
     /// Bytes that it offers.
@@ -34,7 +35,7 @@ pub struct Status {
     pub broken: bool,
     /// How many stripes it has.
     pub stripes: u64,
-    /// Stripes below this have had their parity made.
+    /// Stripes, from the first one, that the initial sync is done with.
     pub synced_stripes: u64,
     /// Where a scrub goes on.
     pub scrub_next: u64,
@@ -44,8 +45,26 @@ pub struct Status {
     pub lost: Vec<LostRange>,
     /// The members in their order.
     pub members: Vec<MemberStatus>,
-    /// The rebuild or scrub that is under way, or the last one since it is served.
+    /// Devices that were given, and are old copies of members or were left out by the others.
+    #[serde(default)]
+    pub stale: Vec<StaleMember>,
+    /// The rebuild, sync or scrub that is under way, or the last one since it is served.
     pub work: Option<Progress>,
+}
+
+/// A device that is no current member any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StaleMember {
+    /// The device.
+    pub path: PathBuf,
+    /// The member that it was.
+    pub member: usize,
+    /// The highest generation of its superblocks.
+    pub generation: u64,
+    /// That of the volume.
+    pub volume_generation: u64,
+    /// Whether the others declared it failed, or replaced it.
+    pub dropped: bool,
 }
 
 /// LBNs whose data are lost, half-open.
@@ -70,8 +89,26 @@ pub struct MemberStatus {
     pub state: String,
     /// Stripes that are good on it while it is rebuilt.
     pub rebuilt_stripes: Option<u64>,
+    /// Whether a superblock of it was found missing or damaged, and nobody has repaired it since: its data may be gone as
+    /// well.
+    #[serde(default)]
+    pub doubtful: bool,
+    /// What its first and its second superblock are, if they were looked at: `generation 6`, or what is wrong.
+    #[serde(default)]
+    pub superblocks: Option<[String; 2]>,
     /// What the system said when it failed the last time, while it is served.
     pub error: Option<String>,
+}
+
+impl MemberStatus {
+    /// Notes what the superblocks are.
+    pub(super) fn set_superblocks(&mut self, pair: &SuperblockPair) {
+        self.superblocks = Some([&pair.first, &pair.second].map(|one| match one {
+            Ok(superblock) => format!("generation {}", superblock.generation),
+            Err(SuperblockError::None) => "missing".to_owned(),
+            Err(error) => error.to_string(),
+        }));
+    }
 }
 
 impl Status {
@@ -83,13 +120,15 @@ impl Status {
 
     /// What members say that nobody serves.
     pub(super) fn known(superblock: &Superblock, array: &Array, devices: &Devices) -> Status {
-        let rule = Chunks::NAMES.get(usize::from(superblock.rule));
         let members = superblock.members.iter().enumerate();
         Status {
             volume: superblock.volume.to_string(),
-            level: format!("raid-{}", superblock.level),
-            chunks: rule.copied().unwrap_or("unknown").to_owned(),
-            chunk_sectors: superblock.chunk,
+            level: superblock.level.name().to_owned(),
+            chunks: superblock.chunks.name().to_owned(),
+            chunk_sectors: match superblock.chunks {
+                Chunks::Fixed(sectors) => sectors.0,
+                Chunks::Tracks | Chunks::LargestTrack | Chunks::SmallestTrack => 0,
+            },
             sector_bytes: superblock.sector_bytes,
             bytes: superblock.capacity.0 * u64::from(superblock.sector_bytes),
             generation: superblock.generation,
@@ -123,9 +162,12 @@ impl Status {
                         MemberState::Rebuilding(stripes) => Some(stripes),
                         _ => None,
                     },
+                    doubtful: entry.doubtful,
+                    superblocks: None,
                     error: None,
                 })
                 .collect(),
+            stale: Vec::new(),
             work: None,
         }
     }
@@ -148,18 +190,22 @@ impl Status {
         }
     }
 
-    /// How many stripes wait for the first scrub to make their parity.
-    pub fn without_parity(&self) -> u64 {
+    /// How many stripes the initial sync has still to do.
+    pub fn unsynced(&self) -> u64 {
         match self.level.as_str() {
-            "raid-4" | "raid-5" => self.stripes.saturating_sub(self.synced_stripes),
-            _ => 0,
+            "raid-0" => 0,
+            _ => self.stripes.saturating_sub(self.synced_stripes),
         }
     }
 
-    /// Whether all members are good and nothing is lost.
+    /// Whether all members are good, with all their superblocks, and nothing is lost.
     pub fn is_whole(&self) -> bool {
         !self.broken
             && self.lost.is_empty()
-            && self.members.iter().all(|member| member.state == "active")
+            && self.stale.is_empty()
+            && self
+                .members
+                .iter()
+                .all(|member| member.state == "active" && !member.doubtful)
     }
 }

@@ -14,11 +14,11 @@ use std::thread;
 use traxtent_core::layout::raid::{Array, Level};
 use traxtent_core::units::Lbn;
 use traxtent_core::volume::superblock::MemberState;
-use traxtent_core::volume::{Volume, VolumeError, WriteHole};
+use traxtent_core::volume::{Repair, Volume, VolumeError, WriteHole};
 use traxtent_core::workload::Rng;
 
 use super::memory::{Drive, Memory, SECTOR, Tasks, interleave, later, wait};
-use super::setup::{Setup, open, setup};
+use super::setup::{Setup, assembled, open, setup, surveyed};
 
 /// Pending writes up to this have all their subsets tried.
 const ALL_SUBSETS: usize = 8;
@@ -242,9 +242,10 @@ fn run(
             .flat_map(|sector| stamp(sector, 1))
             .collect();
         wait(volume.write(Lbn(0), &first)).unwrap();
-        (0..setup.array.stripes())
-            .for_each(|stripe| assert_eq!(wait(volume.scrub(stripe)).unwrap().repaired, 0));
-        wait(volume.scrub_checkpoint(setup.array.stripes())).unwrap();
+        for stripe in 0..setup.array.stripes() {
+            wait(volume.sync(stripe)).unwrap();
+        }
+        wait(volume.sync_checkpoint(setup.array.stripes())).unwrap();
         let mut model = model.borrow_mut();
         model.next = 2;
         model
@@ -400,15 +401,16 @@ fn check(
         .all(|member| member.state == MemberState::Active);
     if whole && synced {
         for stripe in 0..array.stripes() {
-            let scrubbed = wait(volume.scrub(stripe)).map_err(|error| error.to_string())?;
+            let scrubbed = wait(volume.scrub(stripe, Repair::NONE));
+            let scrubbed = scrubbed.map_err(|error| error.to_string())?;
             // A stripe with a lost part has no parity to be right.
             let stripe_lbns = array.stripe(stripe).expect("it is there").logical();
             let has_lost = superblock
                 .lost
                 .iter()
                 .any(|lost| lost.start < stripe_lbns.end.0 && stripe_lbns.start.0 < lost.end);
-            if scrubbed.wrong > 0 && !has_lost {
-                return Err(format!("stripe {stripe}: {} rows disagree", scrubbed.wrong));
+            if scrubbed.wrong() > 0 && !has_lost {
+                return Err(format!("stripe {stripe}: {scrubbed:?}"));
             }
         }
     }
@@ -443,22 +445,8 @@ async fn open_later<'a>(
     memory: &'a Memory,
     hole: WriteHole,
 ) -> Option<Volume<&'a Memory>> {
-    use traxtent_core::units::Sectors;
-    use traxtent_core::volume::{AssemblyError, choose, survey};
-    let mut found = Vec::new();
-    let count = memory.drives.borrow().len();
-    for index in 0..count {
-        let sectors = memory.drives.borrow()[index].visible.len() / SECTOR;
-        found.extend(survey(&memory, index, Sectors(sectors as u64), SECTOR as u32).await);
-    }
-    let assembly = loop {
-        match choose(&found, true) {
-            Ok(assembly) => break assembly,
-            Err(AssemblyError::Stale { given, .. }) => drop(found.remove(given)),
-            Err(error) => panic!("{error}"),
-        }
-    };
-    Volume::open(array.clone(), memory, assembly.superblock, hole)
+    let superblock = assembled(array, surveyed(&memory).await);
+    Volume::open(array.clone(), memory, superblock, hole)
         .await
         .ok()
 }

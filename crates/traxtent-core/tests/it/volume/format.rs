@@ -1,10 +1,10 @@
 //! Superblocks: what they look like, and that no flipped byte is believed.
 
+use traxtent_core::layout::raid::{Chunks, Level};
 use traxtent_core::units::{Lbn, Sectors};
 use traxtent_core::volume::superblock::{
     MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, reseal,
 };
-use traxtent_core::volume::{AssemblyError, choose};
 use uuid::Uuid;
 
 /// Version 1, as it must stay readable: the bytes before the zeros that fill it.
@@ -14,6 +14,7 @@ fn example() -> Superblock {
     let entry = |id: u128, state, sectors| MemberEntry {
         id: Uuid::from_u128(id),
         state,
+        doubtful: false,
         sectors: Sectors(sectors),
         data: Lbn(2067)..Lbn(sectors - 19),
         map_bytes: 500,
@@ -27,9 +28,8 @@ fn example() -> Superblock {
             entry(2, MemberState::Rebuilding(77), 100_001),
             entry(3, MemberState::Active, 100_002),
         ],
-        level: 5,
-        rule: 1,
-        chunk: 0,
+        level: Level::Raid5,
+        chunks: Chunks::Tracks,
         granule: 8,
         spares: 4,
         sector_bytes: 512,
@@ -92,6 +92,10 @@ fn refusals() {
         (34, 0),
         (34, 33),
         (36, 6),
+        (37, 0),
+        (37, 4),
+        (44, 1),
+        (145, 2),
         (38, 2),
         (40, 1),
         (56, 18),
@@ -103,69 +107,4 @@ fn refusals() {
             "byte {at}: {refused:?}"
         );
     }
-}
-
-/// Are stale, foreign, missing and doubled members told apart, and does force only help where something is left?
-#[test]
-fn assembly() {
-    let member = |index: usize, generation: u64, failed: &[usize]| {
-        let mut superblock = Superblock {
-            index,
-            generation,
-            ..example()
-        };
-        for (other, entry) in superblock.members.iter_mut().enumerate() {
-            entry.state = match failed.contains(&other) {
-                true => MemberState::Failed,
-                false => MemberState::Active,
-            };
-        }
-        superblock
-    };
-    let all = [member(2, 7, &[]), member(0, 7, &[]), member(1, 6, &[])];
-    let assembly = choose(&all, false).expect("a crash between two superblocks is no failure");
-    assert_eq!(assembly.given, [Some(1), Some(2), Some(0)]);
-    assert_eq!(assembly.superblock.generation, 7);
-    assert_eq!(choose(&[], true), Err(AssemblyError::Nothing));
-    let stale = [member(0, 7, &[1]), member(1, 6, &[]), member(2, 7, &[1])];
-    assert_eq!(
-        choose(&stale, true),
-        Err(AssemblyError::Stale {
-            given: 1,
-            member: 1
-        })
-    );
-    let twice = [all[0].clone(), all[1].clone(), all[0].clone()];
-    assert_eq!(
-        choose(&twice, true),
-        Err(AssemblyError::Twice {
-            given: 2,
-            first: 0,
-            member: 2
-        })
-    );
-    let mut foreign = all.clone();
-    foreign[1].volume = Uuid::from_u128(9);
-    assert!(matches!(
-        choose(&foreign, true),
-        Err(AssemblyError::Foreign { given: 1, .. })
-    ));
-    let missing = choose(&all[..2], false);
-    assert_eq!(
-        missing,
-        Err(AssemblyError::Missing {
-            members: vec![1],
-            enough: true
-        })
-    );
-    let forced = choose(&all[..2], true).expect("two of three are enough");
-    assert_eq!(forced.superblock.members[1].state, MemberState::Failed);
-    let few = choose(&all[..1], true);
-    assert_eq!(
-        few,
-        Err(AssemblyError::Missing {
-            members: vec![0, 1],
-            enough: false
-        })
-    );
 }

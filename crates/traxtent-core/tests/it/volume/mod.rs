@@ -1,5 +1,6 @@
 //! Volumes: what they keep, and what any crash leaves of them.
 
+mod assembly;
 mod copies;
 mod crashes;
 mod format;

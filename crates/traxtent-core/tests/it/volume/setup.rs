@@ -7,7 +7,7 @@ use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Sectors;
 use traxtent_core::volume::superblock::Superblock;
 use traxtent_core::volume::{
-    AssemblyError, Format, Volume, VolumeError, WriteHole, choose, survey,
+    AssemblyError, Format, SuperblockPair, Volume, VolumeError, WriteHole, choose, survey,
 };
 use traxtent_core::workload::Rng;
 use uuid::Uuid;
@@ -23,19 +23,22 @@ pub(super) struct Setup {
 
 pub(super) fn setup(level: Level, rng: &mut Rng) -> Setup {
     let count = level.members_least().max(2) + rng.below(3) as usize;
+    setup_of(level, count, rng)
+}
+
+/// Of so many members.
+pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
     let journal = 150 + rng.below(60);
     let fixed = rng.chance(0.5);
     let chunk = 1 + rng.below(6);
+    let chunks = match fixed {
+        true => Chunks::Fixed(Sectors(chunk)),
+        false => Chunks::Tracks,
+    };
     let format = |sectors: &[u64]| Format {
         volume: Uuid::from_u128(u128::from(journal) << 64 | 7),
-        level: match level {
-            Level::Raid0 => 0,
-            Level::Raid1 => 1,
-            Level::Raid4 => 4,
-            Level::Raid5 => 5,
-        },
-        rule: u8::from(!fixed),
-        chunk: if fixed { chunk as u32 } else { 0 },
+        level,
+        chunks,
         granule: 1,
         spares: 0,
         sector_bytes: SECTOR as u32,
@@ -75,10 +78,7 @@ pub(super) fn setup(level: Level, rng: &mut Rng) -> Setup {
     });
     let shape = Shape {
         level,
-        chunks: match fixed {
-            true => Chunks::Fixed(Sectors(chunk)),
-            false => Chunks::Tracks,
-        },
+        chunks,
         granule: 1,
         spares: 0,
     };
@@ -97,34 +97,41 @@ pub(super) fn setup(level: Level, rng: &mut Rng) -> Setup {
     }
 }
 
-/// Puts together what is there, without those that the others went on without, and recovers it.
+/// The superblocks of the drives that can be read.
+pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
+    let drives = memory.drives.borrow();
+    let sectors = drives.iter().map(|drive| drive.visible.len() / SECTOR);
+    let devices: Vec<(Sectors, u32)> = sectors
+        .map(|sectors| (Sectors(sectors as u64), SECTOR as u32))
+        .collect();
+    drop(drives);
+    let mut found = survey(memory, &devices).await;
+    found.retain(|pair| pair.newest().is_some());
+    found
+}
+
+/// Puts together what is there, without those that the others went on without.
+pub(super) fn assembled(array: &Array, mut found: Vec<SuperblockPair>) -> Superblock {
+    loop {
+        match choose(&found, true) {
+            Ok(mut assembly) => {
+                assembly
+                    .check_synced(array.stripes(), true)
+                    .expect("it is forced");
+                return assembly.superblock;
+            }
+            Err(AssemblyError::Stale { given, .. }) => drop(found.remove(given)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Puts together what is there and recovers it.
 pub(super) fn open<'a>(
     array: &Array,
     memory: &'a Memory,
     hole: WriteHole,
 ) -> Result<Volume<&'a Memory>, VolumeError> {
-    let mut found: Vec<Superblock> = Vec::new();
-    let count = memory.drives.borrow().len();
-    for index in 0..count {
-        let sectors = memory.drives.borrow()[index].visible.len() / SECTOR;
-        found.extend(wait(survey(
-            &memory,
-            index,
-            Sectors(sectors as u64),
-            SECTOR as u32,
-        )));
-    }
-    let assembly = loop {
-        match choose(&found, true) {
-            Ok(assembly) => break assembly,
-            Err(AssemblyError::Stale { given, .. }) => drop(found.remove(given)),
-            Err(error) => panic!("{error}"),
-        }
-    };
-    wait(Volume::open(
-        array.clone(),
-        memory,
-        assembly.superblock,
-        hole,
-    ))
+    let superblock = assembled(array, wait(surveyed(&memory)));
+    wait(Volume::open(array.clone(), memory, superblock, hole))
 }

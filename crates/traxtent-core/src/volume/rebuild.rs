@@ -1,4 +1,4 @@
-//! Rebuilding and scrubbing, stripe by stripe, beside everything else that the volume does.
+//! Rebuilding a member, stripe by stripe, beside everything else that the volume does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,21 +9,7 @@ use smallvec::SmallVec;
 
 use super::desk::{Desk, Desks, Given};
 use super::superblock::MemberState;
-use super::{Failures, Members, Op, Ops, PLANNER, State, Volume, VolumeError, failures};
-use crate::layout::raid::{Members as MemberSet, Stripe};
-use crate::units::Lbn;
-
-/// What a scrub found in a stripe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scrubbed {
-    /// Rows in which parity or copies did not agree with the data.
-    pub wrong: u64,
-    /// Chunks that could not be read and were written anew.
-    pub repaired: u64,
-}
-
-/// Stripes that were scrubbed since what a member cannot read was asked for.
-pub(super) type Mended = SmallVec<[u64; 2]>;
+use super::{Failures, Members, PLANNER, State, Volume, VolumeError};
 
 impl<M: Members> Volume<M> {
     /// Begins to rebuild a failed member, whose place another may have taken.
@@ -157,6 +143,8 @@ impl<M: Members> Volume<M> {
         let own = &mut state.superblock.members[member].state;
         if matches!(own, MemberState::Rebuilding(_)) {
             *own = MemberState::Active;
+            // What it has was computed from the others, parity included: it agrees with them everywhere.
+            state.superblock.synced = self.array.stripes();
             self.persist(&mut state).await?;
         }
         Ok(())
@@ -173,122 +161,5 @@ impl<M: Members> Volume<M> {
         })
         .await?;
         Ok(self.put(work, Given::NONE).await)
-    }
-
-    /// Compares the parity or the copies of a stripe with its data, rewrites chunks that cannot be read, and makes the
-    /// parity or the copies agree with the data.
-    ///
-    /// Members that are missing are left out; with one missing, there is no parity to compare. One that refuses what is
-    /// written to it has failed.
-    ///
-    /// # Errors
-    /// If a chunk cannot be read nor computed, or so many members fail that the volume cannot do without.
-    pub async fn scrub(&self, number: u64) -> Result<Scrubbed, VolumeError> {
-        let (scrubbed, failed) = {
-            let state = self.gate.read().await;
-            let stripe = self.stripe(number);
-            let _lock = self.stripes[self.lock_of(number)].lock().await;
-            self.scrub_held(&state, &stripe).await?
-        };
-        self.fail_all(failed).await?;
-        Ok(scrubbed)
-    }
-
-    /// What a scrub found, and the members that refused what was written to them.
-    pub(super) async fn scrub_held(
-        &self,
-        state: &State,
-        stripe: &Stripe<'_>,
-    ) -> Result<(Scrubbed, Failures), VolumeError> {
-        let mut scrubbed = Scrubbed::default();
-        let mut failed = Failures::new();
-        let mut mended = MemberSet::NONE;
-        let mut desks = self.desks();
-        loop {
-            let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
-            PLANNER.verify(stripe, desk.health, &mut desk.plan);
-            if self.fetch(&mut desks.desks[..1]).await {
-                break;
-            }
-            let unreadable = desks.desks[0].health.unreadable;
-            for member in unreadable.iter() {
-                if mended.has(member) {
-                    // It takes what it does not keep.
-                    failed.push(member);
-                    continue;
-                }
-                mended = mended.with(member);
-                let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
-                desk.health.unreadable = unreadable;
-                // It may yet read, but not again what it had: what is computed is written there.
-                desk.health.unsynced = false;
-                self.ring().dirty = true;
-                let refused = self.rewrite(member, &mut desks.desks[..1]).await?;
-                if refused.is_empty() {
-                    scrubbed.repaired += 1;
-                    self.count_repair(stripe.sectors_on(member));
-                }
-                failed.extend(refused);
-            }
-            if !failed.is_empty() {
-                return Ok((scrubbed, failed));
-            }
-        }
-        self.sum(&mut desks.desks[..1], Given::NONE);
-        let desk = &desks.desks[0];
-        let mut ops = Ops::new();
-        for (write, wanted) in desk.writes(Given::NONE) {
-            let is = desk.old(write.member, &write.rows);
-            let is = is.expect("all is read").chunks_exact(self.sector_bytes);
-            let wanted_sectors = wanted.chunks_exact(self.sector_bytes);
-            let wrong = is.zip(wanted_sectors).filter(|(is, wanted)| is != wanted);
-            let wrong = wrong.count();
-            scrubbed.wrong += wrong as u64;
-            if wrong > 0 {
-                ops.push(Op::write(write.member, write.lbn, wanted));
-            }
-        }
-        if !ops.is_empty() {
-            self.ring().dirty = true;
-            self.members.run(&mut ops).await;
-            failed = failures(&ops);
-        }
-        drop(ops);
-        self.clear_away(desks);
-        Ok((scrubbed, failed))
-    }
-
-    /// Scrubs the stripe of a sector that cannot be read, if all that is amiss may be that its parity was never made: from then
-    /// on the sector is what was computed. False where that does not help; none is scrubbed twice.
-    pub(super) async fn mends(&self, sector: Lbn, mended: &mut Mended) -> bool {
-        let stripe = self.stripe_of(sector);
-        let number = stripe.number();
-        let may_help = {
-            let state = self.gate.read().await;
-            let is_open = !state.broken && !state.stopped;
-            let is_synced = stripe.parity_member().is_none() || number < state.superblock.synced;
-            is_open && !is_synced && !mended.contains(&number)
-        };
-        mended.push(number);
-        may_help && self.scrub(number).await.is_ok()
-    }
-
-    /// Makes durable how far a scrub has come; the first one of all also makes the parity of a new volume.
-    ///
-    /// # Errors
-    /// If too many members fail.
-    pub async fn scrub_checkpoint(&self, next: u64) -> Result<(), VolumeError> {
-        let mut state = self.gate.write().await;
-        self.settle(&mut state, true).await?;
-        let superblock = &mut state.superblock;
-        if superblock.synced >= superblock.scrubbed {
-            superblock.synced = superblock.synced.max(next);
-        }
-        superblock.scrubbed = if next >= self.array.stripes() {
-            0
-        } else {
-            next
-        };
-        self.persist(&mut state).await
     }
 }
