@@ -18,7 +18,7 @@ use traxtent_exec::copies::is_one;
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
     self, DeviceVolume, DifferenceReport, Found, MemberStatus, Order as Asked, Plan, Repairs,
-    Status as VolumeStatus, Verdict, VolumeIoError, Work, find, verify_map, wait,
+    Status as VolumeStatus, Task, Verdict, VolumeIoError, Work, find, verify_map, wait,
 };
 use uuid::Uuid;
 
@@ -660,7 +660,7 @@ fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
             return Err(Failure::input("--no-wait: only a server goes on alone"));
         }
         let volume = open(&args.members)?;
-        let done = volume::care(&volume, work, repair, rate, &interrupted, tell);
+        let done = volume::care(&volume, Task { work, repair, rate }, &interrupted, tell);
         let stop = wait(volume.stop()).map_err(stopped);
         let done = done.map_err(failure)?;
         stop?;

@@ -13,7 +13,8 @@ use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
-    DeviceVolume, Order, Plan, Progress, Status, Work, care, create, find, replace, wait,
+    DeviceVolume, Order, Plan, Progress, Repairs, Status, Task, Work, care, create, find, replace,
+    wait,
 };
 use uuid::Uuid;
 
@@ -70,7 +71,8 @@ impl Life {
     }
 
     pub(crate) fn begin(&self, work: Work, rate: Option<u64>) {
-        self.order(&Order::Begin { work, rate }).unwrap();
+        let repair = Repairs::default();
+        self.order(&Order::Begin { work, rate, repair }).unwrap();
     }
 
     /// Waits until a rebuild or a scrub ends.
@@ -148,14 +150,8 @@ fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u
     let volume = found.open().unwrap();
     assert_kept(areas, &all(&volume), seed);
     replace(&volume, new, Uuid::from_u128(7)).unwrap();
-    let rebuilt = care(
-        &volume,
-        Work::Rebuild,
-        None,
-        &AtomicBool::new(false),
-        |_| {},
-    )
-    .unwrap();
+    let task = Task::new(Work::Rebuild);
+    let rebuilt = care(&volume, task, &AtomicBool::new(false), |_| {}).unwrap();
     assert!(
         rebuilt.done && (rebuilt.share - 1.0).abs() < 1e-9,
         "{rebuilt:?}"
@@ -408,6 +404,7 @@ fn orders() {
     let other = Order::Begin {
         work: Work::Rebuild,
         rate: None,
+        repair: Repairs::default(),
     };
     let refused = life.order(&other).unwrap_err();
     assert!(refused.contains("a scrub is under way"), "{refused}");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use traxtent_core::layout::raid::Level;
 use traxtent_core::units::Lbn;
+use traxtent_core::volume::Repair;
 use traxtent_core::workload::Rng;
 use traxtent_exec::volume::{DeviceVolume, Plan, create, find, wait};
 use uuid::Uuid;
@@ -21,7 +22,7 @@ pub(crate) fn new_volume(folder: &Path, level: Level, seed: u64) -> Vec<PathBuf>
     volume_of(folder, level, seed, 8 << 20)
 }
 
-/// A new volume on files of so many bytes; its parity is made.
+/// A new volume on files of so many bytes, which are zero: it needs no sync.
 pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &paths {
@@ -41,10 +42,6 @@ pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> V
         Uuid::from_u128(u128::from(seed) << 8 | ids)
     };
     create(&plan, id, |_| None).unwrap();
-    let volume = open(&paths, false);
-    scrub(&volume);
-    wait(volume.scrub_checkpoint(volume.array().stripes())).unwrap();
-    wait(volume.stop()).unwrap();
     paths
 }
 
@@ -56,7 +53,7 @@ pub(crate) fn open(paths: &[PathBuf], force: bool) -> DeviceVolume {
 pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
     let stripes = 0..volume.array().stripes();
     stripes
-        .map(|stripe| wait(volume.scrub(stripe)).unwrap().wrong)
+        .map(|stripe| wait(volume.scrub(stripe, Repair::NONE)).unwrap().wrong())
         .sum()
 }
 

@@ -125,8 +125,13 @@ impl<M: Members> Reader<'_, M> {
     /// The superblock at a place, and the bytes that stand there.
     async fn read(&self, at: Lbn) -> (Result<Superblock, SuperblockError>, M::Buffer) {
         let (sectors, sector_bytes) = self.device;
-        let length = superblock_sectors(sector_bytes).0 as usize * sector_bytes as usize;
+        let own = superblock_sectors(sector_bytes);
+        let length = own.0 as usize * sector_bytes as usize;
         let mut bytes = self.members.buffer(length.max(SUPERBLOCK_BYTES));
+        if at.0.saturating_add(own.0) > sectors.0 {
+            bytes.fill(0);
+            return (Err(SuperblockError::None), bytes);
+        }
         let mut ops = [Op::read(self.member, at, &mut bytes)];
         self.members.run(&mut ops).await;
         if ops[0].outcome.is_err() {

@@ -46,6 +46,28 @@ pub struct Repairs {
     pub parity: bool,
 }
 
+/// A rebuild, a sync or a scrub, as it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// The kind of work.
+    pub work: Work,
+    /// What a scrub may change.
+    pub repair: Repairs,
+    /// The most bytes a second of each member, if there is to be a bound.
+    pub rate: Option<u64>,
+}
+
+impl Task {
+    /// Work without a bound, that repairs nothing.
+    pub fn new(work: Work) -> Task {
+        Task {
+            work,
+            repair: Repairs::default(),
+            rate: None,
+        }
+    }
+}
+
 impl From<Repairs> for Repair {
     fn from(repairs: Repairs) -> Repair {
         Repair {
@@ -210,21 +232,19 @@ pub const LEAST_RATE: u64 = 1 << 16;
 /// came is noted then too.
 pub fn care(
     volume: &DeviceVolume,
-    work: Work,
-    repairs: Repairs,
-    rate: Option<u64>,
+    task: Task,
     stop: &AtomicBool,
     mut tell: impl FnMut(&Progress),
 ) -> Result<Progress, VolumeIoError> {
-    check(volume, work, repairs)?;
-    check_rate(rate)?;
+    check(volume, task)?;
+    let Task { work, rate, .. } = task;
     let mut progress = Progress::begin(volume, work, rate);
     let mut meter = Meter::new(volume, progress.next);
     let target = rebuilding(&wait(volume.superblock()));
     let mut ended = Ok(());
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        match step(volume, repairs, target, rate.is_none(), &mut progress) {
+        match step(volume, task, target, &mut progress) {
             Ok(true) => {}
             Ok(false) => {
                 meter.count(volume, &mut progress);
@@ -267,7 +287,7 @@ pub fn care(
 }
 
 /// Whether it will end.
-pub(super) fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
+fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
     match rate {
         Some(rate) if rate < LEAST_RATE => Err(VolumeIoError::Order(format!(
             "a rate of {rate} bytes a second is below the least, {LEAST_RATE} (64K)"
@@ -277,11 +297,9 @@ pub(super) fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
 }
 
 /// Whether it makes sense.
-pub(super) fn check(
-    volume: &DeviceVolume,
-    work: Work,
-    repairs: Repairs,
-) -> Result<(), VolumeIoError> {
+pub(super) fn check(volume: &DeviceVolume, task: Task) -> Result<(), VolumeIoError> {
+    check_rate(task.rate)?;
+    let (work, repairs) = (task.work, task.repair);
     let level = volume.array().shape().level;
     let superblock = wait(volume.superblock());
     let stripes = volume.array().stripes();
@@ -330,13 +348,12 @@ fn rebuilding(superblock: &Superblock) -> Option<usize> {
 /// A stripe, or several of a rebuild as fast as it goes; false if there is none left.
 fn step(
     volume: &DeviceVolume,
-    repairs: Repairs,
+    task: Task,
     rebuilt: Option<usize>,
-    fast: bool,
     progress: &mut Progress,
 ) -> Result<bool, VolumeIoError> {
     if progress.work == Work::Rebuild {
-        let more = match fast {
+        let more = match task.rate.is_none() {
             true => rebuild_some(volume)?,
             false => wait(volume.rebuild_step(1))?,
         };
@@ -359,12 +376,12 @@ fn step(
             Err(error) => return Err(error.into()),
         },
         Work::Rebuild | Work::Scrub => {
-            let scrubbed = wait(volume.scrub(progress.next, repairs.into()))?;
+            let scrubbed = wait(volume.scrub(progress.next, task.repair.into()))?;
             progress.count(&scrubbed);
         }
     }
     // A member may have failed in this very stripe.
-    check(volume, progress.work, repairs)?;
+    check(volume, task)?;
     progress.next += 1;
     Ok(true)
 }

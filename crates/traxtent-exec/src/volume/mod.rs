@@ -31,7 +31,7 @@ use traxtent_core::volume::{
     choose, survey,
 };
 
-pub use care::{DifferenceReport, LEAST_RATE, Progress, Repairs, Work, care};
+pub use care::{DifferenceReport, LEAST_RATE, Progress, Repairs, Task, Work, care};
 pub use error::VolumeIoError;
 pub use files::{Aligned, Device, Devices};
 pub use server::{Order, VolumeServer};

@@ -10,7 +10,7 @@ use traxtent_core::units::Lbn;
 use traxtent_core::volume::VolumeError;
 use uuid::Uuid;
 
-use super::care::{self, Progress, Repairs, Work, care};
+use super::care::{self, Progress, Repairs, Task, Work, care};
 use super::error::VolumeIoError;
 use super::status::Status;
 use super::{DeviceVolume, find, replace, substitute, wait};
@@ -280,7 +280,7 @@ impl Kept {
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
             }
-            Order::Begin { work, rate, repair } => self.begin(work, rate, repair)?,
+            Order::Begin { work, rate, repair } => self.begin(Task { work, repair, rate })?,
             Order::RepairSuperblocks => wait(volume.repair_superblocks())?,
             Order::Pause => self.pause(),
         }
@@ -288,15 +288,9 @@ impl Kept {
     }
 
     /// Begins a rebuild, a sync or a scrub.
-    fn begin(
-        self: &Arc<Kept>,
-        work: Work,
-        rate: Option<u64>,
-        repair: Repairs,
-    ) -> Result<(), VolumeIoError> {
-        care::check(&self.volume, work, repair)?;
-        care::check_rate(rate)?;
-        let begun = Progress::begin(&self.volume, work, rate);
+    fn begin(self: &Arc<Kept>, task: Task) -> Result<(), VolumeIoError> {
+        care::check(&self.volume, task)?;
+        let begun = Progress::begin(&self.volume, task.work, task.rate);
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {
             return Err(VolumeIoError::Order(format!(
@@ -308,13 +302,13 @@ impl Kept {
         let kept = Arc::clone(self);
         let run = move || {
             let tell = |progress: &Progress| kept.worker().progress = Some(progress.clone());
-            let ended = care(&kept.volume, work, repair, rate, &kept.stop, tell);
+            let ended = care(&kept.volume, task, &kept.stop, tell);
             if let Some(progress) = &mut kept.worker().progress {
                 progress.under_way = false;
                 progress.error = ended.err().map(|error| error.to_string());
             }
         };
-        let thread = thread::Builder::new().name(work.name().to_owned());
+        let thread = thread::Builder::new().name(task.work.name().to_owned());
         worker.thread = Some(thread.spawn(run).map_err(VolumeIoError::Thread)?);
         worker.progress = Some(begun);
         Ok(())
