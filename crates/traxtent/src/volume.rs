@@ -15,6 +15,7 @@ use traxtent_core::probe::Identity;
 use traxtent_core::trackmap::{MapFile, Method, TrackMap};
 use traxtent_core::volume::VolumeError;
 use traxtent_exec::copies::is_one;
+use traxtent_exec::export::{self, MEMBER_TIMEOUT_KEY};
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
     self, DeviceVolume, Found, Order as Asked, Plan, Status as VolumeStatus, Verdict,
@@ -146,6 +147,9 @@ struct Serve {
     /// Make the control socket here [default: in a new folder]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    /// The time after which a member that does not answer fails, in seconds [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = member_timeout)]
+    member_timeout: Option<u64>,
     /// Do not test a sample of the track maps on members that can be timed
     #[arg(long)]
     trust_map: bool,
@@ -356,6 +360,10 @@ fn serve(args: &Serve) -> Result<()> {
             let why = "--control: a volume with copies takes no orders";
             return Err(Failure::input(why));
         }
+        if args.member_timeout.is_some() {
+            let why = "--member-timeout: a volume with copies has one member, and cannot do without it";
+            return Err(Failure::input(why));
+        }
         None
     } else {
         // Before the server, which tells less of what is wrong.
@@ -369,6 +377,8 @@ fn serve(args: &Serve) -> Result<()> {
         Some(absolute(&control)?)
     };
     keys.extend(control.clone().map(|control| ("control", control)));
+    let timeout = args.member_timeout.map(|seconds| seconds.to_string());
+    keys.extend(timeout.map(|seconds| (MEMBER_TIMEOUT_KEY, seconds)));
     let order = Order {
         address: &address,
         pidfile: folder.path().join("pid"),
@@ -382,7 +392,7 @@ fn serve(args: &Serve) -> Result<()> {
             let mut command = Command::new(program);
             command.args(rest).envs(address.environment());
             command.envs(control.map(|control| ("control", control)));
-            Some(server.serve_while(&mut command)?)
+            Some(server.serve_while(&mut command, &stopped)?)
         }
         None => {
             let uri = &address.environment()[0].1;
@@ -688,6 +698,9 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         if let Some(error) = &member.error {
             write!(out, ", {error}")?;
         }
+        if let Some(seconds) = member.waiting_seconds {
+            write!(out, ", has not answered for {seconds} s")?;
+        }
         writeln!(out)?;
     }
     for lost in &status.lost {
@@ -695,6 +708,9 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     }
     if let Some(work) = &status.work {
         writeln!(out, "  {}", described(work))?;
+    }
+    if let Some(unfinished) = &status.unfinished {
+        writeln!(out, "  {unfinished}")?;
     }
     output::finish(out)
 }
@@ -747,6 +763,13 @@ fn level(text: &str) -> std::result::Result<Level, String> {
         .into_iter()
         .find(|level| level.name() == text)
         .ok_or_else(|| "expected raid-0, raid-1, raid-4 or raid-5".to_owned())
+}
+
+fn member_timeout(text: &str) -> std::result::Result<u64, String> {
+    match export::member_timeout(text) {
+        Ok(timeout) => Ok(timeout.as_secs()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn rate(text: &str) -> std::result::Result<u64, String> {

@@ -4,14 +4,18 @@
 //! them. A request is carried out by the thread that brings it, and members work side by side (io_uring).
 //! [`VolumeServer`] takes orders beside.
 
+mod buffers;
 mod care;
 mod error;
 mod files;
+mod lanes;
+mod quit;
 mod server;
 mod status;
 mod uring;
 mod verify;
 mod wait;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,11 +36,14 @@ use traxtent_core::volume::{
 
 pub use care::{LEAST_RATE, Progress, Work, care};
 pub use error::VolumeIoError;
+pub use quit::LINGERS;
 pub use files::{Aligned, Device, Devices};
+use files::Identity;
 pub use server::{Order, VolumeServer};
 pub use status::{LostRange, MemberStatus, Status};
 pub use verify::{Verdict, verify_map, verify_on};
 pub use wait::wait;
+pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 
 /// About so much of a member is rebuilt at once.
 const REBUILD_BYTES: u64 = 1 << 20;
@@ -183,17 +190,30 @@ pub struct Found {
 /// # Errors
 /// Why they do not.
 pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
-    let (devices, superblocks) = surveyed(paths)?;
+    find_within(paths, force, MEMBER_TIMEOUT)
+}
+
+/// Finds out how devices belong together, with another member time-out.
+///
+/// # Errors
+/// Of [`find`].
+pub(crate) fn find_within(
+    paths: &[PathBuf],
+    force: bool,
+    timeout: Duration,
+) -> Result<Found, VolumeIoError> {
+    let (devices, superblocks) = surveyed(paths, timeout)?;
     let assembly =
         choose(&superblocks, force).map_err(|error| VolumeIoError::assembly(&error, paths))?;
     let Assembly { superblock, given } = assembly;
-    let mut devices = devices.into_inner();
-    let devices = Devices::new(
+    let mut devices = devices.take_all();
+    let devices = Devices::of(
         given
             .iter()
             .map(|given| given.and_then(|given| devices[given].take()))
             .collect(),
     );
+    devices.set_timeout(timeout);
     let maps = read_maps(&superblock, &devices)?;
     let array = array_of(&superblock, &maps)?;
     if array.capacity() != superblock.capacity {
@@ -277,7 +297,7 @@ impl Found {
 #[derive(Debug)]
 pub struct Substitute {
     member: usize,
-    device: Device,
+    device: Arc<Device>,
 }
 
 fn substitute(
@@ -298,12 +318,23 @@ fn substitute(
     }
     // What has failed is let go: it may be what takes its own place.
     devices.put(member, None);
+    let returned = |outstanding| match outstanding {
+        0 => Ok(()),
+        outstanding => Err(VolumeIoError::Outstanding {
+            path: path.to_owned(),
+            outstanding,
+        }),
+    };
+    // By its name first: a device that does not answer does not even tell what it is.
+    returned(devices.outstanding(|device| device.path() == path))?;
+    let identity = Identity::at(path, devices.timeout())?;
+    returned(devices.outstanding(|device| device.identity() == identity))?;
     let others = 0..superblock.members.len();
     let mut others = others.filter_map(|other| devices.device(other));
-    if others.any(|other| other.is_at(path)) {
+    if others.any(|other| other.identity() == identity) {
         return Err(VolumeIoError::Twice(path.to_owned()));
     }
-    let device = Device::open(path)?;
+    let device = Device::open_within(path, devices.timeout())?;
     let sector_bytes = superblock.sector_bytes;
     if device.sector_bytes() != sector_bytes {
         return Err(VolumeIoError::SectorSize {
@@ -321,11 +352,12 @@ fn substitute(
         });
     }
     let alone = Devices::new(vec![Some(device)]);
+    alone.set_timeout(devices.timeout());
     if !force && let Some(what) = held(&alone, 0, path, sector_bytes, holds) {
         let path = path.to_owned();
         return Err(VolumeIoError::Holds { path, what });
     }
-    let device = alone.into_inner().pop().flatten().expect("it was put in");
+    let device = alone.take_all().pop().flatten().expect("it was put in");
     Ok(Substitute { member, device })
 }
 
@@ -436,7 +468,7 @@ where
 /// # Errors
 /// If one is none, if it is not `force`d, or if one cannot be written.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
-    let (devices, superblocks) = surveyed(paths)?;
+    let (devices, superblocks) = surveyed(paths, MEMBER_TIMEOUT)?;
     if !force {
         let lost = "the volume's data would be lost: it is left alone unless forced";
         return Err(VolumeIoError::Order(lost.to_owned()));
@@ -457,7 +489,10 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
 }
 
 /// Devices that are members, in the order of their paths, and what each says.
-fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<Superblock>), VolumeIoError> {
+fn surveyed(
+    paths: &[PathBuf],
+    timeout: Duration,
+) -> Result<(Devices, Vec<Superblock>), VolumeIoError> {
     let mut devices = Vec::new();
     for path in paths {
         let device = open_once(path, &devices)?;
@@ -468,6 +503,7 @@ fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<Superblock>), VolumeIoErr
         .map(|device| (device.sectors(), device.sector_bytes()))
         .collect();
     let devices = Devices::new(devices.into_iter().map(Some).collect());
+    devices.set_timeout(timeout);
     let mut superblocks = Vec::new();
     for (number, (path, (sectors, sector_bytes))) in paths.iter().zip(sizes).enumerate() {
         let found = wait(survey(&devices, number, sectors, sector_bytes));
