@@ -361,7 +361,8 @@ fn serve(args: &Serve) -> Result<()> {
             return Err(Failure::input(why));
         }
         if args.member_timeout.is_some() {
-            let why = "--member-timeout: a volume with copies has one member, and cannot do without it";
+            let why =
+                "--member-timeout: a volume with copies has one member, and cannot do without it";
             return Err(Failure::input(why));
         }
         None

@@ -31,7 +31,7 @@ const FAILED: u32 = 5;
 /// A volume that is served, one of whose members can be pulled.
 pub(crate) struct Life {
     pub(crate) server: Server,
-    control: PathBuf,
+    pub(crate) control: PathBuf,
     /// The files below, and by which names they are served.
     files: Vec<PathBuf>,
     served: Vec<PathBuf>,
@@ -44,6 +44,16 @@ impl Life {
         for (member, shown) in pullable {
             served[*member] = shown.path().to_owned();
         }
+        Life::serving(folder, files, served, &[])
+    }
+
+    /// Serves a volume on `files` by other names, with more keys.
+    pub(crate) fn serving(
+        folder: &Path,
+        files: Vec<PathBuf>,
+        served: Vec<PathBuf>,
+        more: &[String],
+    ) -> Life {
         let control = folder.join("control");
         let _ = fs::remove_file(&control);
         let mut keys: Vec<String> = served
@@ -51,6 +61,7 @@ impl Life {
             .map(|path| key("volume", path.display()))
             .collect();
         keys.push(key("control", control.display()));
+        keys.extend_from_slice(more);
         Life {
             server: Server::start(&keys),
             control,
@@ -94,12 +105,12 @@ fn spare(folder: &Path) -> PathBuf {
     path
 }
 
-fn areas(seed: u64) -> Vec<Area> {
+pub(crate) fn areas(seed: u64) -> Vec<Area> {
     (0..CLIENTS).map(|client| Area::new(client, seed)).collect()
 }
 
 /// Lets clients work on their areas, writing and reading or only reading, while something happens.
-fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happens: impl FnOnce()) {
+pub(crate) fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happens: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for area in areas {
@@ -134,7 +145,7 @@ fn all(volume: &DeviceVolume) -> Vec<u8> {
 }
 
 /// Kills the server, and looks at what is left without a member; then gives it a new one.
-fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u64) {
+pub(crate) fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u64) {
     let Life { server, files, .. } = life;
     server.kill();
     let paths: Vec<PathBuf> = (0..files.len())

@@ -169,12 +169,7 @@ impl Batch {
     }
 
     /// Asks a device for something; `memory` is what is written, or where what is read comes to.
-    pub(super) fn ask(
-        self: &Arc<Batch>,
-        device: Arc<Device>,
-        task: Task,
-        memory: Option<Aligned>,
-    ) {
+    pub(super) fn ask(self: &Arc<Batch>, device: Arc<Device>, task: Task, memory: Option<Aligned>) {
         let place = {
             let mut places = self.places();
             places.push(Place {

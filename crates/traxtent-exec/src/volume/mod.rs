@@ -36,9 +36,9 @@ use traxtent_core::volume::{
 
 pub use care::{LEAST_RATE, Progress, Work, care};
 pub use error::VolumeIoError;
-pub use quit::LINGERS;
-pub use files::{Aligned, Device, Devices};
 use files::Identity;
+pub use files::{Aligned, Device, Devices};
+pub use quit::LINGERS;
 pub use server::{Order, VolumeServer};
 pub use status::{LostRange, MemberStatus, Status};
 pub use verify::{Verdict, verify_map, verify_on};

@@ -361,9 +361,8 @@ impl Kept {
     fn can_spare(&self, member: usize) -> bool {
         let superblock = self.volume.known().superblock;
         let others = superblock.members.iter().enumerate();
-        let others = others.filter(|(other, entry)| {
-            *other != member && entry.state == MemberState::Active
-        });
+        let others =
+            others.filter(|(other, entry)| *other != member && entry.state == MemberState::Active);
         match superblock.level {
             0 => false,
             1 => others.count() >= 1,
