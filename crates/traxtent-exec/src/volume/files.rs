@@ -587,7 +587,11 @@ impl Devices {
     #[allow(unsafe_code)]
     fn run_apart(&self, ops: &mut [Op<'_>], apart: &mut [(usize, Option<Arc<Device>>)]) {
         let timeout = self.timeout();
-        let batch = Batch::new();
+        let is_block = |device: &Option<Arc<Device>>| {
+            device.as_ref().is_some_and(|one| one.below == Below::Block)
+        };
+        let is_offered = apart.iter().any(|(_, one)| is_block(one)) && uring::is_offered();
+        let mut batch = None;
         let mut asks = Asks::new();
         // The operations that each of them has, in their order.
         let mut of_batch: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
@@ -595,7 +599,7 @@ impl Devices {
         for (index, device) in apart {
             let device = device.take().expect("each is taken once");
             let (task, mut memory) = self.task(&ops[*index].action);
-            let direct = device.below == Below::Block && uring::is_offered();
+            let direct = device.below == Below::Block && is_offered;
             let memory_of = memory.as_deref_mut().filter(|_| direct);
             match memory_of.and_then(|memory| device.entry(task, memory)) {
                 Some(entry) => {
@@ -609,12 +613,15 @@ impl Devices {
                 }
                 None => {
                     of_batch.push(*index);
+                    let batch = batch.get_or_insert_with(Batch::new);
                     batch.ask(device, task, memory);
                 }
             }
         }
-        // SAFETY: each entry was made for the memory and the device beside it.
-        unsafe { uring::carry_out(&mut asks, timeout) };
+        if !asks.is_empty() {
+            // SAFETY: each entry was made for the memory and the device beside it.
+            unsafe { uring::carry_out(&mut asks, timeout) };
+        }
         for (ask, index) in asks.into_iter().zip(of_asks) {
             let op = &mut ops[index];
             let Some(Ask {
@@ -639,10 +646,12 @@ impl Devices {
                 None => {
                     let task = task_of(&op.action);
                     of_batch.push(index);
+                    let batch = batch.get_or_insert_with(Batch::new);
                     batch.ask(device, task, Some(memory));
                 }
             }
         }
+        let Some(batch) = batch else { return };
         batch.wait(timeout, |number, done, memory| {
             let op = &mut ops[of_batch[number]];
             if let (Action::Read(_, into), Ok(()), Some(memory)) = (&mut op.action, done, memory) {

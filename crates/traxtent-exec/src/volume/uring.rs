@@ -56,7 +56,9 @@ pub(super) fn is_offered() -> bool {
 }
 
 fn new_ring() -> Option<IoUring> {
-    let ring = IoUring::new(ENTRIES).ok()?;
+    // Who waits is not interrupted besides, by Linux 5.19 and later.
+    let quiet = IoUring::builder().setup_coop_taskrun().build(ENTRIES);
+    let ring = quiet.or_else(|_| IoUring::new(ENTRIES)).ok()?;
     // Waits with a bound are as old as Linux 5.11.
     ring.params().is_feature_ext_arg().then_some(ring)
 }
