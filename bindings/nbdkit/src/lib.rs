@@ -16,7 +16,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, OnceLock};
 
-use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use traxtent_exec::export::Export;
 use traxtent_exec::serve::ServeError;
@@ -95,7 +95,9 @@ scenario=<FILE>   faults and their times
 log=<FILE>        a row a request
 receipt=<FILE>    how true to the model the run was
 control=<SOCKET>  takes orders: for faults, or to a volume
-volume=<FILE>     a member of a volume, once for each, instead of a drive";
+volume=<FILE>     a member of a volume, once for each, instead of a drive
+member-timeout=<SECONDS>  a member that does not answer for so long fails (30)
+sync-rate=<BYTES> the rate of the initial sync, a second of each member, or off";
 
 /// The version with the byte that ends C's strings.
 fn concat_version() -> &'static CStr {
@@ -133,20 +135,31 @@ extern "C" fn config_complete() -> c_int {
 extern "C" fn after_fork() -> c_int {
     step(|server| {
         server.start()?;
-        let mut signals = Signals::new([SIGUSR1]).map_err(ServeError::Thread)?;
-        let write = move || {
-            for _ in signals.forever() {
-                if let Some(Err(error)) = SERVER.get().map(Export::write_receipt) {
-                    tell(&error.to_string());
+        // nbdkit's own handlers, by which it ends, are called as before.
+        let signals = [SIGUSR1, SIGTERM, SIGINT, SIGQUIT];
+        let mut signals = Signals::new(signals).map_err(ServeError::Thread)?;
+        let heed = move || {
+            for signal in signals.forever() {
+                if signal == SIGUSR1 {
+                    write_receipt();
+                    continue;
                 }
+                let thread = std::thread::Builder::new().name("end".to_owned());
+                let _ = thread.spawn(|| SERVER.get().map(Export::end_in_time));
             }
         };
         std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(write)
+            .spawn(heed)
             .map_err(ServeError::Thread)?;
         Ok(())
     })
+}
+
+fn write_receipt() {
+    if let Some(Err(error)) = SERVER.get().map(Export::write_receipt) {
+        tell(&error.to_string());
+    }
 }
 
 extern "C" fn cleanup() {

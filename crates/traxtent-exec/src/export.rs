@@ -1,11 +1,19 @@
 //! What a server offers: a drive or a volume, under one set of calls.
 
+use std::time::Duration;
+
 use crate::copies::{self, CopiesServer};
 use crate::serve::{BlockSizes, Key, ServeError, Server, Settings};
-use crate::volume::VolumeServer;
+use crate::volume::{LEAST_RATE, MEMBER_TIMEOUT, MEMBER_TIMEOUTS, SYNC_RATE, VolumeServer};
 
 /// The key that names a member of a volume; it may be given several times.
 pub const VOLUME_KEY: &str = "volume";
+
+/// The key for the seconds after which a member that does not answer fails, beside [`VOLUME_KEY`].
+pub const MEMBER_TIMEOUT_KEY: &str = "member-timeout";
+
+/// The key for the rate of the initial sync, beside [`VOLUME_KEY`]: bytes a second of each member, or `off`.
+pub const SYNC_RATE_KEY: &str = "sync-rate";
 
 /// A drive or a volume that is served.
 #[derive(Debug)]
@@ -31,8 +39,22 @@ impl Export {
             let server = Settings::read(pairs).and_then(Server::open)?;
             return Ok(Export::Drive(Box::new(server)));
         }
-        let (mut members, mut control) = (Vec::new(), None);
+        let (mut members, mut control, mut timeout, mut rate) = (Vec::new(), None, None, None);
         for (key, path) in pairs {
+            if key == MEMBER_TIMEOUT_KEY {
+                if timeout.replace(member_timeout(path)?).is_some() {
+                    let key = MEMBER_TIMEOUT_KEY;
+                    return Err(ServeError::TwiceOfVolume { key });
+                }
+                continue;
+            }
+            if key == SYNC_RATE_KEY {
+                if rate.replace(sync_rate(path)?).is_some() {
+                    let key = SYNC_RATE_KEY;
+                    return Err(ServeError::TwiceOfVolume { key });
+                }
+                continue;
+            }
             let path = std::path::absolute(path).map_err(|error| ServeError::Data {
                 what: "find",
                 error,
@@ -49,13 +71,20 @@ impl Export {
         if let [path] = &members[..]
             && copies::is_one(path)?
         {
-            if control.is_some() {
-                let key = Key::Control.name().to_owned();
-                return Err(ServeError::NotOfVolume { key });
+            let control = control.map(|_| Key::Control.name());
+            let other = timeout.map(|_| MEMBER_TIMEOUT_KEY);
+            let other = other.or(rate.map(|_| SYNC_RATE_KEY));
+            if let Some(key) = control.or(other) {
+                return Err(ServeError::NotOfCopies { key });
             }
             return Ok(Export::Copies(Box::new(CopiesServer::open(path)?)));
         }
-        let server = VolumeServer::open(&members, control.as_deref())?;
+        let mut server = VolumeServer::open_within(
+            &members,
+            control.as_deref(),
+            timeout.unwrap_or(MEMBER_TIMEOUT),
+        )?;
+        server.set_sync_rate(rate.unwrap_or(Some(SYNC_RATE)));
         Ok(Export::Volume(Box::new(server)))
     }
 
@@ -80,6 +109,13 @@ impl Export {
             Export::Drive(server) => server.stop(),
             Export::Volume(server) => Ok(server.stop()?),
             Export::Copies(server) => Ok(server.stop()?),
+        }
+    }
+
+    /// Watches the end of the server, from when it was told to end; see [`VolumeServer::end_in_time`]. Others end by themselves.
+    pub fn end_in_time(&self) {
+        if let Export::Volume(server) = self {
+            server.end_in_time();
         }
     }
 
@@ -172,4 +208,32 @@ impl Export {
             Export::Copies(server) => Ok(server.flush()?),
         }
     }
+}
+
+/// The rate of the initial sync that a text names; none if it is off.
+///
+/// # Errors
+/// If it is neither `off` nor a number of bytes a second, or below the least.
+pub fn sync_rate(text: &str) -> Result<Option<u64>, ServeError> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let rate = text.parse().ok().filter(|rate| *rate >= LEAST_RATE);
+    rate.map(Some).ok_or_else(|| ServeError::SyncRate {
+        value: text.to_owned(),
+    })
+}
+
+/// The member time-out that a text names.
+///
+/// # Errors
+/// If it is not a whole number of seconds, or out of bounds.
+pub fn member_timeout(text: &str) -> Result<Duration, ServeError> {
+    let seconds = text.parse().ok();
+    let seconds = seconds.filter(|seconds| MEMBER_TIMEOUTS.contains(seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| ServeError::MemberTimeout {
+            value: text.to_owned(),
+        })
 }

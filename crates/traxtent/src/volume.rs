@@ -15,10 +15,11 @@ use traxtent_core::probe::Identity;
 use traxtent_core::trackmap::{MapFile, Method, TrackMap};
 use traxtent_core::volume::VolumeError;
 use traxtent_exec::copies::is_one;
+use traxtent_exec::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
-    self, DeviceVolume, DifferenceReport, Found, MemberStatus, Order as Asked, Plan, Repairs,
-    Status as VolumeStatus, Task, Verdict, VolumeIoError, Work, find, verify_map, wait,
+    self, DeviceVolume, DifferenceReport, Found, MaintenanceTask, MemberStatus, Order as Asked,
+    Plan, Repairs, Status as VolumeStatus, Verdict, VolumeIoError, Work, find, verify_map, wait,
 };
 use uuid::Uuid;
 
@@ -151,6 +152,12 @@ struct Serve {
     /// Make the control socket here [default: in a new folder]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    /// The time after which a member that does not answer fails, in seconds [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = member_timeout)]
+    member_timeout: Option<u64>,
+    /// The rate of the initial sync that goes on meanwhile, in bytes a second of each member, or off [default: 32M]
+    #[arg(long, value_name = "RATE", value_parser = sync_rate)]
+    sync_rate: Option<String>,
     /// Do not test a sample of the track maps on members that can be timed
     #[arg(long)]
     trust_map: bool,
@@ -393,6 +400,15 @@ fn serve(args: &Serve) -> Result<()> {
             let why = "--control: a volume with copies takes no orders";
             return Err(Failure::input(why));
         }
+        if args.sync_rate.is_some() {
+            let why = "--sync-rate: a volume with copies needs no sync";
+            return Err(Failure::input(why));
+        }
+        if args.member_timeout.is_some() {
+            let why =
+                "--member-timeout: a volume with copies has one member, and cannot do without it";
+            return Err(Failure::input(why));
+        }
         None
     } else {
         // Before the server, which tells less of what is wrong.
@@ -406,6 +422,10 @@ fn serve(args: &Serve) -> Result<()> {
         Some(absolute(&control)?)
     };
     keys.extend(control.clone().map(|control| ("control", control)));
+    let timeout = args.member_timeout.map(|seconds| seconds.to_string());
+    keys.extend(timeout.map(|seconds| (MEMBER_TIMEOUT_KEY, seconds)));
+    let sync_rate = args.sync_rate.clone();
+    keys.extend(sync_rate.map(|rate| (SYNC_RATE_KEY, rate)));
     let order = Order {
         address: &address,
         pidfile: folder.path().join("pid"),
@@ -419,7 +439,7 @@ fn serve(args: &Serve) -> Result<()> {
             let mut command = Command::new(program);
             command.args(rest).envs(address.environment());
             command.envs(control.map(|control| ("control", control)));
-            Some(server.serve_while(&mut command)?)
+            Some(server.serve_while(&mut command, &stopped)?)
         }
         None => {
             let uri = &address.environment()[0].1;
@@ -660,7 +680,12 @@ fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
             return Err(Failure::input("--no-wait: only a server goes on alone"));
         }
         let volume = open(&args.members)?;
-        let done = volume::care(&volume, Task { work, repair, rate }, &interrupted, tell);
+        let done = volume::care(
+            &volume,
+            MaintenanceTask { work, repair, rate },
+            &interrupted,
+            tell,
+        );
         let stop = wait(volume.stop()).map_err(stopped);
         let done = done.map_err(failure)?;
         stop?;
@@ -801,6 +826,9 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         if let Some(error) = &member.error {
             write!(out, ", {error}")?;
         }
+        if let Some(seconds) = member.waiting_seconds {
+            write!(out, ", has not answered for {seconds} s")?;
+        }
         writeln!(out)?;
         for line in superblock_lines(member) {
             writeln!(out, "    {line}")?;
@@ -825,6 +853,9 @@ fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     }
     if let Some(work) = &status.work {
         writeln!(out, "  {}", described(work))?;
+    }
+    if let Some(unfinished) = &status.unfinished {
+        writeln!(out, "  {unfinished}")?;
     }
     output::finish(out)
 }
@@ -898,6 +929,21 @@ fn level(text: &str) -> std::result::Result<Level, String> {
         .into_iter()
         .find(|level| level.name() == text)
         .ok_or_else(|| "expected raid-0, raid-1, raid-4 or raid-5".to_owned())
+}
+
+fn member_timeout(text: &str) -> std::result::Result<u64, String> {
+    match export::member_timeout(text) {
+        Ok(timeout) => Ok(timeout.as_secs()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A rate as the server takes it.
+fn sync_rate(text: &str) -> std::result::Result<String, String> {
+    match text {
+        "off" => Ok(text.to_owned()),
+        text => rate(text).map(|rate| rate.to_string()),
+    }
 }
 
 fn rate(text: &str) -> std::result::Result<u64, String> {

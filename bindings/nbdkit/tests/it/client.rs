@@ -4,6 +4,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use crate::nbdkit::Server;
 
@@ -31,6 +32,9 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 impl Client {
     pub(crate) fn new(server: &Server) -> Client {
         let mut stream = UnixStream::connect(server.socket()).expect("it listens");
+        // A server that hangs is a failure of the test, not its end.
+        let patience = Some(Duration::from_secs(100));
+        stream.set_read_timeout(patience).expect("it is not zero");
         let greeting: [u8; 18] = receive(&mut stream).expect("it greets");
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
         let name_length = 0_u32.to_be_bytes();

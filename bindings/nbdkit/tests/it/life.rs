@@ -13,8 +13,8 @@ use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
-    DeviceVolume, Order, Plan, Progress, Repairs, Status, Task, Work, care, create, find, replace,
-    wait,
+    DeviceVolume, MaintenanceTask, Order, Plan, Progress, Repairs, Status, Work, care, create,
+    find, replace, wait,
 };
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ const FAILED: u32 = 5;
 /// A volume that is served, one of whose members can be pulled.
 pub(crate) struct Life {
     pub(crate) server: Server,
-    control: PathBuf,
+    pub(crate) control: PathBuf,
     /// The files below, and by which names they are served.
     files: Vec<PathBuf>,
     served: Vec<PathBuf>,
@@ -45,6 +45,16 @@ impl Life {
         for (member, shown) in pullable {
             served[*member] = shown.path().to_owned();
         }
+        Life::serving(folder, files, served, &[])
+    }
+
+    /// Serves a volume on `files` by other names, with more keys.
+    pub(crate) fn serving(
+        folder: &Path,
+        files: Vec<PathBuf>,
+        served: Vec<PathBuf>,
+        more: &[String],
+    ) -> Life {
         let control = folder.join("control");
         let _ = fs::remove_file(&control);
         let mut keys: Vec<String> = served
@@ -52,6 +62,7 @@ impl Life {
             .map(|path| key("volume", path.display()))
             .collect();
         keys.push(key("control", control.display()));
+        keys.extend_from_slice(more);
         Life {
             server: Server::start(&keys),
             control,
@@ -96,12 +107,12 @@ fn spare(folder: &Path) -> PathBuf {
     path
 }
 
-fn areas(seed: u64) -> Vec<Area> {
+pub(crate) fn areas(seed: u64) -> Vec<Area> {
     (0..CLIENTS).map(|client| Area::new(client, seed)).collect()
 }
 
 /// Lets clients work on their areas, writing and reading or only reading, while something happens.
-fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happens: impl FnOnce()) {
+pub(crate) fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happens: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for area in areas {
@@ -136,7 +147,7 @@ fn all(volume: &DeviceVolume) -> Vec<u8> {
 }
 
 /// Kills the server, and looks at what is left without a member; then gives it a new one.
-fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u64) {
+pub(crate) fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u64) {
     let Life { server, files, .. } = life;
     server.kill();
     let paths: Vec<PathBuf> = (0..files.len())
@@ -150,7 +161,7 @@ fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u
     let volume = found.open().unwrap();
     assert_kept(areas, &all(&volume), seed);
     replace(&volume, new, Uuid::from_u128(7)).unwrap();
-    let task = Task::new(Work::Rebuild);
+    let task = MaintenanceTask::new(Work::Rebuild);
     let rebuilt = care(&volume, task, &AtomicBool::new(false), |_| {}).unwrap();
     assert!(
         rebuilt.done && (rebuilt.share - 1.0).abs() < 1e-9,

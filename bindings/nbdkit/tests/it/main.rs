@@ -3,12 +3,14 @@
 mod abi;
 mod attach;
 mod client;
+mod control;
 mod copies;
 mod data;
 mod day;
 mod ext4;
 mod filesystems;
 mod guest;
+mod hang;
 mod kill;
 mod life;
 mod mechanics;

@@ -78,6 +78,11 @@ impl Server {
         assert!(status.success(), "{status}");
     }
 
+    /// Waits until nbdkit has ended, however; gives its status.
+    pub(crate) fn ended(mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
+    }
+
     /// Takes the server away without a warning.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");

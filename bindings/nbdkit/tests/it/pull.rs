@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::nbdkit::run;
+
 /// How a member goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
@@ -84,6 +86,21 @@ impl Pullable {
         &self.path
     }
 
+    /// Lets it hang: nothing that is asked of it is answered before [`Pullable::wake`].
+    pub(crate) fn hang(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets it go on.
+    pub(crate) fn wake(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.nbdfuse.id());
+        run(Path::new("/bin/sh"), &["-c", &kill]);
+    }
+
     /// Pulls it.
     pub(crate) fn pull(&mut self, how: How) {
         match how {
@@ -98,6 +115,7 @@ impl Pullable {
 
 impl Drop for Pullable {
     fn drop(&mut self) {
+        self.wake();
         let umount = Command::new("umount")
             .arg("--lazy")
             .arg(&self.path)

@@ -1,18 +1,22 @@
 //! The control socket: orders while a drive or a volume is served.
 //!
 //! A line is an order, of a drive a fault, `power-cut,seed=7`; the answer is a line that begins with `ok` or `error`. The
-//! socket is the user's alone (mode 0600).
+//! socket is the user's alone (mode 0600) from the moment it exists. Each client has a thread of its own, so a slow one
+//! holds up nobody else.
 
 use std::fmt;
-use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use traxtent_core::disk::Fault;
 
 use super::error::ServeError;
@@ -34,8 +38,12 @@ pub(crate) struct Control {
 
 /// No order takes a longer line.
 const LINE_MAX: u64 = 16 << 10;
-/// Who orders nothing for so long is dropped.
+/// The time that a client has for a whole line, and for taking each answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The number of clients at a time.
+const CLIENTS_MAX: usize = 16;
+/// The number of clients that may wait to be accepted, as in the standard library.
+const BACKLOG: i32 = 128;
 /// No answer takes longer: what is ordered of a volume waits for flushes of its members.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -43,32 +51,102 @@ impl Control {
     pub(crate) fn open(path: &Path) -> Result<Control, ServeError> {
         let failed = |error| ServeError::file(Key::Control, path, "make", error);
         clear_left(path).map_err(failed)?;
-        let listener = UnixListener::bind(path).map_err(|error| match error.kind() {
+        let listener = listen(path).map_err(|error| match error.kind() {
             // In the system's words an address is in use, which a file is not.
             io::ErrorKind::AddrInUse => failed(io::Error::other("something is there already")),
             _ => failed(error),
         })?;
-        let control = Control {
+        Ok(Control {
             path: path.to_owned(),
             listener,
-        };
-        std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
-        Ok(control)
+        })
     }
 
-    /// Takes orders from now on, one client after another.
+    /// Takes orders from now on, of several clients at a time.
     pub(crate) fn start<T: Orders>(&self, to: &Arc<T>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         // The thread waits for clients for good; it must not keep what is served that long.
         let to = Arc::downgrade(to);
+        let clients = Arc::new(AtomicUsize::new(0));
         let take_orders = move || {
             for client in listener.incoming().map_while(Result::ok) {
-                // A client that goes away in the middle has had its say.
-                let _ = serve(&client, &to);
+                admit(client, &clients, &to);
             }
         };
         let thread = thread::Builder::new().name("control".to_owned());
         thread.spawn(take_orders).map(drop)
+    }
+}
+
+/// A socket that nobody but its user can ever connect to, whatever the umask is: Linux gives the file the mode that the socket
+/// has when it is bound.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let socket: OwnedFd = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Gives a client a thread, unless too many have one.
+fn admit<T: Orders>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>) {
+    let place = Place(Arc::clone(clients));
+    let refuse = |client: &UnixStream, why: &str| {
+        let _ = client.set_write_timeout(Some(PATIENCE));
+        let mut client = client;
+        let _ = writeln!(client, "error: {why}");
+    };
+    if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+        let why = format!("{CLIENTS_MAX} clients are served at a time; try again later");
+        refuse(&client, &why);
+        return;
+    }
+    let to = Weak::clone(to);
+    let Ok(own) = client.try_clone() else { return };
+    let run = move || {
+        let _place = place;
+        // A client that goes away in the middle has had its say.
+        let _ = serve(&own, &to);
+    };
+    let thread = thread::Builder::new().name("orders".to_owned());
+    if let Err(error) = thread.spawn(run) {
+        refuse(&client, &format!("cannot start a thread: {error}"));
+    }
+}
+
+/// A client's place among those that are served.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A client's bytes, until a line takes too long.
+struct Patient<'a> {
+    client: &'a UnixStream,
+    until: Instant,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.client.set_read_timeout(Some(left))?;
+        match (&mut &*self.client).read(into) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(io::ErrorKind::TimedOut.into())
+            }
+            done => done,
+        }
     }
 }
 
@@ -92,14 +170,25 @@ pub fn clear_left(path: &Path) -> io::Result<()> {
 }
 
 fn serve<T: Orders>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let until = Instant::now() + PATIENCE;
     // Room for more than a line: who sends too much is told so, and not cut off.
-    let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, client);
+    let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, Patient { client, until });
     let mut line = Vec::new();
     loop {
         line.clear();
-        if (&mut input).take(LINE_MAX).read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
+        input.get_mut().until = Instant::now() + PATIENCE;
+        match (&mut input).take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && !line.is_empty() => {
+                let seconds = PATIENCE.as_secs();
+                return writeln!(
+                    &*client,
+                    "error: an order's line takes at most {seconds} s; nothing was done"
+                );
+            }
+            Err(error) => return Err(error),
         }
         if !line.ends_with(b"\n") {
             // Of a half line nothing is carried out: the seed may be cut off.

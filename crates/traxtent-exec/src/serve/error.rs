@@ -12,7 +12,7 @@ use traxtent_core::volume::copies::CopiesError;
 use super::keys::Key;
 use crate::copies::CopiesIoError;
 use crate::port::Refused;
-use crate::volume::VolumeIoError;
+use crate::volume::{LEAST_RATE, VolumeIoError};
 
 /// Why a drive cannot be served, or one of its requests.
 #[derive(Debug, thiserror::Error)]
@@ -139,10 +139,38 @@ pub enum ServeError {
     #[error("simulated time has come to its end, after 106 days")]
     ClockEnded,
     /// A key of a drive beside one of a volume.
-    #[error("{key}= says nothing of a volume: beside volume= there is only control=")]
+    #[error("{key}= cannot be combined with volume=; only control= and member-timeout= can")]
     NotOfVolume {
         /// Which.
         key: String,
+    },
+    /// A key of a volume that is given twice.
+    #[error("{key}= is given twice")]
+    TwiceOfVolume {
+        /// Which.
+        key: &'static str,
+    },
+    /// A key that volumes with copies do not have.
+    #[error("{key}= cannot be used with a volume with copies; leave it out")]
+    NotOfCopies {
+        /// Which.
+        key: &'static str,
+    },
+    /// A rate of the initial sync that cannot be.
+    #[error("sync-rate={value}: expected bytes a second, {LEAST_RATE} at least, or off")]
+    SyncRate {
+        /// As given.
+        value: String,
+    },
+    /// A member time-out that cannot be.
+    #[error(
+        "member-timeout={value}: expected whole seconds from {} to {}",
+        crate::volume::MEMBER_TIMEOUTS.start(),
+        crate::volume::MEMBER_TIMEOUTS.end()
+    )]
+    MemberTimeout {
+        /// As given.
+        value: String,
     },
     /// A volume that cannot be opened.
     #[error(transparent)]

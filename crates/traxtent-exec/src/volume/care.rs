@@ -48,7 +48,7 @@ pub struct Repairs {
 
 /// A rebuild, a sync or a scrub, as it is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Task {
+pub struct MaintenanceTask {
     /// The kind of work.
     pub work: Work,
     /// What a scrub may change.
@@ -57,10 +57,10 @@ pub struct Task {
     pub rate: Option<u64>,
 }
 
-impl Task {
+impl MaintenanceTask {
     /// Work without a bound, that repairs nothing.
-    pub fn new(work: Work) -> Task {
-        Task {
+    pub fn new(work: Work) -> MaintenanceTask {
+        MaintenanceTask {
             work,
             repair: Repairs::default(),
             rate: None,
@@ -232,12 +232,12 @@ pub const LEAST_RATE: u64 = 1 << 16;
 /// came is noted then too.
 pub fn care(
     volume: &DeviceVolume,
-    task: Task,
+    task: MaintenanceTask,
     stop: &AtomicBool,
     mut tell: impl FnMut(&Progress),
 ) -> Result<Progress, VolumeIoError> {
     check(volume, task)?;
-    let Task { work, rate, .. } = task;
+    let MaintenanceTask { work, rate, .. } = task;
     let mut progress = Progress::begin(volume, work, rate);
     let mut meter = Meter::new(volume, progress.next);
     let target = rebuilding(&wait(volume.superblock()));
@@ -297,7 +297,7 @@ fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
 }
 
 /// Whether it makes sense.
-pub(super) fn check(volume: &DeviceVolume, task: Task) -> Result<(), VolumeIoError> {
+pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), VolumeIoError> {
     check_rate(task.rate)?;
     let (work, repairs) = (task.work, task.repair);
     let level = volume.array().shape().level;
@@ -348,7 +348,7 @@ fn rebuilding(superblock: &Superblock) -> Option<usize> {
 /// A stripe, or several of a rebuild as fast as it goes; false if there is none left.
 fn step(
     volume: &DeviceVolume,
-    task: Task,
+    task: MaintenanceTask,
     rebuilt: Option<usize>,
     progress: &mut Progress,
 ) -> Result<bool, VolumeIoError> {

@@ -31,6 +31,17 @@ pub enum VolumeIoError {
     /// Another process has it.
     #[error("{}: another process uses it; a volume that is served takes orders at its control socket", .0.display())]
     InUse(PathBuf),
+    /// A device that has not returned what it was asked for as a member.
+    #[error(
+        "{}: {outstanding} earlier requests to it have not returned; try again when they have, or take another device",
+        path.display()
+    )]
+    Outstanding {
+        /// Which.
+        path: PathBuf,
+        /// The number of requests.
+        outstanding: usize,
+    },
     /// A device given twice.
     #[error("{}: given twice", .0.display())]
     Twice(PathBuf),

@@ -1,32 +1,42 @@
 //! Members that are files or block devices.
+//!
+//! A member may stop to answer for good, and what the kernel has been asked for then cannot be cancelled. So a request's own
+//! thread does only what does not block. The rest is left to the kernel (io_uring) or to threads of the device, in memory that
+//! stays theirs until they return it, and is waited for no longer than the member time-out. A device that does not answer in
+//! time is given up: whatever is asked of it from then on fails at once.
+//!
+//! What a request's own thread does: it reads and writes files in memory (tmpfs), reads what is in the page cache, and writes
+//! whole pages to the page cache of the usual local file systems. The last can block, where the file system below is frozen or
+//! its disk hangs; so it is left to another thread as soon as another operation, a flush first of all, takes longer than usual.
 
 use std::io;
-use std::ops::{Deref, DerefMut};
+use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use io_uring::opcode;
 use io_uring::squeue::Entry;
-use io_uring::types::{Fd, FsyncFlags};
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom};
-use rustix::io::Errno;
+use io_uring::types::Fd;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::{Errno, ReadWriteFlags};
 use smallvec::SmallVec;
 use traxtent_core::units::{Lbn, Sectors};
 use traxtent_core::volume::{Action, Failed, Members, Op};
 
+pub use super::buffers::Aligned;
+use super::buffers::Buffers;
 use super::error::VolumeIoError;
-use super::uring;
+use super::lanes::{Batch, Lanes, Task};
+use super::uring::{self, Ask, Asks};
+use super::watch::{MEMBER_TIMEOUT, Turn, Watch, within};
 
 /// For so long a member may still be held by who is letting it go: a program that is ending, or a process that another thread
 /// has begun and that is not its own program yet.
 const LETTING_GO: Duration = Duration::from_millis(500);
-
-/// Direct transfers want memory at multiples of this.
-const PAGE: usize = 4096;
 
 /// Requests of a volume have seldom more operations at once.
 const AT_ONCE: usize = 32;
@@ -34,28 +44,100 @@ const AT_ONCE: usize = 32;
 /// An operation of io_uring moves at most so much.
 const ENTRY_BYTES: usize = 1 << 30;
 
-/// Without io_uring, operations that move more than this together are worth threads of their own.
-const PARALLEL_BYTES: usize = 1 << 20;
+/// A page of the page cache, or a part of one: what begins and ends at multiples of it is written without reading first.
+const PAGE: u64 = 4096;
 
-/// At most so many buffers wait for their next use,
-const BUFFERS_KEPT: usize = 64;
+/// The age of an operation from which on its device is not taken to answer as usual.
+const UNUSUAL: Duration = Duration::from_millis(500);
 
-/// of so many bytes together.
-const BYTES_KEPT: usize = 64 << 20;
+/// The age of an operation from which on it is told that its device does not answer.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+
+/// What lies below a member, by which it is known what can block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Below {
+    /// A block device, with direct transfers.
+    Block,
+    /// A block device, through the page cache.
+    Cached,
+    /// Memory.
+    Memory,
+    /// A file system on a disk.
+    Disk,
+    /// A program, another machine, or anything else.
+    Other,
+}
+
+impl Below {
+    /// Of a file, by the magic number of its file system (`statfs(2)`).
+    fn of(file: &OwnedFd) -> Below {
+        const TMPFS: u32 = 0x0102_1994;
+        const RAMFS: u32 = 0x8584_58f6;
+        const EXT: u32 = 0xef53;
+        const XFS: u32 = 0x5846_5342;
+        const BTRFS: u32 = 0x9123_683e;
+        match rustix::fs::fstatfs(file).map(|fs| fs.f_type as u32) {
+            Ok(TMPFS | RAMFS) => Below::Memory,
+            Ok(EXT | XFS | BTRFS) => Below::Disk,
+            _ => Below::Other,
+        }
+    }
+}
+
+/// A file or block device, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    file: Option<u64>,
+}
+
+impl Identity {
+    /// Of what is at a path.
+    pub(super) fn at(path: &Path, timeout: Duration) -> Result<Identity, VolumeIoError> {
+        let own = path.to_owned();
+        let stat = within(timeout, move || rustix::fs::stat(&own));
+        let failed = |error| VolumeIoError::Device {
+            path: path.to_owned(),
+            what: "open",
+            error,
+        };
+        match stat {
+            Some(stat) => Ok(Identity::of(&stat.map_err(|errno| failed(errno.into()))?)),
+            None => Err(failed(no_answer(timeout))),
+        }
+    }
+
+    fn of(stat: &Stat) -> Identity {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::BlockDevice => Identity {
+                device: stat.st_rdev,
+                file: None,
+            },
+            _ => Identity {
+                device: stat.st_dev,
+                file: Some(stat.st_ino),
+            },
+        }
+    }
+}
 
 /// A file or block device.
 #[derive(Debug)]
 pub struct Device {
     path: PathBuf,
     file: OwnedFd,
-    is_file: bool,
-    direct: bool,
+    identity: Identity,
+    below: Below,
     sector_bytes: u32,
     sectors: Sectors,
     /// The number of the error that came last, or 0.
     last_error: AtomicI32,
     /// It was seen to be shorter than it was: what was cut off reads as zeros where a later write makes it longer again.
     is_cut: AtomicBool,
+    /// The kernel does not say whether a read would block.
+    never_cached: AtomicBool,
+    watch: Watch,
+    lanes: Lanes,
 }
 
 impl Device {
@@ -110,22 +192,45 @@ impl Device {
             let flags = rustix::fs::fcntl_getfl(&file).map_err(failed("open"))?;
             rustix::fs::fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(failed("open"))?;
         }
+        let below = match (is_block, direct) {
+            (true, true) => Below::Block,
+            (true, false) => Below::Cached,
+            (false, _) => Below::of(&file),
+        };
         Ok(Device {
             path: path.to_owned(),
+            identity: Identity::of(&rustix::fs::fstat(&file).map_err(failed("measure"))?),
             file,
-            is_file: !is_block,
-            direct,
+            below,
             sector_bytes,
             sectors: Sectors(bytes / u64::from(sector_bytes)),
             last_error: AtomicI32::new(0),
             is_cut: AtomicBool::new(false),
+            never_cached: AtomicBool::new(false),
+            watch: Watch::default(),
+            lanes: Lanes::default(),
+        })
+    }
+
+    /// Opens it as [`Device::open`] does, unless that takes longer than the time-out.
+    ///
+    /// # Errors
+    /// Of [`Device::open`]; if there is no answer in time.
+    pub(super) fn open_within(path: &Path, timeout: Duration) -> Result<Device, VolumeIoError> {
+        let own = path.to_owned();
+        within(timeout, move || Device::open(&own)).unwrap_or_else(|| {
+            Err(VolumeIoError::Device {
+                path: path.to_owned(),
+                what: "open",
+                error: no_answer(timeout),
+            })
         })
     }
 
     /// Whether the sectors of a range are known to be zero without being read: those of a file that has no data there.
     pub(super) fn is_zero(&self, range: std::ops::Range<Lbn>) -> bool {
         let (first, end) = (self.offset(range.start), self.offset(range.end));
-        if !self.is_file || range.is_empty() {
+        if !self.is_file() || range.is_empty() {
             return false;
         }
         match rustix::fs::seek(&self.file, SeekFrom::Data(first)) {
@@ -138,12 +243,12 @@ impl Device {
 
     /// Whether a path names the same file or block device, by whatever name.
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        let identity = |stat: rustix::fs::Stat| match FileType::from_raw_mode(stat.st_mode) {
-            FileType::BlockDevice => (stat.st_rdev, None),
-            _ => (stat.st_dev, Some(stat.st_ino)),
-        };
-        let (own, other) = (rustix::fs::fstat(&self.file), rustix::fs::stat(path));
-        matches!((own, other), (Ok(own), Ok(other)) if identity(own) == identity(other))
+        let stat = rustix::fs::stat(path);
+        stat.is_ok_and(|stat| Identity::of(&stat) == self.identity)
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// Its path.
@@ -163,6 +268,10 @@ impl Device {
 
     /// What the system said when it failed the last time, if it did.
     pub fn last_error(&self) -> Option<io::Error> {
+        if let Some(silent) = self.watch.given_up_after() {
+            let why = format!("gave no answer for {:.1} s", silent.as_secs_f64());
+            return Some(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
         let number = self.last_error.load(Ordering::Relaxed);
         (number != 0).then(|| io::Error::from_raw_os_error(number))
     }
@@ -171,20 +280,36 @@ impl Device {
         at.0 * u64::from(self.sector_bytes)
     }
 
-    /// Whether an operation may be asked of it. A file that has lost some of its length is asked for nothing any more: a read
-    /// finds that out by itself, a write would hide it.
-    fn takes(&self, action: &Action<'_>) -> bool {
-        if !self.is_file {
-            return true;
+    pub(super) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    pub(super) fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    fn is_file(&self) -> bool {
+        !matches!(self.below, Below::Block | Below::Cached)
+    }
+
+    /// Whether it may be read. A file that has lost some of its length is asked for nothing any more.
+    fn takes_reads(&self) -> Result<(), Errno> {
+        match self.is_cut.load(Ordering::Relaxed) {
+            true => Err(Errno::IO),
+            false => Ok(()),
         }
+    }
+
+    /// Whether it may be written: a read finds out by itself that a file has become shorter, a write would hide it.
+    fn takes_writes(&self) -> Result<(), Errno> {
+        self.takes_reads()?;
         let bytes = self.offset(Lbn(self.sectors.0));
-        let is_writing = !matches!(action, Action::Read(..));
         let is_shorter =
             || rustix::fs::seek(&self.file, SeekFrom::End(0)).is_ok_and(|end| end < bytes);
-        if !self.is_cut.load(Ordering::Relaxed) && is_writing && is_shorter() {
+        if self.is_file() && is_shorter() {
             self.is_cut.store(true, Ordering::Relaxed);
         }
-        !self.is_cut.load(Ordering::Relaxed)
+        self.takes_reads()
     }
 
     fn outcome(&self, done: Result<(), Errno>) -> Result<(), Failed> {
@@ -195,47 +320,37 @@ impl Device {
         })
     }
 
-    /// An operation for io_uring, with other memory if that is given.
-    fn entry(&self, action: &mut Action<'_>, bounce: Option<&mut [u8]>) -> Entry {
+    /// A read or write for io_uring, of memory that is as large as it.
+    fn entry(&self, task: Task, memory: &mut [u8]) -> Option<Entry> {
         let file = Fd(self.file.as_raw_fd());
-        let count = |bytes: &[u8]| bytes.len().min(ENTRY_BYTES) as u32;
-        match action {
-            Action::Read(at, into) => {
-                let into = bounce.unwrap_or(into);
-                opcode::Read::new(file, into.as_mut_ptr(), count(into))
-                    .offset(self.offset(*at))
-                    .build()
+        let count = memory.len().min(ENTRY_BYTES) as u32;
+        let start = memory.as_mut_ptr();
+        match task {
+            Task::Read(at) => {
+                let read = opcode::Read::new(file, start, count);
+                Some(read.offset(self.offset(at)).build())
             }
-            Action::Write(at, from) => {
-                let from = bounce.as_deref().unwrap_or(from);
-                opcode::Write::new(file, from.as_ptr(), count(from))
-                    .offset(self.offset(*at))
-                    .build()
+            Task::Write(at) => {
+                let write = opcode::Write::new(file, start, count);
+                Some(write.offset(self.offset(at)).build())
             }
-            Action::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+            // A thread of the kernel's would do that, for which the end of ours would wait.
+            Task::Flush => None,
         }
     }
 
-    fn read(&self, at: Lbn, mut into: &mut [u8]) -> Result<(), Errno> {
-        let mut offset = self.offset(at);
-        while !into.is_empty() {
-            match rustix::io::pread(&self.file, &mut *into, offset) {
-                Ok(0) => {
-                    self.is_cut.store(self.is_file, Ordering::Relaxed);
-                    return Err(Errno::IO);
-                }
-                Ok(count) => {
-                    into = &mut into[count..];
-                    offset += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+    /// Reads. May block.
+    pub(super) fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), Errno> {
+        self.takes_reads()?;
+        let read = self.read_by(at, into, |into, offset| {
+            rustix::io::pread(&self.file, into, offset)
+        });
+        read.map(drop)
     }
 
-    fn write(&self, at: Lbn, mut from: &[u8]) -> Result<(), Errno> {
+    /// Writes. May block.
+    pub(super) fn write(&self, at: Lbn, mut from: &[u8]) -> Result<(), Errno> {
+        self.takes_writes()?;
         let mut offset = self.offset(at);
         while !from.is_empty() {
             match rustix::io::pwrite(&self.file, from, offset) {
@@ -250,6 +365,80 @@ impl Device {
         }
         Ok(())
     }
+
+    /// Makes durable what was written. May block.
+    pub(super) fn flush(&self) -> Result<(), Errno> {
+        self.takes_writes()?;
+        rustix::fs::fdatasync(&self.file)
+    }
+
+    fn read_by(
+        &self,
+        at: Lbn,
+        mut into: &mut [u8],
+        read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
+    ) -> Result<(), Errno> {
+        let mut offset = self.offset(at);
+        while !into.is_empty() {
+            match read(into, offset) {
+                Ok(0) => {
+                    self.is_cut.store(self.is_file(), Ordering::Relaxed);
+                    return Err(Errno::IO);
+                }
+                Ok(count) => {
+                    into = &mut into[count..];
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what does not block; `None` where it may.
+    fn without_blocking(self: &Arc<Device>, action: &mut Action<'_>) -> Option<Result<(), Errno>> {
+        match (self.below, action) {
+            (Below::Memory, Action::Read(at, into)) => Some(self.read(*at, into)),
+            (Below::Memory, Action::Write(at, from)) => Some(self.write(*at, from)),
+            (Below::Memory, Action::Flush) => Some(self.flush()),
+            (Below::Disk, Action::Read(at, into)) => self.read_cached(*at, into),
+            (Below::Disk, Action::Write(at, from)) if self.takes_pages(*at, from.len()) => {
+                // If it blocks after all, it is told of at least.
+                let _turn = Turn::new(Arc::clone(self));
+                Some(self.write(*at, from))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads what is in the page cache.
+    fn read_cached(&self, at: Lbn, into: &mut [u8]) -> Option<Result<(), Errno>> {
+        if self.never_cached.load(Ordering::Relaxed) {
+            return None;
+        }
+        let read = self.takes_reads().and_then(|()| {
+            self.read_by(at, into, |into, offset| {
+                let mut into = [IoSliceMut::new(into)];
+                let flags = ReadWriteFlags::NOWAIT;
+                rustix::io::preadv2(&self.file, &mut into, offset, flags)
+            })
+        });
+        match read {
+            Err(Errno::AGAIN) => None,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                self.never_cached.store(true, Ordering::Relaxed);
+                None
+            }
+            done => Some(done),
+        }
+    }
+
+    /// Whether a write is of whole pages, and the file system below answers as usual.
+    fn takes_pages(&self, at: Lbn, bytes: usize) -> bool {
+        let whole = self.offset(at).is_multiple_of(PAGE) && (bytes as u64).is_multiple_of(PAGE);
+        whole && self.watch.oldest().is_none_or(|oldest| oldest < UNUSUAL)
+    }
 }
 
 /// Devices as the members of a volume; places may be empty, and change hands.
@@ -261,34 +450,52 @@ struct Shared {
     devices: Vec<RwLock<Option<Arc<Device>>>>,
     /// An operation has failed, and nobody has asked since.
     has_failed: AtomicBool,
-    idle: Mutex<Vec<Vec<u8>>>,
+    /// Devices that have been let go, and that may have operations to return.
+    let_go: Mutex<Vec<Weak<Device>>>,
+    timeout_ms: AtomicU64,
+    buffers: Arc<Buffers>,
+}
+
+/// A device that does not answer.
+#[derive(Debug)]
+pub(super) struct Silent {
+    pub(super) member: usize,
+    pub(super) path: PathBuf,
+    pub(super) seconds: f64,
 }
 
 impl Devices {
     /// The members in their order.
     pub fn new(devices: Vec<Option<Device>>) -> Devices {
-        let place = |device: Option<Device>| RwLock::new(device.map(Arc::new));
+        let devices = devices.into_iter();
+        Devices::of(devices.map(|device| device.map(Arc::new)).collect())
+    }
+
+    pub(super) fn of(devices: Vec<Option<Arc<Device>>>) -> Devices {
         Devices(Arc::new(Shared {
-            devices: devices.into_iter().map(place).collect(),
+            devices: devices.into_iter().map(RwLock::new).collect(),
             has_failed: AtomicBool::new(false),
-            idle: Mutex::default(),
+            let_go: Mutex::default(),
+            timeout_ms: AtomicU64::new(MEMBER_TIMEOUT.as_millis() as u64),
+            buffers: Arc::default(),
         }))
+    }
+
+    /// Sets the member time-out: a device that has not returned an operation for so long is given up.
+    pub fn set_timeout(&self, timeout: Duration) {
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.0.timeout_ms.store(timeout_ms, Ordering::Relaxed);
+    }
+
+    /// The member time-out.
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.0.timeout_ms.load(Ordering::Relaxed))
     }
 
     /// The device of a member.
     pub fn device(&self, member: usize) -> Option<Arc<Device>> {
         let place = self.0.devices.get(member)?.read();
         place.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The device of an operation, if that may be asked of it.
-    fn device_of(&self, op: &Op<'_>) -> Option<Arc<Device>> {
-        let device = self.device(op.member)?;
-        if !device.takes(&op.action) {
-            let _ = self.outcome(&device, Err(Errno::IO));
-            return None;
-        }
-        Some(device)
     }
 
     fn outcome(&self, device: &Device, done: Result<(), Errno>) -> Result<(), Failed> {
@@ -305,162 +512,191 @@ impl Devices {
             && self.0.has_failed.swap(false, Ordering::Relaxed)
     }
 
-    /// The members whose files were seen to be cut short.
-    pub(super) fn cut_short(&self) -> Vec<usize> {
-        let is_cut = |device: Arc<Device>| device.is_cut.load(Ordering::Relaxed);
+    /// The members whose files were seen to be cut short, and those that have been given up: neither takes anything any more.
+    pub(super) fn unusable(&self) -> Vec<usize> {
+        let is_unusable = |device: Arc<Device>| {
+            device.is_cut.load(Ordering::Relaxed) || device.watch.is_given_up()
+        };
         let members = 0..self.0.devices.len();
         members
-            .filter(|member| self.device(*member).is_some_and(is_cut))
+            .filter(|member| self.device(*member).is_some_and(is_unusable))
             .collect()
     }
 
-    /// Takes the device of a member away, and gives it another.
-    pub(super) fn put(&self, member: usize, device: Option<Device>) {
-        let place = self.0.devices[member].write();
-        *place.unwrap_or_else(PoisonError::into_inner) = device.map(Arc::new);
+    /// The time for which a member has not returned an operation, if that is unusually long.
+    pub(super) fn waiting(&self, member: usize) -> Option<Duration> {
+        let oldest = self.device(member)?.watch.oldest()?;
+        (oldest >= TOLD_AFTER).then_some(oldest)
     }
 
-    /// The devices, if nobody else has them.
-    pub(super) fn into_inner(self) -> Vec<Option<Device>> {
-        let devices = Arc::into_inner(self.0).map_or_else(Vec::new, |shared| shared.devices);
-        let device = |place: RwLock<Option<Arc<Device>>>| {
-            let device = place.into_inner().unwrap_or_else(PoisonError::into_inner);
-            device.and_then(Arc::into_inner)
-        };
-        devices.into_iter().map(device).collect()
-    }
-
-    /// Carries out an operation.
-    fn perform(&self, op: &mut Op<'_>) {
-        let Some(device) = self.device_of(op) else {
-            op.outcome = Err(Failed);
-            return;
-        };
-        let mut bounce = self.bounce(&device, &op.action);
-        let done = match (&mut op.action, bounce.as_deref_mut()) {
-            (Action::Read(at, into), None) => device.read(*at, into),
-            (Action::Read(at, into), Some(bounce)) => {
-                let done = device.read(*at, bounce);
-                into.copy_from_slice(bounce);
-                done
-            }
-            (Action::Write(at, from), bounce) => {
-                device.write(*at, bounce.as_deref().unwrap_or(from))
-            }
-            (Action::Flush, _) => rustix::fs::fdatasync(&device.file),
-        };
-        op.outcome = self.outcome(&device, done);
-    }
-
-    /// Memory that a direct transfer takes in place of what is given, filled with what is written.
-    fn bounce(&self, device: &Device, action: &Action<'_>) -> Option<Aligned> {
-        match action {
-            Action::Read(_, into) if device.direct && !is_aligned(into) => {
-                Some(self.aligned(into.len()))
-            }
-            Action::Write(_, from) if device.direct && !is_aligned(from) => {
-                let mut bounce = self.aligned(from.len());
-                bounce.copy_from_slice(from);
-                Some(bounce)
-            }
-            _ => None,
-        }
-    }
-
-    /// Carries out operations side by side. False where the kernel does not offer it; then nothing was done.
-    #[allow(unsafe_code)]
-    fn perform_at_once(&self, ops: &mut [Op<'_>]) -> bool {
-        let devices: SmallVec<[Option<Arc<Device>>; AT_ONCE]> =
-            ops.iter().map(|op| self.device_of(op)).collect();
-        let mut bounces: SmallVec<[Option<Aligned>; AT_ONCE]> = std::iter::zip(&*ops, &devices)
-            .map(|(op, device)| self.bounce(device.as_deref()?, &op.action))
-            .collect();
-        let mut entries: SmallVec<[Entry; AT_ONCE]> = SmallVec::new();
-        for (index, op) in ops.iter_mut().enumerate() {
-            // Until something else is known.
-            op.outcome = Err(Failed);
-            if let Some(device) = &devices[index] {
-                let bounce = bounces[index].as_deref_mut();
-                entries.push(device.entry(&mut op.action, bounce).user_data(index as u64));
-            }
-        }
-        let mut again: SmallVec<[usize; 4]> = SmallVec::new();
-        // SAFETY: `devices` holds the files, `bounces` and whoever holds `ops` the memory, which nobody else has.
-        let offered = unsafe {
-            uring::carry_out(entries.into_iter(), |index, result| {
-                let index = index as usize;
-                let op = &mut ops[index];
-                match ended(&op.action, result) {
-                    Some(done) => {
-                        let device = devices[index].as_ref().expect("it was asked");
-                        op.outcome = self.outcome(device, done);
-                    }
-                    None => again.push(index),
-                }
+    /// The first member that requests wait for, and that has returned nothing for so long.
+    pub(super) fn waited_for(&self, least: Duration) -> Option<Silent> {
+        (0..self.0.devices.len()).find_map(|member| {
+            let device = self.device(member)?;
+            let still = device.watch.still()?;
+            let is_waited_for = still >= least && !device.watch.is_given_up();
+            is_waited_for.then(|| Silent {
+                member,
+                path: device.path.clone(),
+                seconds: still.as_secs_f64(),
             })
+        })
+    }
+
+    /// The paths of devices that have been given up and have operations to return.
+    pub(super) fn lingering(&self) -> Vec<PathBuf> {
+        let let_go = self.0.let_go.lock().expect("nobody panics with it");
+        let let_go = let_go.iter().filter_map(Weak::upgrade);
+        let members = (0..self.0.devices.len()).filter_map(|member| self.device(member));
+        let all = members.chain(let_go);
+        let late = all.filter(|one| one.watch.is_given_up() && one.watch.outstanding() > 0);
+        late.map(|device| device.path.clone()).collect()
+    }
+
+    /// Gives a member up, if it has not returned an operation for so long.
+    pub(super) fn give_up(&self, member: usize, least: Duration) {
+        let oldest = |one: &Device| one.watch.oldest().unwrap_or_default();
+        if let Some(device) = self.device(member).filter(|one| oldest(one) >= least) {
+            device.watch.give_up();
+        }
+    }
+
+    /// Takes the device of a member away, and gives it another.
+    pub(super) fn put(&self, member: usize, device: Option<Arc<Device>>) {
+        let before = {
+            let place = self.0.devices[member].write();
+            let mut place = place.unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *place, device)
         };
-        for (op, bounce) in std::iter::zip(&mut *ops, &bounces) {
-            if let (Action::Read(_, into), Some(bounce)) = (&mut op.action, bounce) {
-                into.copy_from_slice(bounce);
+        let Some(before) = before else { return };
+        let mut let_go = self.0.let_go.lock().expect("nobody panics with it");
+        let_go.retain(|device| device.strong_count() > 0);
+        let_go.push(Arc::downgrade(&before));
+        drop(let_go);
+        // To close it may block too.
+        let thread = thread::Builder::new().name("close".to_owned());
+        let before = Box::leak(Box::new(Some(before)));
+        let _ = thread.spawn(|| *before = None);
+    }
+
+    /// The number of operations that devices have not returned, of those that are members or were.
+    pub(super) fn outstanding(&self, of: impl Fn(&Device) -> bool) -> usize {
+        let let_go = self.0.let_go.lock().expect("nobody panics with it");
+        let let_go = let_go.iter().filter_map(Weak::upgrade);
+        let members = (0..self.0.devices.len()).filter_map(|member| self.device(member));
+        let all = members.chain(let_go).filter(|device| of(device));
+        all.map(|device| device.watch.outstanding()).sum()
+    }
+
+    /// The devices; members have none from then on.
+    pub(super) fn take_all(self) -> Vec<Option<Arc<Device>>> {
+        let take = |place: &RwLock<Option<Arc<Device>>>| {
+            let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
+            place.take()
+        };
+        self.0.devices.iter().map(take).collect()
+    }
+
+    /// Carries out operations that may block, side by side.
+    #[allow(unsafe_code)]
+    fn run_apart(&self, ops: &mut [Op<'_>], apart: &mut [(usize, Option<Arc<Device>>)]) {
+        let timeout = self.timeout();
+        let is_block = |device: &Option<Arc<Device>>| {
+            device.as_ref().is_some_and(|one| one.below == Below::Block)
+        };
+        let is_offered = apart.iter().any(|(_, one)| is_block(one)) && uring::is_offered();
+        let mut batch = None;
+        let mut asks = Asks::new();
+        // The operations that each of them has, in their order.
+        let mut of_batch: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
+        let mut of_asks: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
+        for (index, device) in apart {
+            let device = device.take().expect("each is taken once");
+            let (task, mut memory) = self.task(&ops[*index].action);
+            let direct = device.below == Below::Block && is_offered;
+            let memory_of = memory.as_deref_mut().filter(|_| direct);
+            match memory_of.and_then(|memory| device.entry(task, memory)) {
+                Some(entry) => {
+                    of_asks.push(*index);
+                    asks.push(Some(Ask {
+                        entry,
+                        memory: memory.expect("the entry names it"),
+                        turn: Turn::new(device),
+                        result: None,
+                    }));
+                }
+                None => {
+                    of_batch.push(*index);
+                    let batch = batch.get_or_insert_with(Batch::new);
+                    batch.ask(device, task, memory);
+                }
             }
         }
-        for index in again {
-            self.perform(&mut ops[index]);
+        if !asks.is_empty() {
+            // SAFETY: each entry was made for the memory and the device beside it.
+            unsafe { uring::carry_out(&mut asks, timeout) };
         }
-        offered
-    }
-
-    fn aligned(&self, bytes: usize) -> Aligned {
-        let mut idle = self.0.idle.lock().expect("nobody panics with it");
-        let fits = idle.iter().rposition(|one| one.len() >= bytes + PAGE);
-        let memory = match fits {
-            Some(index) => idle.swap_remove(index),
-            None => {
-                drop(idle);
-                vec![0; (bytes + PAGE).next_power_of_two()]
+        for (ask, index) in asks.into_iter().zip(of_asks) {
+            let op = &mut ops[index];
+            let Some(Ask {
+                memory,
+                turn,
+                result,
+                ..
+            }) = ask
+            else {
+                op.outcome = self.silence(op.member);
+                continue;
+            };
+            let device = Arc::clone(turn.device());
+            drop(turn);
+            match result.and_then(|result| ended(memory.len(), result)) {
+                Some(done) => {
+                    if let (Action::Read(_, into), Ok(())) = (&mut op.action, done) {
+                        into.copy_from_slice(&memory);
+                    }
+                    op.outcome = self.outcome(&device, done);
+                }
+                None => {
+                    let task = task_of(&op.action);
+                    of_batch.push(index);
+                    let batch = batch.get_or_insert_with(Batch::new);
+                    batch.ask(device, task, Some(memory));
+                }
             }
-        };
-        let start = memory.as_ptr().align_offset(PAGE);
-        Aligned {
-            memory,
-            range: start..start + bytes,
-            home: Arc::clone(&self.0),
         }
+        let Some(batch) = batch else { return };
+        batch.wait(timeout, |number, done, memory| {
+            let op = &mut ops[of_batch[number]];
+            if let (Action::Read(_, into), Ok(()), Some(memory)) = (&mut op.action, done, memory) {
+                into.copy_from_slice(memory);
+            }
+            op.outcome = match self.device(op.member) {
+                Some(device) => self.outcome(&device, done),
+                None => done.map_err(|_| Failed),
+            };
+        });
     }
-}
 
-fn is_aligned(bytes: &[u8]) -> bool {
-    bytes.as_ptr().align_offset(PAGE) == 0
-}
-
-/// Memory as direct transfers want it, which returns to where it came from.
-#[derive(Debug)]
-pub struct Aligned {
-    memory: Vec<u8>,
-    range: std::ops::Range<usize>,
-    home: Arc<Shared>,
-}
-
-impl Deref for Aligned {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.memory[self.range.clone()]
+    /// What is to be done, and the memory for it, filled with what is written.
+    fn task(&self, action: &Action<'_>) -> (Task, Option<Aligned>) {
+        let memory = match action {
+            Action::Read(_, into) => Some(self.0.buffers.take(into.len())),
+            Action::Write(_, from) => {
+                let mut memory = self.0.buffers.take(from.len());
+                memory.copy_from_slice(from);
+                Some(memory)
+            }
+            Action::Flush => None,
+        };
+        (task_of(action), memory)
     }
-}
 
-impl DerefMut for Aligned {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.range.clone()]
-    }
-}
-
-impl Drop for Aligned {
-    fn drop(&mut self) {
-        let mut idle = self.home.idle.lock().expect("nobody panics with it");
-        let kept: usize = idle.iter().map(Vec::len).sum();
-        if idle.len() < BUFFERS_KEPT && kept + self.memory.len() <= BYTES_KEPT {
-            idle.push(std::mem::take(&mut self.memory));
+    /// The outcome of what a member does not answer.
+    fn silence(&self, member: usize) -> Result<(), Failed> {
+        match self.device(member) {
+            Some(device) => self.outcome(&device, Err(Errno::TIMEDOUT)),
+            None => Err(Failed),
         }
     }
 }
@@ -469,44 +705,46 @@ impl Members for Devices {
     type Buffer = Aligned;
 
     fn buffer(&self, bytes: usize) -> Aligned {
-        self.aligned(bytes)
+        self.0.buffers.take(bytes)
     }
 
     async fn run(&self, ops: &mut [Op<'_>]) {
-        let bytes = |op: &Op<'_>| match &op.action {
-            Action::Read(_, into) => into.len(),
-            Action::Write(_, from) => from.len(),
-            Action::Flush => 0,
-        };
-        let flush = ops.iter().any(|op| matches!(op.action, Action::Flush));
-        let is_direct = |op: &Op<'_>| self.device(op.member).is_some_and(|device| device.direct);
-        // What goes to files is copied to and from the page cache, in this thread's time or another's.
-        let waits = ops.len() > 1 && ops.iter().any(is_direct);
-        if waits && self.perform_at_once(ops) {
-            return;
-        }
-        let is_much = flush || ops.iter().map(bytes).sum::<usize>() >= PARALLEL_BYTES;
-        if !(waits && is_much) {
-            ops.iter_mut().for_each(|op| self.perform(op));
-            return;
-        }
-        // One thread a member, so that members work side by side.
-        ops.sort_by_key(|op| op.member);
-        thread::scope(|scope| {
-            for of_member in ops.chunk_by_mut(|one, two| one.member == two.member) {
-                scope.spawn(|| of_member.iter_mut().for_each(|op| self.perform(op)));
+        let mut apart: SmallVec<[(usize, Option<Arc<Device>>); AT_ONCE]> = SmallVec::new();
+        for (index, op) in ops.iter_mut().enumerate() {
+            let Some(device) = self.device(op.member) else {
+                op.outcome = Err(Failed);
+                continue;
+            };
+            if device.watch.is_given_up() {
+                op.outcome = self.outcome(&device, Err(Errno::TIMEDOUT));
+                continue;
             }
-        });
+            match device.without_blocking(&mut op.action) {
+                Some(done) => op.outcome = self.outcome(&device, done),
+                None => apart.push((index, Some(device))),
+            }
+        }
+        if !apart.is_empty() {
+            self.run_apart(ops, &mut apart);
+        }
     }
 }
 
-/// How an operation went, by io_uring's result; `None` if it has to be asked for again, in plain words.
-fn ended(action: &Action<'_>, result: i32) -> Option<Result<(), Errno>> {
-    let bytes = match action {
-        Action::Read(_, into) => into.len(),
-        Action::Write(_, from) => from.len(),
-        Action::Flush => 0,
-    };
+fn no_answer(timeout: Duration) -> io::Error {
+    let why = format!("no answer within {} s", timeout.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, why)
+}
+
+fn task_of(action: &Action<'_>) -> Task {
+    match action {
+        Action::Read(at, _) => Task::Read(*at),
+        Action::Write(at, _) => Task::Write(*at),
+        Action::Flush => Task::Flush,
+    }
+}
+
+/// How an operation of so many bytes went, by io_uring's result; `None` if it has to be asked for again, in plain words.
+fn ended(bytes: usize, result: i32) -> Option<Result<(), Errno>> {
     match usize::try_from(result) {
         Ok(done) => (done == bytes).then_some(Ok(())),
         Err(_) => match Errno::from_raw_os_error(-result) {

@@ -4,14 +4,18 @@
 //! them. A request is carried out by the thread that brings it, and members work side by side (io_uring).
 //! [`VolumeServer`] takes orders beside.
 
+mod buffers;
 mod care;
 mod error;
 mod files;
+mod lanes;
+mod quit;
 mod server;
 mod status;
 mod uring;
 mod verify;
 mod wait;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,13 +35,16 @@ use traxtent_core::volume::{
     choose, survey,
 };
 
-pub use care::{DifferenceReport, LEAST_RATE, Progress, Repairs, Task, Work, care};
+pub use care::{DifferenceReport, LEAST_RATE, MaintenanceTask, Progress, Repairs, Work, care};
 pub use error::VolumeIoError;
+use files::Identity;
 pub use files::{Aligned, Device, Devices};
-pub use server::{Order, VolumeServer};
+pub use quit::LINGERS;
+pub use server::{Order, SYNC_RATE, VolumeServer};
 pub use status::{LostRange, MemberStatus, StaleMember, Status};
 pub use verify::{Verdict, verify_map, verify_on};
 pub use wait::wait;
+pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 
 /// About so much of a member is rebuilt at once.
 const REBUILD_BYTES: u64 = 1 << 20;
@@ -202,10 +209,23 @@ pub struct Found {
 /// # Errors
 /// Why they do not.
 pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
-    let (devices, pairs) = surveyed(paths)?;
+    find_within(paths, force, MEMBER_TIMEOUT)
+}
+
+/// Finds out how devices belong together, with another member time-out.
+///
+/// # Errors
+/// Of [`find`].
+pub(crate) fn find_within(
+    paths: &[PathBuf],
+    force: bool,
+    timeout: Duration,
+) -> Result<Found, VolumeIoError> {
+    let (devices, pairs) = surveyed(paths, timeout)?;
     let refused = |error| VolumeIoError::assembly(&error, paths);
     let mut assembly = choose(&pairs, force).map_err(refused)?;
-    let devices = in_place(&assembly, devices);
+    let devices = in_place(&assembly, devices.take_all());
+    devices.set_timeout(timeout);
     let (array, devices) = laid_out(&assembly.superblock, devices)?;
     assembly
         .check_synced(array.stripes(), force)
@@ -222,8 +242,8 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
 /// # Errors
 /// If they do not belong together at all, or too few are current.
 pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
-    let (devices, mut pairs) = surveyed(paths)?;
-    let mut devices: Vec<Option<Device>> = devices.into_inner();
+    let (devices, mut pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
+    let mut devices = devices.take_all();
     let mut paths = paths.to_vec();
     let mut stale = Vec::new();
     let assembly = loop {
@@ -249,7 +269,7 @@ pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
             Err(error) => return Err(VolumeIoError::assembly(&error, &paths)),
         }
     };
-    let devices = in_place(&assembly, Devices::new(devices));
+    let devices = in_place(&assembly, devices);
     let (array, devices) = laid_out(&assembly.superblock, devices)?;
     let mut status = Status::known(&assembly.superblock, &array, &devices);
     for (member, given) in assembly.given.iter().enumerate() {
@@ -262,11 +282,10 @@ pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
 }
 
 /// The devices in the order of the members that they are.
-fn in_place(assembly: &Assembly, devices: Devices) -> Devices {
-    let mut devices = devices.into_inner();
+fn in_place(assembly: &Assembly, mut devices: Vec<Option<Arc<Device>>>) -> Devices {
     let given = assembly.given.iter();
     let device = |given: &Option<usize>| given.and_then(|given| devices[given].take());
-    Devices::new(given.map(device).collect())
+    Devices::of(given.map(device).collect())
 }
 
 /// The array that the members form.
@@ -350,7 +369,7 @@ impl Found {
 #[derive(Debug)]
 pub struct Substitute {
     member: usize,
-    device: Device,
+    device: Arc<Device>,
 }
 
 fn substitute(
@@ -371,12 +390,23 @@ fn substitute(
     }
     // What has failed is let go: it may be what takes its own place.
     devices.put(member, None);
+    let returned = |outstanding| match outstanding {
+        0 => Ok(()),
+        outstanding => Err(VolumeIoError::Outstanding {
+            path: path.to_owned(),
+            outstanding,
+        }),
+    };
+    // By its name first: a device that does not answer does not even tell what it is.
+    returned(devices.outstanding(|device| device.path() == path))?;
+    let identity = Identity::at(path, devices.timeout())?;
+    returned(devices.outstanding(|device| device.identity() == identity))?;
     let others = 0..superblock.members.len();
     let mut others = others.filter_map(|other| devices.device(other));
-    if others.any(|other| other.is_at(path)) {
+    if others.any(|other| other.identity() == identity) {
         return Err(VolumeIoError::Twice(path.to_owned()));
     }
-    let device = Device::open(path)?;
+    let device = Device::open_within(path, devices.timeout())?;
     let sector_bytes = superblock.sector_bytes;
     if device.sector_bytes() != sector_bytes {
         return Err(VolumeIoError::SectorSize {
@@ -394,11 +424,12 @@ fn substitute(
         });
     }
     let alone = Devices::new(vec![Some(device)]);
+    alone.set_timeout(devices.timeout());
     if !force && let Some(what) = held(&alone, 0, path, sector_bytes, holds) {
         let path = path.to_owned();
         return Err(VolumeIoError::Holds { path, what });
     }
-    let device = alone.into_inner().pop().flatten().expect("it was put in");
+    let device = alone.take_all().pop().flatten().expect("it was put in");
     Ok(Substitute { member, device })
 }
 
@@ -512,7 +543,7 @@ where
 /// # Errors
 /// If one is none, if it is not `force`d, or if one cannot be written.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
-    let (devices, pairs) = surveyed(paths)?;
+    let (devices, pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
     let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
     if !force {
         let lost = "the volume's data would be lost: it is left alone unless forced";
@@ -534,7 +565,10 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
 }
 
 /// Devices that are members, in the order of their paths, and the superblocks of each.
-fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
+fn surveyed(
+    paths: &[PathBuf],
+    timeout: Duration,
+) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
     let mut devices = Vec::new();
     for path in paths {
         let device = open_once(path, &devices)?;
@@ -545,6 +579,7 @@ fn surveyed(paths: &[PathBuf]) -> Result<(Devices, Vec<SuperblockPair>), VolumeI
         .map(|device| (device.sectors(), device.sector_bytes()))
         .collect();
     let devices = Devices::new(devices.into_iter().map(Some).collect());
+    devices.set_timeout(timeout);
     let pairs = wait(survey(&devices, &sizes));
     for (path, pair) in std::iter::zip(paths, &pairs) {
         pair.usable().map_err(|error| VolumeIoError::Superblock {

@@ -2,18 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use traxtent_core::layout::raid::Level;
 use traxtent_core::units::Lbn;
 use traxtent_core::volume::VolumeError;
+use traxtent_core::volume::superblock::MemberState;
 use uuid::Uuid;
 
-use super::care::{self, Progress, Repairs, Task, Work, care};
+use super::care::{self, MaintenanceTask, Progress, Repairs, Work, care};
 use super::error::VolumeIoError;
 use super::status::Status;
-use super::{DeviceVolume, find, replace, substitute, wait};
+use super::{DeviceVolume, LINGERS, MEMBER_TIMEOUT, find_within, replace, substitute, wait};
 use crate::serve::control::{Control, Orders};
 use crate::serve::{BlockSizes, ServeError};
 
@@ -22,6 +25,15 @@ const REQUEST_MAX: u32 = 32 << 20;
 
 /// What is written at once where zeros are.
 const ZEROS: usize = 1 << 20;
+
+/// The time that a member has to be declared failed while it may still answer. The order is answered within a second.
+const FAIL_SOON: Duration = Duration::from_millis(300);
+
+/// The time that this has after requests no longer wait for the member.
+const FAIL_LATER: Duration = Duration::from_millis(500);
+
+/// The rate of an initial sync that nobody ordered, in bytes a second of each member: it leaves room for requests.
+pub const SYNC_RATE: u64 = 32 << 20;
 
 /// What is ordered of a volume while it is served: a line of JSON, `{"order":"fail","member":1}`. Each is answered with the
 /// [`Status`] behind it.
@@ -69,6 +81,8 @@ pub struct VolumeServer {
     control: Mutex<Option<Control>>,
     /// What has been said of members, each once.
     said: Mutex<Vec<String>>,
+    /// The rate of an initial sync that begins with the server; none if it waits for an order.
+    sync_rate: Option<u64>,
 }
 
 /// What requests and orders share.
@@ -77,6 +91,8 @@ struct Kept {
     volume: DeviceVolume,
     stop: AtomicBool,
     worker: Mutex<Worker>,
+    /// The members that are being declared failed.
+    failing: Mutex<Vec<usize>>,
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +109,20 @@ impl VolumeServer {
     /// # Errors
     /// Of [`find`] and [`Found::open`](super::Found::open); if there can be no such socket.
     pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, ServeError> {
-        let found = find(paths, false)?;
+        VolumeServer::open_within(paths, control, MEMBER_TIMEOUT)
+    }
+
+    /// Puts the members together and opens the volume as [`VolumeServer::open`] does. A member that does not return an
+    /// operation within `timeout` fails.
+    ///
+    /// # Errors
+    /// Of [`VolumeServer::open`].
+    pub fn open_within(
+        paths: &[PathBuf],
+        control: Option<&Path>,
+        timeout: Duration,
+    ) -> Result<VolumeServer, ServeError> {
+        let found = find_within(paths, false, timeout)?;
         let control = control.map(Control::open).transpose()?;
         let volume = found.open()?;
         // Those were known before.
@@ -103,24 +132,40 @@ impl VolumeServer {
                 volume,
                 stop: AtomicBool::new(false),
                 worker: Mutex::default(),
+                failing: Mutex::default(),
             }),
             control: Mutex::new(control),
             said: Mutex::new(said),
+            sync_rate: Some(SYNC_RATE),
         })
     }
 
-    /// Takes orders from now on.
+    /// Sets the rate of an initial sync that begins with the server; with none it waits for an order.
+    pub fn set_sync_rate(&mut self, rate: Option<u64>) {
+        self.sync_rate = rate;
+    }
+
+    /// Takes orders from now on, and goes on with the initial sync, if the volume has yet to have it.
     ///
     /// # Errors
     /// If the system gives no thread.
     pub fn start(&self) -> Result<(), ServeError> {
-        match &*self.control.lock().expect("nobody panics with it") {
-            Some(control) => control.start(&self.kept).map_err(ServeError::Thread),
-            None => Ok(()),
+        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+            control.start(&self.kept).map_err(ServeError::Thread)?;
         }
+        let status = Status::served(self.volume(), None);
+        let is_complete = status.members.iter().all(|member| member.state == "active");
+        if status.unsynced() > 0 && is_complete && self.sync_rate.is_some() {
+            let task = MaintenanceTask {
+                rate: self.sync_rate,
+                ..MaintenanceTask::new(Work::Sync)
+            };
+            self.kept.begin(task)?;
+        }
+        Ok(())
     }
 
-    fn volume(&self) -> &DeviceVolume {
+    pub(super) fn volume(&self) -> &DeviceVolume {
         &self.kept.volume
     }
 
@@ -197,20 +242,29 @@ impl VolumeServer {
     /// # Errors
     /// Of [`traxtent_core::volume::Volume::stop`].
     pub fn stop(&self) -> Result<(), VolumeError> {
-        drop(self.control.lock().expect("nobody panics with it").take());
+        self.close_control();
         self.kept.worker().closed = true;
         self.kept.pause();
-        wait(self.volume().stop())
+        let done = wait(self.volume().stop());
+        for path in self.volume().members().lingering() {
+            eprintln!("traxtent: {}: {LINGERS}", path.display());
+        }
+        done
+    }
+
+    /// Takes no orders any more; the control socket is gone.
+    pub(super) fn close_control(&self) {
+        drop(self.control.lock().expect("nobody panics with it").take());
     }
 
     /// Says which members have failed, if anything has. Those whose files turned out to be cut short are declared so, durably:
-    /// grown again, they would read as zeros.
+    /// grown again, they would read as zeros. So are those that did not answer in time, which nobody asks for anything any more.
     fn look_after(&self) {
         let volume = self.volume();
         if !volume.members().had_failures() {
             return;
         }
-        for member in volume.members().cut_short() {
+        for member in volume.members().unusable() {
             // One that cannot be spared has broken the volume, which is said below.
             let _ = wait(volume.fail(member));
         }
@@ -255,19 +309,21 @@ impl Orders for Kept {
         if self.worker().closed {
             return Err(ServeError::Stopped);
         }
-        self.obey(order)?;
+        let unfinished = self.obey(order)?;
         let progress = self.worker().progress.clone();
-        let status = Status::served(&self.volume, progress);
+        let mut status = Status::served(&self.volume, progress);
+        status.unfinished = unfinished;
         Ok(serde_json::to_string(&status).expect("it is plain data"))
     }
 }
 
 impl Kept {
-    fn obey(self: &Arc<Kept>, order: Order) -> Result<(), VolumeIoError> {
+    /// Carries out an order; says what has not come to its end.
+    fn obey(self: &Arc<Kept>, order: Order) -> Result<Option<String>, VolumeIoError> {
         let volume = &self.volume;
         match order {
             Order::Status => {}
-            Order::Fail { member } => wait(volume.declare_failed(member))?,
+            Order::Fail { member } => return self.fail(member),
             Order::Replace {
                 member,
                 with,
@@ -280,15 +336,75 @@ impl Kept {
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
             }
-            Order::Begin { work, rate, repair } => self.begin(Task { work, repair, rate })?,
+            Order::Begin { work, rate, repair } => {
+                self.begin(MaintenanceTask { work, repair, rate })?
+            }
             Order::RepairSuperblocks => wait(volume.repair_superblocks())?,
             Order::Pause => self.pause(),
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Declares a member failed. Requests that it does not return cease to wait for it; those of other members may hold this up,
+    /// and it goes on after the answer then.
+    fn fail(self: &Arc<Kept>, member: usize) -> Result<Option<String>, VolumeIoError> {
+        let unfinished = || {
+            Ok(Some(format!(
+                "fail {member} goes on: it waits for requests that are under way"
+            )))
+        };
+        {
+            let mut failing = self.failing();
+            if failing.contains(&member) {
+                return unfinished();
+            }
+            failing.push(member);
+        }
+        let (tell, told) = mpsc::sync_channel(1);
+        let kept = Arc::clone(self);
+        let run = move || {
+            let done = wait(kept.volume.declare_failed(member));
+            kept.failing().retain(|other| *other != member);
+            if let Err(mpsc::SendError(Err(error))) = tell.send(done) {
+                eprintln!("traxtent: fail {member}: {error}");
+            }
+        };
+        let thread = thread::Builder::new().name("fail".to_owned());
+        if let Err(error) = thread.spawn(run) {
+            self.failing().retain(|other| *other != member);
+            return Err(VolumeIoError::Thread(error));
+        }
+        if let Ok(done) = told.recv_timeout(FAIL_SOON) {
+            return Ok(done.map(|()| None)?);
+        }
+        if self.can_spare(member) {
+            self.volume.members().give_up(member, FAIL_SOON / 2);
+        }
+        match told.recv_timeout(FAIL_LATER) {
+            Ok(done) => Ok(done.map(|()| None)?),
+            Err(_) => unfinished(),
+        }
+    }
+
+    /// Whether the volume can do without a member, as it stands.
+    fn can_spare(&self, member: usize) -> bool {
+        let superblock = self.volume.known().superblock;
+        let others = superblock.members.iter().enumerate();
+        let others =
+            others.filter(|(other, entry)| *other != member && entry.state == MemberState::Active);
+        match superblock.level {
+            Level::Raid0 => false,
+            Level::Raid1 => others.count() >= 1,
+            Level::Raid4 | Level::Raid5 => others.count() + 1 >= superblock.members.len(),
+        }
+    }
+
+    fn failing(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.failing.lock().expect("nobody panics with it")
     }
 
     /// Begins a rebuild, a sync or a scrub.
-    fn begin(self: &Arc<Kept>, task: Task) -> Result<(), VolumeIoError> {
+    fn begin(self: &Arc<Kept>, task: MaintenanceTask) -> Result<(), VolumeIoError> {
         care::check(&self.volume, task)?;
         let begun = Progress::begin(&self.volume, task.work, task.rate);
         let mut worker = self.worker();

@@ -50,6 +50,9 @@ pub struct Status {
     pub stale: Vec<StaleMember>,
     /// The rebuild, sync or scrub that is under way, or the last one since it is served.
     pub work: Option<Progress>,
+    /// What was ordered and has not come to its end, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<String>,
 }
 
 /// A device that is no current member any more.
@@ -98,6 +101,9 @@ pub struct MemberStatus {
     pub superblocks: Option<[String; 2]>,
     /// What the system said when it failed the last time, while it is served.
     pub error: Option<String>,
+    /// The time for which it has not returned something that it was asked for, where that is a second or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_seconds: Option<u64>,
 }
 
 impl MemberStatus {
@@ -165,25 +171,30 @@ impl Status {
                     doubtful: entry.doubtful,
                     superblocks: None,
                     error: None,
+                    waiting_seconds: None,
                 })
                 .collect(),
             stale: Vec::new(),
             work: None,
+            unfinished: None,
         }
     }
 
-    /// Of a volume that is served.
+    /// Of a volume that is served. Waits for nothing: a member may hold up everything else.
     pub(super) fn served(volume: &DeviceVolume, work: Option<Progress>) -> Status {
-        let mut status = Status::of(volume);
+        let known = volume.known();
+        let mut status = Status::known(&known.superblock, volume.array(), volume.members());
         for member in &mut status.members {
             member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
             let device = volume.members().device(member.member);
             let error = device.and_then(|device| device.last_error());
             member.error = error.map(|error| error.to_string());
+            let waiting = volume.members().waiting(member.member);
+            member.waiting_seconds = waiting.map(|waiting| waiting.as_secs());
         }
         Status {
             served: true,
-            broken: wait(volume.is_broken()),
+            broken: known.broken,
             repaired_sectors: volume.repaired().0,
             work,
             ..status

@@ -11,7 +11,7 @@ use traxtent_core::volume::superblock::MemberState;
 use traxtent_core::volume::{Action, Members, Op, Repair};
 use traxtent_core::workload::Rng;
 use traxtent_exec::volume::{
-    Device, DeviceVolume, Devices, Plan, Task, VolumeServer, Work, care, create, find,
+    Device, DeviceVolume, Devices, MaintenanceTask, Plan, VolumeServer, Work, care, create, find,
     rebuild_some, wait,
 };
 use uuid::Uuid;
@@ -283,7 +283,7 @@ fn a_scrub_without_a_member() {
     let folder = quick_folder();
     let (volume, _) = full_volume(folder.path(), 7);
     let (stripes, mut last) = (volume.array().stripes(), 0);
-    let task = Task::new(Work::Scrub);
+    let task = MaintenanceTask::new(Work::Scrub);
     let ended = care(&volume, task, &AtomicBool::new(false), |now| {
         last = now.next;
         if last == 3 {
@@ -323,4 +323,44 @@ fn a_file_cut_short_while_served() {
     left.read(&mut read, 0).unwrap();
     assert!(read == expected);
     left.stop().unwrap();
+}
+
+/// Does recovery of a volume with a large journal take no more memory than some pieces of it, and still find what is there?
+#[test]
+fn a_large_journal_is_read_in_pieces() {
+    let folder = quick_folder();
+    let paths = ["a", "b", "c"].map(|name| folder.path().join(name));
+    for path in &paths {
+        let file = std::fs::File::create(path).unwrap();
+        file.set_len(300 << 20).unwrap();
+    }
+    let plan = Plan {
+        level: Level::Raid5,
+        chunk_bytes: Some(64 << 10),
+        granule_bytes: 4096,
+        journal_bytes: 256 << 20,
+        members: paths.iter().map(|path| (path.clone(), None)).collect(),
+        force: false,
+    };
+    let mut ids = 0;
+    let id = || {
+        ids += 1;
+        Uuid::from_u128(ids)
+    };
+    create(&plan, id, |_| None).unwrap();
+    let volume = find(&paths, false).unwrap().open().unwrap();
+    let data = [7; 8 * SECTOR];
+    wait(volume.write(Lbn(3), &data)).unwrap();
+    // Without a farewell.
+    drop(volume);
+    let found = find(&paths, false).unwrap();
+    let mut opened = None;
+    let taken = allocation_counter::measure(|| opened = Some(found.open()));
+    let volume = opened.unwrap().unwrap();
+    println!("{} bytes at most", taken.bytes_max);
+    assert!(taken.bytes_max < 32 << 20, "{} bytes", taken.bytes_max);
+    let mut read = [0; 8 * SECTOR];
+    wait(volume.read(Lbn(3), &mut read)).unwrap();
+    assert!(read == data);
+    assert_eq!(scrub(&volume), 0);
 }

@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let mut command = Command::new(program);
             command.args(rest).envs(address.environment());
             command.env("control", order.key("control"));
-            Some(server.serve_while(&mut command)?)
+            Some(server.serve_while(&mut command, &stopped)?)
         }
         None => {
             server.serve_until(&stopped)?;

@@ -7,13 +7,18 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use traxtent_exec::serve::clear_left;
+use traxtent_exec::volume::LINGERS;
 
 use super::attach::Address;
 use super::{LOOK, tools};
 use crate::failure::{Failure, Result, warn};
+
+/// The time that a server's process has to go after it has said that the kernel may keep it.
+const LINGERING: Duration = Duration::from_millis(200);
 
 /// What is to be served.
 pub(crate) struct Order<'a> {
@@ -47,6 +52,8 @@ pub(crate) struct Nbdkit {
 #[derive(Default)]
 struct Said {
     ready: AtomicBool,
+    /// When it said that it has ended, and that the kernel may keep its process.
+    lingers: Mutex<Option<Instant>>,
     lines: Mutex<Vec<String>>,
 }
 
@@ -104,13 +111,24 @@ impl Nbdkit {
         Ok(server)
     }
 
-    /// Serves while a command runs; gives its status.
-    pub(crate) fn serve_while(&self, command: &mut Command) -> Result<ExitStatus> {
+    /// Serves while a command runs; gives its status. Who is told to stop ends both.
+    pub(crate) fn serve_while(
+        &self,
+        command: &mut Command,
+        stopped: &AtomicBool,
+    ) -> Result<ExitStatus> {
         let program = PathBuf::from(command.get_program());
         let mut running = command
             .spawn()
             .map_err(|error| Failure::file(&program, &error))?;
+        let mut told = false;
         loop {
+            if stopped.load(Ordering::Relaxed) && !told {
+                // From a terminal both have got the signal already.
+                told = true;
+                terminate(&running);
+                self.terminate();
+            }
             let status = running
                 .try_wait()
                 .map_err(|error| Failure::file(&program, &error))?;
@@ -118,9 +136,11 @@ impl Nbdkit {
                 return Ok(status);
             }
             // A command without its drive may hang for good.
-            if self.ended()?.is_some() {
+            let ended = self.ended();
+            if !matches!(ended, Ok(None)) {
                 let _ = running.kill();
-                let _ = running.wait();
+                let_go(running);
+                ended?;
                 return Err(self.last_words());
             }
             thread::sleep(LOOK);
@@ -145,7 +165,12 @@ impl Nbdkit {
         if self.ended()?.is_none() {
             self.terminate();
         }
-        let status = self.child.borrow_mut().wait().map_err(unwaited)?;
+        let status = loop {
+            match self.ended()? {
+                Some(status) => break status,
+                None => thread::sleep(LOOK),
+            }
+        };
         if let Some(voice) = self.voice.take() {
             voice.join().expect("it does not panic");
         }
@@ -156,15 +181,19 @@ impl Nbdkit {
     }
 
     fn terminate(&self) {
-        let id = i32::try_from(self.child.borrow().id()).ok();
-        if let Some(pid) = id.and_then(Pid::from_raw) {
-            // It may have ended meanwhile.
-            let _ = rustix::process::kill_process(pid, Signal::TERM);
-        }
+        terminate(&self.child.borrow());
     }
 
+    /// Its status if it has ended. Fails if the kernel keeps its process.
     fn ended(&self) -> Result<Option<ExitStatus>> {
-        self.child.borrow_mut().try_wait().map_err(unwaited)
+        let status = self.child.borrow_mut().try_wait().map_err(unwaited)?;
+        if status.is_none() && self.said.lingers() {
+            let id = self.child.borrow().id();
+            return Err(Failure::Io(format!(
+                "nbdkit (process {id}) serves no more, but the kernel keeps it until the member answers"
+            )));
+        }
+        Ok(status)
     }
 
     /// What it said when it ended.
@@ -184,7 +213,9 @@ impl Drop for Nbdkit {
     fn drop(&mut self) {
         if matches!(self.ended(), Ok(None)) {
             self.terminate();
-            let _ = self.child.borrow_mut().wait();
+        }
+        while matches!(self.ended(), Ok(None)) {
+            thread::sleep(LOOK);
         }
         if let Some(socket) = &self.socket {
             let _ = std::fs::remove_file(socket);
@@ -196,6 +227,9 @@ impl Said {
     /// Passes lines on until it ends; those of the start are kept.
     fn listen(&self, stderr: impl BufRead) {
         for line in stderr.lines().map_while(std::io::Result::ok) {
+            if line.ends_with(LINGERS) {
+                *self.lingers.lock().expect("nobody panics with it") = Some(Instant::now());
+            }
             let line = line.strip_prefix("nbdkit: ").unwrap_or(&line);
             let line = line.strip_prefix("error: ").unwrap_or(line);
             let line = line.strip_prefix("traxtent: ").unwrap_or(line);
@@ -206,6 +240,12 @@ impl Said {
                 lines.push(line.to_owned());
             }
         }
+    }
+
+    /// Whether it has said for long enough that the kernel may keep its process.
+    fn lingers(&self) -> bool {
+        let said = *self.lingers.lock().expect("nobody panics with it");
+        said.is_some_and(|said| said.elapsed() > LINGERING)
     }
 
     fn ready(&self) {
@@ -223,6 +263,22 @@ pub(crate) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
             .map_err(|error| Failure::Io(format!("signal {signal}: {error}")))?;
     }
     Ok(caught)
+}
+
+fn terminate(child: &Child) {
+    let id = i32::try_from(child.id()).ok();
+    if let Some(pid) = id.and_then(Pid::from_raw) {
+        // It may have ended meanwhile.
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+    }
+}
+
+/// Waits for a command that was killed, unless the kernel keeps it: it may wait for what is no longer served.
+fn let_go(mut killed: Child) {
+    let begun = Instant::now();
+    while matches!(killed.try_wait(), Ok(None)) && begun.elapsed() < LINGERING {
+        thread::sleep(LOOK);
+    }
 }
 
 fn unwaited(error: std::io::Error) -> Failure {

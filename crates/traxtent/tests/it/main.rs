@@ -20,3 +20,4 @@ mod sweep;
 mod today;
 mod validate;
 mod volume;
+mod volume_faults;

@@ -15,7 +15,7 @@ use traxtent_core::units::Sectors;
 
 use crate::command::{Answer, traxtent_in};
 
-fn files(folder: &Path, names: &[&str]) {
+pub(crate) fn files(folder: &Path, names: &[&str]) {
     for name in names {
         File::create(folder.join(name))
             .unwrap()
@@ -24,7 +24,7 @@ fn files(folder: &Path, names: &[&str]) {
     }
 }
 
-fn volume(folder: &Path, line: &str) -> Answer {
+pub(crate) fn volume(folder: &Path, line: &str) -> Answer {
     let arguments: Vec<&str> = ["volume"]
         .into_iter()
         .chain(line.split_whitespace())
@@ -32,7 +32,7 @@ fn volume(folder: &Path, line: &str) -> Answer {
     traxtent_in(folder, &arguments)
 }
 
-fn good(folder: &Path, line: &str) -> serde_json::Value {
+pub(crate) fn good(folder: &Path, line: &str) -> serde_json::Value {
     let answer = volume(folder, line);
     assert_eq!(answer.status, 0, "{line}: {}", answer.err);
     serde_json::from_str(&answer.out).unwrap_or_default()
@@ -719,4 +719,148 @@ fn a_forgotten_unit_and_a_server_that_ended() {
     assert_eq!(serve().status, 3);
     assert!(at.join("orders").exists());
     drop(alive);
+}
+
+/// A program that shows a file and can be stopped.
+struct Hangable(Child, PathBuf);
+
+impl Hangable {
+    /// Shows `name` as `shown`, or says why that cannot be.
+    fn new(at: &Path, name: &str) -> Result<Hangable, String> {
+        let missing = ["nbdkit", "nbdfuse", "umount"]
+            .into_iter()
+            .find(|name| testkit::tool(name).is_none());
+        if let Some(missing) = missing {
+            return Err(format!("{missing} is not installed"));
+        }
+        if File::options().write(true).open("/dev/fuse").is_err() {
+            return Err("/dev/fuse cannot be used here".to_owned());
+        }
+        let (shown, ready) = (at.join("shown"), at.join("ready"));
+        File::create(&shown).unwrap();
+        let child = Command::new("nbdfuse")
+            .arg("-P")
+            .args([&ready, &shown])
+            .args(["[", "nbdkit", "--exit-with-parent", "file"])
+            .arg(at.join(name))
+            .arg("]")
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut shown = Hangable(child, shown);
+        let begun = Instant::now();
+        while !ready.exists() {
+            assert!(shown.0.try_wait().unwrap().is_none(), "nbdfuse ended");
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(shown)
+    }
+
+    fn signal(&self, name: &str) {
+        send(name, &self.0);
+    }
+}
+
+impl Drop for Hangable {
+    fn drop(&mut self) {
+        self.signal("CONT");
+        let umount = Command::new("umount").arg("--lazy").arg(&self.1).output();
+        umount.unwrap();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn send(name: &str, child: &Child) {
+    let line = format!("kill -{name} {}", child.id());
+    let done = Command::new("/bin/sh").args(["-c", &line]).status();
+    assert!(done.unwrap().success());
+}
+
+/// Tells the command to stop while a member hangs, with a command of its own and without: does it end soon, with status 3 and with a
+/// word about the member, and is nothing of its sockets and folders left?
+#[test]
+fn serve_ends_while_a_member_hangs() {
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    for with_command in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let at = folder.path();
+        files(at, &["a", "b", "c"]);
+        good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+        let shown = match Hangable::new(at, "b") {
+            Ok(shown) => shown,
+            Err(why) => testkit::skip!("{why}"),
+        };
+        fs::create_dir(at.join("tmp")).unwrap();
+        let mut serve = Command::new(program);
+        serve.args(["volume", "serve", "--member-timeout", "90"]);
+        serve.args(["--control", "orders", "--socket", "nbd", "a", "shown", "c"]);
+        if with_command {
+            serve.args(["--", "sleep", "100"]);
+        }
+        let serve = serve
+            .current_dir(at)
+            .env("TMPDIR", at.join("tmp"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(at.join("said")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut serve = Running(serve);
+        let begun = Instant::now();
+        while !at.join("orders").exists() || !at.join("nbd").exists() {
+            assert!(serve.0.try_wait().unwrap().is_none(), "it ended");
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(10));
+        }
+        shown.signal("STOP");
+        let begun = volume(at, "scrub --no-wait orders");
+        assert_eq!(begun.status, 0, "{}", begun.err);
+        let begun = Instant::now();
+        while !volume(at, "status orders")
+            .out
+            .contains("has not answered for")
+        {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(10));
+        }
+        let begun = Instant::now();
+        send("TERM", &serve.0);
+        let status = loop {
+            if let Some(status) = serve.0.try_wait().unwrap() {
+                break status;
+            }
+            let took = begun.elapsed();
+            assert!(took < Duration::from_secs(10), "it runs after {took:?}");
+            thread::sleep(Duration::from_millis(10));
+        };
+        println!(
+            "command: {with_command}: ended after {:.2?}",
+            begun.elapsed()
+        );
+        let said = fs::read_to_string(at.join("said")).unwrap();
+        assert_eq!(status.code(), Some(3), "{said}");
+        assert!(said.contains("member 1 has not answered for"), "{said}");
+        for left in ["orders", "nbd"] {
+            assert!(!at.join(left).exists(), "{left} is left: {said}");
+        }
+        let left = fs::read_dir(at.join("tmp")).unwrap().count();
+        assert_eq!(left, 0, "folders are left: {said}");
+        println!("{said}");
+    }
+}
+
+/// Are member time-outs refused that cannot be?
+#[test]
+fn member_timeouts_are_checked() {
+    let folder = TempDir::new().unwrap();
+    for wrong in ["0", "3601", "2.5", "soon", "-1", "99999999999999999999"] {
+        let line = format!("serve --member-timeout={wrong} a b");
+        let answer = volume(folder.path(), &line);
+        assert_eq!(answer.status, 2, "{wrong}: {}", answer.err);
+        let says = "whole seconds from 1 to 3600";
+        assert!(answer.err.contains(says), "{wrong}: {}", answer.err);
+    }
 }

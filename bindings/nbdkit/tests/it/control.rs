@@ -1,0 +1,126 @@
+//! The control socket of a volume: several clients at a time, and nobody else's.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use traxtent_core::layout::raid::Level;
+
+use crate::life::Life;
+use crate::nbdkit::{key, plugin, quick_folder};
+use crate::volume::new_volume;
+
+/// Sends a byte of an order now and then: is a status of somebody else answered soon all the same, and is the slow client told
+/// that its line takes too long?
+#[test]
+fn a_slow_client_holds_up_nobody() {
+    let _ = testkit::tool!("nbdkit");
+    let folder = quick_folder();
+    let files = new_volume(folder.path(), Level::Raid5, 1 << 41);
+    let life = Life::new(folder.path(), files, &[]);
+    let slow = UnixStream::connect(&life.control).unwrap();
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for byte in std::iter::repeat(b'x') {
+                if ended.load(Ordering::Relaxed) || (&slow).write_all(&[byte]).is_err() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(500));
+            }
+        });
+        thread::sleep(Duration::from_millis(200));
+        let begun = Instant::now();
+        let answered = std::panic::catch_unwind(|| life.status());
+        let took = begun.elapsed();
+        let mut told = String::new();
+        slow.set_read_timeout(Some(Duration::from_secs(40)))
+            .unwrap();
+        let read = BufReader::new(&slow).read_line(&mut told);
+        ended.store(true, Ordering::Relaxed);
+        assert!(answered.is_ok());
+        assert!(took < Duration::from_secs(5), "a status took {took:?}");
+        assert!(read.is_ok() && told.contains("at most 10 s"), "{told}");
+    });
+}
+
+/// Connects more clients than are served at a time: is one too many told so in a line, and served when others have gone?
+#[test]
+fn too_many_clients() {
+    let _ = testkit::tool!("nbdkit");
+    let folder = quick_folder();
+    let files = new_volume(folder.path(), Level::Raid5, 1 << 42);
+    let life = Life::new(folder.path(), files, &[]);
+    let mut clients: Vec<UnixStream> = (0..16)
+        .map(|_| UnixStream::connect(&life.control).unwrap())
+        .collect();
+    let mut told = String::new();
+    let mut one_more = UnixStream::connect(&life.control).unwrap();
+    one_more
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    one_more.read_to_string(&mut told).unwrap();
+    assert_eq!(
+        told,
+        "error: 16 clients are served at a time; try again later\n"
+    );
+    clients.clear();
+    let begun = Instant::now();
+    while life.order(&traxtent_exec::volume::Order::Status).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Makes the socket under umask 0: has it mode 0600, and was that its mode from the first moment, which no change followed?
+#[test]
+fn the_socket_is_never_open_to_others() {
+    let (_, sh) = (testkit::tool!("nbdkit"), testkit::tool!("sh"));
+    let folder = quick_folder();
+    let files = new_volume(folder.path(), Level::Raid5, 1 << 43);
+    let within = folder.path().join("within");
+    std::fs::create_dir(&within).unwrap();
+    let control = within.join("control");
+    let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).unwrap();
+    let what = WatchFlags::CREATE | WatchFlags::ATTRIB;
+    inotify::add_watch(&watch, &within, what).unwrap();
+    let mut words = vec![plugin().display().to_string()];
+    words.extend(files.iter().map(|path| key("volume", path.display())));
+    words.push(key("control", control.display()));
+    let script = format!(
+        "umask 0; exec nbdkit --foreground --exit-with-parent --unix {} {}",
+        folder.path().join("nbd").display(),
+        words.join(" ")
+    );
+    let mut server = std::process::Command::new(sh)
+        .args(["-c", &script])
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while UnixStream::connect(&control).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mode = std::fs::metadata(&control).unwrap().permissions().mode() & 0o7777;
+    let _ = server.kill();
+    let _ = server.wait();
+    assert_eq!(mode, 0o600);
+    let mut memory = [MaybeUninit::uninit(); 4096];
+    let mut events = Reader::new(watch, &mut memory);
+    let mut made = 0;
+    while let Ok(event) = events.next() {
+        let name = event.file_name().map(|name| name.to_string_lossy());
+        if name.is_some_and(|name| Path::new(&*name) == "control") {
+            let changed = event.events().contains(ReadFlags::ATTRIB);
+            assert!(!changed, "its mode was another before");
+            made += 1;
+        }
+    }
+    assert_eq!(made, 1);
+}

@@ -1,0 +1,350 @@
+//! Members that do not answer, neither with data nor with an error: the program that shows a member's file is stopped (SIGSTOP),
+//! below the volume or below a loop device that the volume has.
+//!
+//! Before there was a member time-out, each of these tests waited for good. Bounds on time are generous: machines are busy.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use traxtent_core::layout::raid::Level;
+use traxtent_core::units::Lbn;
+use traxtent_exec::volume::{Order, Status, Work, wait};
+use uuid::Uuid;
+
+use crate::client::Client;
+use crate::kill::assert_kept;
+use crate::life::{Life, areas, meanwhile, reassemble};
+use crate::nbdkit::{key, quick_folder};
+use crate::pull::{Pullable, missing};
+use crate::volume::{new_volume, open, scrub};
+
+/// The member that hangs.
+const MEMBER: usize = 1;
+
+/// A status and an order to fail a member are answered within a second; a busy machine may take longer. A time-out that is never
+/// reached in a test is far beyond.
+const SOON: Duration = Duration::from_secs(4);
+const NEVER_S: u64 = 90;
+
+/// What a member is, above the file that hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Block,
+}
+
+/// A loop device on a file, until it is detached.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn new(losetup: &Path, file: &Path) -> Result<Loop, String> {
+        let shown = Command::new(losetup)
+            .args(["--find", "--show"])
+            .arg(file)
+            .output()
+            .map_err(|error| error.to_string())?;
+        match shown.status.success() {
+            true => Ok(Loop(String::from_utf8_lossy(&shown.stdout).trim().into())),
+            false => Err(String::from_utf8_lossy(&shown.stderr).into_owned()),
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).output();
+    }
+}
+
+/// A volume that is served with one member that can hang. Fields go in their order: the member wakes first.
+struct Hangs {
+    pullable: Pullable,
+    life: Life,
+    _block: Option<Loop>,
+    folder: TempDir,
+}
+
+impl Hangs {
+    /// Serves a new volume with a member time-out; says what is missing.
+    fn new(level: Level, kind: Kind, timeout_s: u64) -> Result<Hangs, String> {
+        missing().map_or(Ok(()), Err)?;
+        let losetup = match kind {
+            Kind::File => None,
+            Kind::Block => {
+                let losetup = testkit::tool("losetup");
+                Some(losetup.ok_or("losetup is not installed")?)
+            }
+        };
+        let folder = quick_folder();
+        let files = new_volume(folder.path(), level, 1 << 40);
+        let pullable = Pullable::new(&files[MEMBER]);
+        let block = losetup.map(|losetup| Loop::new(&losetup, pullable.path()));
+        let block = block.transpose()?;
+        let mut served = files.clone();
+        served[MEMBER] = match &block {
+            Some(block) => block.0.clone(),
+            None => pullable.path().to_owned(),
+        };
+        let more = [key("member-timeout", timeout_s)];
+        let life = Life::serving(folder.path(), files, served, &more);
+        Ok(Hangs {
+            pullable,
+            life,
+            _block: block,
+            folder,
+        })
+    }
+
+    /// The status, which must not wait for anything.
+    fn status(&self) -> Status {
+        let begun = Instant::now();
+        let status = self.life.status();
+        let took = begun.elapsed();
+        assert!(took < SOON, "a status took {took:?}");
+        status
+    }
+
+    fn order(&self, asked: &Order) -> Result<Status, String> {
+        let begun = Instant::now();
+        let answer = self.life.order(asked);
+        let took = begun.elapsed();
+        assert!(took < SOON, "{asked:?} took {took:?}");
+        answer
+    }
+
+    /// Waits for a state of the member that hangs.
+    fn until(&self, what: &str, is: impl Fn(&Status) -> bool) -> Status {
+        let begun = Instant::now();
+        loop {
+            let status = self.status();
+            if is(&status) {
+                return status;
+            }
+            let took = begun.elapsed();
+            assert!(took < Duration::from_secs(60), "not {what}: {status:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn is_failed(status: &Status) -> bool {
+    status.members[MEMBER].state == "failed"
+}
+
+fn is_waiting(status: &Status) -> bool {
+    status.members[MEMBER].waiting_seconds.is_some()
+}
+
+/// Lets a member hang while clients write and read, for good: does the member fail after the time-out, do clients go on, are data
+/// read as they were last written, and are they there without the member after a kill, though it was written late?
+fn hung_under_requests(level: Level, kind: Kind) {
+    let hangs = match Hangs::new(level, kind, 2) {
+        Ok(hangs) => hangs,
+        Err(why) => testkit::skip!("{why}"),
+    };
+    let seed = 1;
+    let mut areas = areas(seed);
+    let server = &hangs.life.server;
+    meanwhile(server, &mut areas, true, || {
+        thread::sleep(Duration::from_millis(100));
+        hangs.pullable.hang();
+        let begun = Instant::now();
+        hangs.until("waiting", is_waiting);
+        hangs.until("failed", is_failed);
+        let took = begun.elapsed();
+        eprintln!("{level:?}, {kind:?}: failed after {took:.1?}");
+        assert!(took > Duration::from_millis(1500), "failed after {took:?}");
+        // Clients go on without it.
+        thread::sleep(Duration::from_millis(300));
+    });
+    let flushes: u64 = areas.iter().map(|area| area.flushes).sum();
+    meanwhile(server, &mut areas, true, || {
+        thread::sleep(Duration::from_millis(200));
+    });
+    assert!(areas.iter().map(|area| area.flushes).sum::<u64>() > flushes);
+    let status = hangs.status();
+    let error = status.members[MEMBER].error.clone().unwrap_or_default();
+    assert!(error.contains("gave no answer"), "{error}");
+    assert!(!status.broken && is_waiting(&status), "{status:?}");
+    // What was asked for before reaches it now.
+    hangs.pullable.wake();
+    hangs.until("returned", |status| !is_waiting(status));
+    let Hangs { life, folder, .. } = hangs;
+    reassemble(life, MEMBER, &areas, folder.path(), seed);
+}
+
+#[test]
+fn a_file_hangs_under_raid_5() {
+    hung_under_requests(Level::Raid5, Kind::File);
+}
+
+#[test]
+fn a_file_hangs_under_raid_1() {
+    hung_under_requests(Level::Raid1, Kind::File);
+}
+
+#[test]
+fn a_block_device_hangs_under_raid_5() {
+    hung_under_requests(Level::Raid5, Kind::Block);
+}
+
+#[test]
+fn a_block_device_hangs_under_raid_1() {
+    hung_under_requests(Level::Raid1, Kind::Block);
+}
+
+/// Lets a member hang that is only read: does it fail, though nothing is written to it?
+#[test]
+fn a_member_hangs_under_reads() {
+    let hangs = match Hangs::new(Level::Raid5, Kind::Block, 2) {
+        Ok(hangs) => hangs,
+        Err(why) => testkit::skip!("{why}"),
+    };
+    let mut areas = areas(2);
+    let server = &hangs.life.server;
+    meanwhile(server, &mut areas, true, || {
+        thread::sleep(Duration::from_millis(50));
+    });
+    meanwhile(server, &mut areas, false, || {
+        hangs.pullable.hang();
+        hangs.until("failed", is_failed);
+    });
+    assert!(hangs.life.server.said().contains("member 1 has failed"));
+}
+
+/// Declares a member failed that hangs, long before the time-out: is the order answered soon, do requests go on, is another member
+/// not failed by such an order, is the device not taken back before it has returned all, and is it good as new after a rebuild?
+fn failed_by_order(kind: Kind) {
+    let hangs = match Hangs::new(Level::Raid5, kind, NEVER_S) {
+        Ok(hangs) => hangs,
+        Err(why) => testkit::skip!("{why}"),
+    };
+    let mut areas = areas(3);
+    let with = match &hangs._block {
+        Some(block) => block.0.clone(),
+        None => hangs.pullable.path().to_owned(),
+    };
+    let take_back = Order::Replace {
+        member: MEMBER,
+        with: with.clone(),
+        id: Uuid::from_u128(9),
+        force: true,
+    };
+    let server = &hangs.life.server;
+    let begun = Instant::now();
+    meanwhile(server, &mut areas, true, || {
+        thread::sleep(Duration::from_millis(50));
+        hangs.pullable.hang();
+        hangs.until("waiting", is_waiting);
+        let answer = hangs.order(&Order::Fail { member: MEMBER });
+        assert!(answer.is_ok(), "{answer:?}");
+        hangs.until("failed", is_failed);
+        let refused = hangs.order(&Order::Fail { member: 2 }).unwrap_err();
+        assert!(refused.contains("cannot be spared"), "{refused}");
+        let refused = hangs.order(&take_back).unwrap_err();
+        let named = refused.contains(&*with.to_string_lossy());
+        let why = refused.contains("earlier requests to it have not returned");
+        assert!(named && why, "{refused}");
+    });
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(NEVER_S / 2), "it took {took:?}");
+    assert!(is_failed(&hangs.status()));
+    hangs.pullable.wake();
+    let begun = Instant::now();
+    while let Err(refused) = hangs.life.order(&take_back) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{refused}");
+        let returns = refused.contains("have not returned") || refused.contains("uses it");
+        assert!(returns, "{refused}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    meanwhile(server, &mut areas, true, || {
+        hangs.life.begin(Work::Rebuild, None);
+        let ended = hangs.life.ended();
+        assert!(ended.done && ended.error.is_none(), "{ended:?}");
+    });
+    assert!(hangs.status().is_whole());
+    let Hangs { life, folder, .. } = hangs;
+    // What was rebuilt is what is read without another member.
+    reassemble(life, 2, &areas, folder.path(), 3);
+}
+
+#[test]
+fn a_file_that_hangs_is_failed_by_order() {
+    failed_by_order(Kind::File);
+}
+
+#[test]
+fn a_block_device_that_hangs_is_failed_by_order() {
+    failed_by_order(Kind::Block);
+}
+
+/// Tells a server to stop whose member hangs: are its sockets closed soon, though requests wait, does it say for whom, and has the
+/// volume, recovered with the member as it is, what was flushed?
+fn told_to_stop(kind: Kind) {
+    let hangs = match Hangs::new(Level::Raid5, kind, NEVER_S) {
+        Ok(hangs) => hangs,
+        Err(why) => testkit::skip!("{why}"),
+    };
+    let mut areas = areas(4);
+    let Hangs {
+        pullable,
+        life,
+        _block: block,
+        folder,
+    } = hangs;
+    let socket = life.server.socket();
+    meanwhile(&life.server, &mut areas, true, || {
+        thread::sleep(Duration::from_millis(100));
+    });
+    pullable.hang();
+    let mut client = Client::new(&life.server);
+    let writes = thread::spawn(move || client.write(4 << 20, &vec![7; 1 << 20]));
+    let begun = Instant::now();
+    while !is_waiting(&life.status()) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "nothing waits");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let begun = Instant::now();
+    life.server.signal("TERM");
+    while UnixStream::connect(&socket).is_ok() || life.control.exists() {
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "it listens after {took:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let took = begun.elapsed();
+    eprintln!("{kind:?}: sockets are closed after {took:.2?}");
+    // The client hears of it too.
+    assert!(writes.join().unwrap().is_err());
+    let said = life.server.said();
+    assert!(
+        said.contains("member 1 has not answered for")
+            && said.contains("stays until the kernel returns"),
+        "{said}"
+    );
+    pullable.wake();
+    assert_eq!(life.server.ended(), Some(3));
+    drop((pullable, block));
+    let files: Vec<PathBuf> = ["a", "b", "c", "d"]
+        .map(|name| folder.path().join(name))
+        .into();
+    let volume = open(&files, false);
+    assert_eq!(scrub(&volume), 0, "rows disagree");
+    let mut left = vec![0; areas.iter().map(|area| area.newest.len() * 512).sum()];
+    wait(volume.read(Lbn(0), &mut left)).unwrap();
+    assert_kept(&areas, &left, 4);
+    wait(volume.stop()).unwrap();
+}
+
+#[test]
+fn a_server_ends_while_a_file_hangs() {
+    told_to_stop(Kind::File);
+}
+
+#[test]
+fn a_server_ends_while_a_block_device_hangs() {
+    told_to_stop(Kind::Block);
+}

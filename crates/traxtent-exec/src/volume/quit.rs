@@ -1,0 +1,95 @@
+//! The end of a server whose members do not answer.
+//!
+//! A volume is stopped in order by writing its superblocks, and a member that does not answer holds that up for as long as the
+//! member time-out. Whoever ends a server does not wait that long: it ends as in a crash, which volumes survive.
+
+use std::io::Write;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fd::BorrowedFd;
+use rustix::net::Shutdown;
+
+use super::files::Silent;
+use super::server::VolumeServer;
+use super::watch::within;
+
+/// The words of a server that has ended, after the path of a device, while its process has not.
+pub const LINGERS: &str =
+    "requests to it have not returned; the server's process stays until the kernel returns them";
+
+/// The time that members have to let a server stop in order, and the silence after which one is not waited for.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// The poll interval of the end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The time for a last word: nobody may be reading it.
+const LAST_WORD: Duration = Duration::from_millis(100);
+
+/// The exit status of a server that has ended as in a crash.
+const STATUS: i32 = 3;
+
+impl VolumeServer {
+    /// Watches the end of the server, from when it was told to end. If requests wait for a member that does not answer, the
+    /// process ends without stopping the volume: its members keep their state, and the next start recovers it.
+    pub fn end_in_time(&self) {
+        let told = Instant::now();
+        loop {
+            thread::sleep(LOOK);
+            if told.elapsed() >= GRACE
+                && let Some(silent) = self.volume().members().waited_for(GRACE)
+            {
+                self.end(&silent);
+            }
+        }
+    }
+
+    fn end(&self, silent: &Silent) -> ! {
+        let Silent {
+            member,
+            path,
+            seconds,
+        } = silent;
+        let path = path.display();
+        let words = format!(
+            "traxtent: member {member} has not answered for {seconds:.1} s: the volume is not stopped in order, and the next \
+             start recovers it; {path}: {LINGERS}\n"
+        );
+        let say = move || std::io::stderr().write_all(words.as_bytes());
+        let _ = within(LAST_WORD, say);
+        self.close_control();
+        close_sockets();
+        signal_hook::low_level::exit(STATUS)
+    }
+}
+
+/// Ends all connections, and lets nobody connect any more: the kernel may keep the process, and with it its sockets. Those that
+/// it was given as standard input and output are not its own.
+fn close_sockets() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let target = |number: &str| std::fs::read_link(Path::new("/proc/self/fd").join(number)).ok();
+    let given = ["0", "1", "2"].map(target);
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some(what) = target(&name) else { continue };
+        let is_socket = what.to_string_lossy().starts_with("socket:");
+        if is_socket
+            && !given.contains(&Some(what))
+            && let Ok(number) = name.parse()
+        {
+            shut_down(number);
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn shut_down(number: i32) {
+    // SAFETY: the process is ending; whatever has the number by now, it is a socket or refuses this.
+    let socket = unsafe { BorrowedFd::borrow_raw(number) };
+    let _ = rustix::net::shutdown(socket, Shutdown::Both);
+}

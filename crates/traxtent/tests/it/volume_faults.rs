@@ -1,0 +1,399 @@
+//! Faults that lost data, each by its own name: members that are not what they were, scrubs that decide, and superblocks that
+//! are not looked at.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::command::{Answer, traxtent_in};
+use crate::volume::{files, good, volume};
+
+/// Makes a file whose bytes are anything but zero.
+fn full_file(path: &Path, bytes: usize) {
+    let data: Vec<u8> = (0..bytes).map(|at| (at / 7 % 251) as u8 | 1).collect();
+    fs::write(path, data).unwrap();
+}
+
+/// Writes a file to the beginning of a volume, by a server.
+fn store(folder: &Path, data: &str, members: &[&str]) -> Answer {
+    let script = format!("nbdcopy --flush {data} \"$uri\"");
+    let serve = [
+        &["volume", "serve", "--sync-rate", "off"],
+        members,
+        &["--", "sh", "-c", &script],
+    ];
+    let served = traxtent_in(folder, &serve.concat());
+    assert_eq!(served.status, 0, "{}", served.err);
+    served
+}
+
+/// Reads as much from the beginning of a volume.
+fn load(folder: &Path, bytes: usize, members: &[&str]) -> Vec<u8> {
+    let script = "nbdcopy \"$uri\" back";
+    let serve = [&["volume", "serve"], members, &["--", "sh", "-c", script]];
+    let served = traxtent_in(folder, &serve.concat());
+    assert_eq!(served.status, 0, "{}", served.err);
+    let mut back = fs::read(folder.join("back")).unwrap();
+    back.truncate(bytes);
+    back
+}
+
+fn one_line(answer: &Answer) {
+    assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+}
+
+/// Overwrites a part of a file.
+fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
+    let file = File::options().write(true).open(path).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+const MIRRORS: &str = "create --level raid-1 --chunk 64K --journal 4M";
+const PARITY: &str = "create --level raid-5 --chunk 64K --journal 2M";
+
+/// Fault 1: an old copy of a member is accepted as current. Is it named as stale, with both numbers, by everything that
+/// would believe it, and is nothing written then?
+#[test]
+fn an_old_copy_of_a_member_is_accepted() {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    for (create, members) in [(MIRRORS, &["a", "b"][..]), (PARITY, &["a", "b", "c"])] {
+        let names = members.join(" ");
+        for name in members {
+            let _ = fs::remove_file(at.join(name));
+        }
+        files(at, members);
+        good(at, &format!("{create} {names}"));
+        assert_eq!(volume(at, &format!("scrub {names}")).status, 0);
+        full_file(&at.join("data"), 3 << 20);
+        store(at, "data", members);
+        fs::copy(at.join("a"), at.join("old")).unwrap();
+        fs::write(at.join("data"), vec![0x5a; 3 << 20]).unwrap();
+        store(at, "data", members);
+        fs::copy(at.join("a"), at.join("new")).unwrap();
+        fs::copy(at.join("old"), at.join("a")).unwrap();
+        let before: Vec<Vec<u8>> = members
+            .iter()
+            .map(|name| fs::read(at.join(name)).unwrap())
+            .collect();
+        let status = volume(at, &format!("status {names}"));
+        assert_eq!(status.status, 1, "{}", status.out);
+        assert!(
+            status
+                .out
+                .contains("stale: a: member 0, an old copy: generation"),
+            "{}",
+            status.out
+        );
+        for verb in [
+            "scrub",
+            "scrub --repair",
+            "scrub --repair=parity",
+            "sync",
+            "assemble",
+            "assemble --force",
+            "fail 1",
+            "repair-superblocks",
+            "serve",
+        ] {
+            let command = if verb == "serve" { " -- true" } else { "" };
+            let refused = volume(at, &format!("{verb} {names}{command}"));
+            assert_eq!(refused.status, 2, "{verb}: {}", refused.err);
+            let says = "a: stale: an old copy of member 0, of generation ";
+            assert!(refused.err.contains(says), "{verb}: {}", refused.err);
+            assert!(
+                refused.err.contains(", and the volume has "),
+                "{}",
+                refused.err
+            );
+            one_line(&refused);
+        }
+        for (name, before) in members.iter().zip(before) {
+            assert!(
+                fs::read(at.join(name)).unwrap() == before,
+                "{name} was written"
+            );
+        }
+        // Without it all is there, and it comes back by a rebuild alone.
+        let others = members[1..].join(" ");
+        good(at, &format!("assemble --force {others}"));
+        assert!(load(at, 3 << 20, &members[1..]) == fs::read(at.join("data")).unwrap());
+        assert_eq!(volume(at, &format!("assemble {names}")).status, 2);
+        good(at, &format!("replace 0 --with a --force {others}"));
+        assert_eq!(volume(at, &format!("rebuild {names}")).status, 0);
+        assert_eq!(volume(at, &format!("scrub {names}")).status, 0);
+        assert_eq!(volume(at, &format!("status {names}")).status, 0);
+    }
+}
+
+/// Fault 2a: scrub destroys what a member lost that was cut short and grew again. Is the missing superblock told, does a
+/// scrub only report, is a repair refused, and do the others bring everything back?
+#[test]
+fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, &format!("{PARITY} a b c"));
+    full_file(&at.join("data"), 8 << 20);
+    store(at, "data", &["a", "b", "c"]);
+    let file = File::options().write(true).open(at.join("b")).unwrap();
+    file.set_len(4 << 20).unwrap();
+    file.set_len(8 << 20).unwrap();
+    let status = volume(at, "status a b c");
+    assert_eq!(status.status, 1);
+    assert!(
+        status.out.contains("second superblock: missing"),
+        "{}",
+        status.out
+    );
+    let left = ["a", "b", "c"].map(|name| fs::read(at.join(name)).unwrap());
+    let data_of = |member: &[u8]| member[(3 << 20)..(7 << 20)].to_vec();
+    // Also after starts that write superblocks.
+    for _ in 0..2 {
+        let scrub = volume(at, "scrub a b c");
+        assert_eq!(scrub.status, 1, "{}", scrub.err);
+        assert!(scrub.out.contains("parity on member"), "{}", scrub.out);
+        for repair in ["--repair", "--repair=parity"] {
+            let refused = volume(at, &format!("scrub {repair} a b c"));
+            assert_eq!(refused.status, 2, "{}", refused.out);
+            assert!(
+                refused
+                    .err
+                    .contains("member 1: a superblock of it was missing"),
+                "{}",
+                refused.err
+            );
+            one_line(&refused);
+        }
+        assert_eq!(volume(at, "status a b c").status, 1);
+    }
+    for (name, left) in ["a", "b", "c"].iter().zip(&left) {
+        assert!(
+            data_of(&fs::read(at.join(name)).unwrap()) == data_of(left),
+            "{name}"
+        );
+    }
+    good(at, "fail 1 a b c");
+    assert!(load(at, 8 << 20, &["a", "c"]) == fs::read(at.join("data")).unwrap());
+    good(at, "replace 1 --with b --force a c");
+    assert_eq!(volume(at, "rebuild a b c").status, 0);
+    assert_eq!(volume(at, "status a b c").status, 0);
+    assert_eq!(volume(at, "scrub a b c").status, 0);
+}
+
+/// Fault 2b: two copies that agree are overwritten by one that differs. Is it the other way round, and only when told; are two
+/// copies left alone until a side is named?
+#[test]
+fn a_scrub_overwrites_two_good_copies() {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, &format!("{MIRRORS} a b c"));
+    full_file(&at.join("data"), 2 << 20);
+    store(at, "data", &["a", "b", "c"]);
+    let place = 5 << 20;
+    let byte = fs::read(at.join("a")).unwrap()[place];
+    overwrite(&at.join("a"), place as u64, &[byte ^ 1]);
+    let byte_of = |name: &str| fs::read(at.join(name)).unwrap()[place];
+    let scrub = volume(at, "scrub a b c");
+    assert_eq!(scrub.status, 1);
+    assert!(
+        scrub.out.contains("member 0 differs from the majority"),
+        "{}",
+        scrub.out
+    );
+    assert_eq!(
+        (byte_of("a"), byte_of("b"), byte_of("c")),
+        (byte ^ 1, byte, byte)
+    );
+    let repaired = volume(at, "scrub --repair a b c");
+    assert_eq!(repaired.status, 1);
+    assert!(repaired.out.contains("; repaired"), "{}", repaired.out);
+    assert_eq!(byte_of("a"), byte);
+    assert_eq!(volume(at, "scrub a b c").status, 0);
+    // Of two, none is right by itself.
+    good(at, "fail 2 a b c");
+    overwrite(&at.join("a"), place as u64, &[byte ^ 1]);
+    for verb in ["scrub", "scrub --repair"] {
+        let found = volume(at, &format!("{verb} a b"));
+        assert_eq!(found.status, 1);
+        assert!(found.out.contains("none has a majority"), "{}", found.out);
+        assert_eq!((byte_of("a"), byte_of("b")), (byte ^ 1, byte));
+    }
+    assert_eq!(volume(at, "scrub --repair --from 1 a b").status, 1);
+    assert_eq!((byte_of("a"), byte_of("b")), (byte, byte));
+    for (line, says) in [
+        ("scrub --from 1 a b", "--repair"),
+        ("scrub --repair --from 7 a b", "--from 7: expected a member"),
+        (
+            "scrub --repair=parity a b",
+            "raid-1 has no parity to repair",
+        ),
+        ("scrub --repair=all a b", "parity"),
+    ] {
+        let refused = volume(at, line);
+        assert_eq!(refused.status, 2, "{line}");
+        assert!(refused.err.contains(says), "{line}: {}", refused.err);
+    }
+}
+
+/// Fault 2: the first scrub of all made parity, of whatever was there. Is the initial sync a step of its own, by a verb or by the
+/// first server, is its state told, and is a start without a member refused before it has ended?
+#[test]
+fn the_first_scrub_is_a_sync() {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    for name in ["a", "b", "c"] {
+        full_file(&at.join(name), 8 << 20);
+        overwrite(&at.join(name), 0, &[0; 8192]);
+    }
+    let made = good(at, &format!("{PARITY} --json a b c"));
+    assert_eq!(made["synced_stripes"], 0);
+    assert!(
+        volume(at, "status a b c")
+            .out
+            .contains("stripes are not synced")
+    );
+    let before = fs::read(at.join("a")).unwrap();
+    let early = volume(at, "scrub a b c");
+    assert_eq!(early.status, 2);
+    assert!(early.err.contains("`volume sync` first"), "{}", early.err);
+    let data = |bytes: &[u8]| bytes[(3 << 20)..(7 << 20)].to_vec();
+    assert!(
+        data(&fs::read(at.join("a")).unwrap()) == data(&before),
+        "it wrote"
+    );
+    full_file(&at.join("data"), 1 << 20);
+    store(at, "data", &["a", "b", "c"]);
+    for line in ["assemble --force a c", "assemble a c", "fail 1 a b c"] {
+        let forced = line.contains("--force");
+        if forced {
+            // On copies: what is forced goes on for good.
+            for name in ["a", "c"] {
+                fs::copy(at.join(name), at.join(format!("{name}.2"))).unwrap();
+            }
+            good(at, "assemble --force a.2 c.2");
+            assert!(load(at, 1 << 20, &["a.2", "c.2"]) == fs::read(at.join("data")).unwrap());
+            continue;
+        }
+        let refused = volume(at, line);
+        assert_eq!(refused.status, 2, "{line}: {}", refused.err);
+        assert!(
+            refused.err.contains("initial sync"),
+            "{line}: {}",
+            refused.err
+        );
+        one_line(&refused);
+    }
+    let synced = good(at, "sync --json a b c");
+    assert!(synced["synced_sectors"].as_u64() > Some(0), "{synced}");
+    assert_eq!(
+        good(at, "status --json a b c")["synced_stripes"],
+        made["stripes"]
+    );
+    assert_eq!(volume(at, "scrub a b c").status, 0);
+    assert!(load(at, 1 << 20, &["a", "b", "c"]) == fs::read(at.join("data")).unwrap());
+    // Or by the first server.
+    for name in ["x", "y"] {
+        full_file(&at.join(name), 8 << 20);
+        overwrite(&at.join(name), 0, &[0; 8192]);
+    }
+    good(at, &format!("{MIRRORS} x y"));
+    let program = env!("CARGO_BIN_EXE_traxtent");
+    let script = format!(
+        "until {program} volume status --json $control | grep -q '\"done\": *true'; do sleep 0.1; done"
+    );
+    let served = traxtent_in(
+        at,
+        &["volume", "serve", "x", "y", "--", "sh", "-c", &script],
+    );
+    assert_eq!(served.status, 0, "{}", served.err);
+    assert_eq!(volume(at, "scrub x y").status, 0);
+}
+
+/// Fault 5: the journal has no bound. Is one refused that recovery would read for too long, and does the largest one still open?
+#[test]
+fn a_journal_without_bound() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    for name in ["a", "b"] {
+        File::create(at.join(name))
+            .unwrap()
+            .set_len(4 << 30)
+            .unwrap();
+    }
+    let refused = volume(at, "create --level raid-1 --chunk 64K --journal 2G a b");
+    assert_eq!(refused.status, 2);
+    assert!(
+        refused
+            .err
+            .contains("a journal of 2147483648 bytes: at most 1073741824"),
+        "{}",
+        refused.err
+    );
+    one_line(&refused);
+    assert_eq!(volume(at, "status a b").status, 2, "it wrote");
+    good(at, "create --level raid-1 --chunk 64K --journal 1G a b");
+    good(at, "assemble a b");
+}
+
+/// Fault 6: the second superblock is looked for at the device's end. Is it found where it was written, on a file that grew, are
+/// both told, and does a verb write them anew?
+#[test]
+fn the_second_superblock_of_a_file_that_grew() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b"]);
+    good(at, &format!("{MIRRORS} a b"));
+    let grow = File::options().write(true).open(at.join("a")).unwrap();
+    grow.set_len(9 << 20).unwrap();
+    assert_eq!(volume(at, "status a b").status, 0);
+    overwrite(&at.join("a"), 0, &[0; 8192]);
+    let status = volume(at, "status a b");
+    assert_eq!(status.status, 1, "{}{}", status.out, status.err);
+    assert!(
+        status.out.contains("first superblock: missing"),
+        "{}",
+        status.out
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&volume(at, "status --json a b").out).unwrap();
+    assert_eq!(json["members"][0]["superblocks"][0], "missing");
+    assert_eq!(json["members"][0]["doubtful"], true);
+    assert_eq!(json["members"][1]["doubtful"], false);
+    good(at, "repair-superblocks a b");
+    let status = volume(at, "status a b");
+    assert_eq!(status.status, 0, "{}", status.out);
+    // The other one.
+    let second = (8 << 20) - 8192;
+    overwrite(&at.join("a"), second, &[1; 512]);
+    assert!(
+        volume(at, "status a b")
+            .out
+            .contains("second superblock: missing")
+    );
+    overwrite(&at.join("b"), second + 200, &[1; 8]);
+    assert!(
+        volume(at, "status a b")
+            .out
+            .contains("second superblock: a damaged superblock")
+    );
+    good(at, "repair-superblocks a b");
+    assert_eq!(volume(at, "status a b").status, 0);
+    // A replacement may be larger, too.
+    good(at, "fail 1 a b");
+    File::create(at.join("c"))
+        .unwrap()
+        .set_len(10 << 20)
+        .unwrap();
+    good(at, "replace 1 --with c a");
+    assert_eq!(volume(at, "rebuild a c").status, 0);
+    overwrite(&at.join("c"), 0, &[0; 512]);
+    assert_eq!(volume(at, "assemble a c").status, 0);
+}
