@@ -115,7 +115,9 @@ impl Pullable {
 
 impl Drop for Pullable {
     fn drop(&mut self) {
-        self.wake();
+        if matches!(self.nbdfuse.try_wait(), Ok(None)) {
+            self.wake();
+        }
         let umount = Command::new("umount")
             .arg("--lazy")
             .arg(&self.path)

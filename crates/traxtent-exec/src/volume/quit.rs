@@ -67,7 +67,7 @@ impl VolumeServer {
 
 /// Ends all connections, and lets nobody connect any more: the kernel may keep the process, and with it its sockets. Those that
 /// it was given as standard input and output are not its own.
-fn close_sockets() {
+pub(super) fn close_sockets() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
     };

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::care::{self, MaintenanceTask, Progress, Repairs, Work, care};
 use super::error::VolumeIoError;
+use super::quit::close_sockets;
 use super::status::Status;
 use super::{DeviceVolume, LINGERS, MEMBER_TIMEOUT, find_within, replace, substitute, wait};
 use crate::serve::control::{Control, Orders};
@@ -246,8 +247,12 @@ impl VolumeServer {
         self.kept.worker().closed = true;
         self.kept.pause();
         let done = wait(self.volume().stop());
-        for path in self.volume().members().lingering() {
+        let lingering = self.volume().members().lingering();
+        for path in &lingering {
             eprintln!("traxtent: {}: {LINGERS}", path.display());
+        }
+        if !lingering.is_empty() {
+            close_sockets();
         }
         done
     }
