@@ -378,31 +378,29 @@ fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, A
             .map(|first| (first.generation, given))
     });
     let open = open.filter(|(generation, _)| *generation > ended).max();
-    let own = |given: usize| (newest[given].index, newest[given].generation);
-    for given in 0..newest.len() {
-        let (member, own) = own(given);
-        if own < ended {
+    for (given, one) in newest.iter().enumerate() {
+        if one.generation < ended {
             let table = agreed(found, ended)?;
             return Err(AssemblyError::Stale {
                 given,
-                member,
-                own,
+                member: one.index,
+                own: one.generation,
                 newest: ended,
-                dropped: is_left_out(table, newest[given]),
+                dropped: is_left_out(table, one),
             });
         }
     }
     let Some((generation, other_given)) = open else {
         return Ok(ended);
     };
-    match (0..newest.len()).find(|given| own(*given).1 < generation) {
+    match newest.iter().position(|one| one.generation < generation) {
         None => Ok(generation),
         Some(given) => Err(AssemblyError::Undecided {
             given,
-            member: own(given).0,
-            own: own(given).1,
+            member: newest[given].index,
+            own: newest[given].generation,
             other_given,
-            other: own(other_given).0,
+            other: newest[other_given].index,
             newest: generation,
         }),
     }

@@ -54,6 +54,7 @@ impl<M: Members> Volume<M> {
         match members.get_mut(member) {
             Some(entry) if entry.state == MemberState::Failed => {
                 entry.id = id;
+                entry.doubtful = false;
                 self.publish(&state);
                 Ok(())
             }

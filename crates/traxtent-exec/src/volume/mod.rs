@@ -222,14 +222,24 @@ pub(crate) fn find_within(
     timeout: Duration,
 ) -> Result<Found, VolumeIoError> {
     let (devices, pairs) = surveyed(paths, timeout)?;
-    let refused = |error| VolumeIoError::assembly(&error, paths);
-    let mut assembly = choose(&pairs, force).map_err(refused)?;
+    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
+    let (mut assembly, missing) = match choose(&pairs, force) {
+        Ok(assembly) => (assembly, None),
+        // There may be more to say of it.
+        Err(missing @ AssemblyError::Missing { enough: true, .. }) => {
+            (choose(&pairs, true).map_err(refused)?, Some(missing))
+        }
+        Err(error) => return Err(refused(error)),
+    };
     let devices = in_place(&assembly, devices.take_all());
     devices.set_timeout(timeout);
     let (array, devices) = laid_out(&assembly.superblock, devices)?;
     assembly
         .check_synced(array.stripes(), force)
         .map_err(refused)?;
+    if let Some(missing) = missing {
+        return Err(refused(missing));
+    }
     Ok(Found {
         superblock: assembly.superblock,
         array,
