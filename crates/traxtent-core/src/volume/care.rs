@@ -126,7 +126,7 @@ impl<M: Members> Volume<M> {
             self.desk(desks, count, state, &stripe, stripe.logical());
             count += 1;
         }
-        self.rewrite(member, &mut desks.desks[..count]).await
+        self.rewrite(state, member, &mut desks.desks[..count]).await
     }
 
     /// Makes durable how far a rebuild has come, so that it goes on from there after a stop.
@@ -165,6 +165,7 @@ impl<M: Members> Volume<M> {
     /// Writes what a member has of stripes, whose locks are held, from what the others have. The desks are prepared.
     pub(super) async fn rewrite(
         &self,
+        state: &State,
         member: usize,
         work: &mut [Desk<M::Buffer>],
     ) -> Result<Failures, VolumeError> {
@@ -172,6 +173,7 @@ impl<M: Members> Volume<M> {
             PLANNER.rebuild(stripe, member, health, plan)
         })
         .await?;
+        self.reserve(state, work)?;
         Ok(self.put(work, Given::NONE).await)
     }
 
@@ -223,7 +225,7 @@ impl<M: Members> Volume<M> {
                 // It may yet read, but not again what it had: what is computed is written there.
                 desk.health.unsynced = false;
                 self.ring().dirty = true;
-                let refused = self.rewrite(member, &mut desks.desks[..1]).await?;
+                let refused = self.rewrite(state, member, &mut desks.desks[..1]).await?;
                 if refused.is_empty() {
                     scrubbed.repaired += 1;
                     self.count_repair(stripe.sectors_on(member));
@@ -249,6 +251,7 @@ impl<M: Members> Volume<M> {
             }
         }
         if !ops.is_empty() {
+            self.reserve(state, &desks.desks[..1])?;
             self.ring().dirty = true;
             self.members.run(&mut ops).await;
             failed = failures(&ops);

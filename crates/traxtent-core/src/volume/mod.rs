@@ -55,7 +55,7 @@ use smallvec::SmallVec;
 
 pub use care::Scrubbed;
 pub use error::VolumeError;
-pub use members::{Action, Failed, Members, Op};
+pub use members::{Action, Failed, Members, NoSpace, Op};
 pub use open::{Assembly, AssemblyError, Format, choose, survey};
 
 use crate::layout::raid::{Array, Level, Planner, Stripe};

@@ -9,6 +9,8 @@ use traxtent_core::units::Sectors;
 use traxtent_core::volume::superblock::SuperblockError;
 use traxtent_core::volume::{AssemblyError, VolumeError};
 
+use crate::device::guard::Refusal;
+
 /// Why a volume on real members cannot be made, opened or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -23,12 +25,9 @@ pub enum VolumeIoError {
         /// Its words.
         error: io::Error,
     },
-    /// Something that cannot be a member.
-    #[error("{}: neither a file nor a block device", .0.display())]
-    Kind(PathBuf),
-    /// Another process has it.
-    #[error("{}: another process uses it; a volume that is served takes orders at its control socket", .0.display())]
-    InUse(PathBuf),
+    /// Something that must not be written to.
+    #[error("{0}{hint}", hint = hint(.0))]
+    Guarded(#[from] Refusal),
     /// A device given twice.
     #[error("{}: given twice", .0.display())]
     Twice(PathBuf),
@@ -136,5 +135,13 @@ impl VolumeIoError {
             ),
             other => other.to_string(),
         })
+    }
+}
+
+/// What to do with a member that another process has.
+fn hint(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Locked(_) => "; a volume that is served takes orders at its control socket",
+        _ => "",
     }
 }

@@ -15,6 +15,10 @@ use super::attach::Address;
 use super::{LOOK, tools};
 use crate::failure::{Failure, Result, warn};
 
+/// The most threads of all connections together. nbdkit starts those of a connection when it comes, and a host that has no
+/// more threads to give ends the whole server; it has some 30,000 on small machines.
+const THREADS_MAX: u32 = 8192;
+
 /// What is to be served.
 pub(crate) struct Order<'a> {
     pub(crate) address: &'a Address,
@@ -59,6 +63,13 @@ impl Nbdkit {
         command.args(["--foreground", "--exit-with-parent"]);
         command.args(["--threads", &order.threads.to_string()]);
         command.arg("--pidfile").arg(&order.pidfile);
+        let clients = (THREADS_MAX / order.threads.max(1)).max(1);
+        let limited = tools::has_filter(&program, "limit");
+        if limited {
+            command.arg("--filter=limit");
+        } else {
+            warn("nbdkit has no filter `limit`, so the number of clients is not bounded");
+        }
         match order.address {
             Address::Socket(path) => {
                 clear_left(path).map_err(|error| Failure::file(path, &error))?;
@@ -75,6 +86,9 @@ impl Nbdkit {
                 .iter()
                 .map(|(key, value)| format!("{key}={value}")),
         );
+        if limited {
+            command.arg(format!("limit={clients}"));
+        }
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command
             .spawn()
