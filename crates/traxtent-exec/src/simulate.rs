@@ -69,8 +69,8 @@ pub enum SimulateError {
     },
     /// More requests wait than a host keeps.
     #[error(
-        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, and that is the most; \
-         let requests come more slowly, or one after another",
+        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, the most that are kept: \
+         they come faster than the drive serves them",
         at.0 / 1_000_000_000
     )]
     Overloaded {

@@ -85,6 +85,9 @@ fn allocate(file: impl AsFd, bytes: Range<u64>) -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::process::Command;
+
     use super::*;
 
     /// Is a region asked for once, whole, within the file, and never so that the file grows?
@@ -111,5 +114,31 @@ mod tests {
         );
         space.reserve(&file, 3 * REGION..bytes).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 0);
+    }
+
+    /// Is room that is less than a region used up, and is there an error then and not before?
+    #[test]
+    fn what_is_left_is_used() {
+        let mount = testkit::tool!("mount");
+        let folder = tempfile::tempdir().unwrap();
+        let small = ["-t", "tmpfs", "-o", "size=1536k", "tmpfs"];
+        let mounted = Command::new(mount).args(small).arg(folder.path()).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            testkit::skip!("a small file system cannot be mounted here");
+        }
+        let file = File::create(folder.path().join("member")).unwrap();
+        file.set_len(4 * REGION).unwrap();
+        let space = Space::new(4 * REGION);
+        let parts = (0..64).map(|part| part << 16..(part + 1) << 16);
+        let reserved = parts.map(|part| space.reserve(&file, part));
+        let reserved: Vec<bool> = reserved.map(|reserved| reserved.is_ok()).collect();
+        drop(file);
+        let _ = Command::new("umount").arg(folder.path()).status();
+        // A region, and half of one in parts of 64 KiB.
+        assert_eq!(
+            reserved.iter().position(|is_reserved| !is_reserved),
+            Some(24)
+        );
+        assert!(reserved[24..].iter().all(|is_reserved| !is_reserved));
     }
 }

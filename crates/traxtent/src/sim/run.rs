@@ -120,7 +120,7 @@ fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -
             pump(run, &mut host, &mut source, progress, sink).map_err(|error| match error {
                 SimulateError::Overloaded { .. } => Failure::at(
                     "workload",
-                    format!("{error}: a longer arrive=, or outstanding= in its place"),
+                    format!("{error}; give a longer arrive=, or outstanding= in its place"),
                 ),
                 error => Failure::at("workload", error),
             })
@@ -203,7 +203,7 @@ pub(crate) fn simulation_failure(path: &Path, error: &SimulateError) -> Failure 
         ),
         SimulateError::Overloaded { .. } => Failure::at(
             path.display(),
-            format!("{error}: --speed below 1, or --replay closed:N"),
+            format!("{error}; replay with --speed below 1, or --replay closed:N"),
         ),
         _ => Failure::at(path.display(), error),
     }

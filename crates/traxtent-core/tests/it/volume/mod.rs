@@ -6,3 +6,4 @@ mod format;
 mod memory;
 mod scrubs;
 mod setup;
+mod space;
