@@ -10,6 +10,7 @@ mod machine;
 mod packages;
 #[cfg(feature = "pages")]
 mod pages;
+mod planted;
 mod shell;
 mod soak;
 mod tally;
@@ -34,6 +35,8 @@ enum Verb {
     Fuzz(fuzz::Options),
     /// Run the tests at many times their usual repetitions, then fuzz for hours
     Soak(soak::Options),
+    /// Try planted bugs, each of which one named test must catch
+    Planted(planted::Options),
     /// Make the tarball and the Debian package, and try the package in a root without Rust
     Dist(dist::Options),
     /// Write the man pages and shell completions into a folder
@@ -60,6 +63,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Blind(options) => blind::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Soak(options) => soak::run(&options),
+        Verb::Planted(options) => planted::run(&options),
         Verb::Dist(options) => dist::run(&options),
         #[cfg(feature = "pages")]
         Verb::Pages { folder } => pages::write(&folder),

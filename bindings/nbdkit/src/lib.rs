@@ -50,7 +50,7 @@ pub extern "C" fn plugin_init() -> *mut Plugin {
         can_write: Some(yes),
         can_flush: Some(yes),
         is_rotational: Some(yes),
-        can_trim: Some(yes),
+        can_trim: Some(can_trim),
         _pread_v1: None,
         _pwrite_v1: None,
         _flush_v1: None,
@@ -185,6 +185,12 @@ extern "C" fn yes(_: Handle) -> c_int {
 
 extern "C" fn no(_: Handle) -> c_int {
     0
+}
+
+extern "C" fn can_trim(_: Handle) -> c_int {
+    SERVER
+        .get()
+        .map_or(-1, |server| c_int::from(server.can_trim()))
 }
 
 extern "C" fn can_fua(_: Handle) -> c_int {

@@ -76,11 +76,16 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
     for path in targets {
         let real = fs::canonicalize(path).map_err(fail(path))?;
         let kind = fs::metadata(&real).map_err(fail(path))?.file_type();
-        match real.strip_prefix(&host.dev) {
-            Ok(name) => devices.push((path, name.to_string_lossy().replace('/', "!"))),
-            Err(_) if kind.is_file() => images.push(path),
+        let name = real.strip_prefix(&host.dev).ok();
+        let name = name.map(|name| name.to_string_lossy().replace('/', "!"));
+        // The type decides: below /dev there are files too, such as those in /dev/shm. A test's devices are files of which
+        // its kernel knows.
+        let is_known = |name: &String| host.sys.join("class/block").join(name).exists();
+        match name.filter(|name| kind.is_block_device() || is_known(name)) {
+            Some(name) => devices.push((path, name)),
+            None if kind.is_file() => images.push(path),
             // A node somewhere else; its name is all there is to find it by.
-            Err(_) if kind.is_block_device() => {
+            None if kind.is_block_device() => {
                 let name = real
                     .file_name()
                     .unwrap_or_default()
@@ -88,7 +93,7 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
                     .into_owned();
                 devices.push((path, name));
             }
-            Err(_) => return Err(TargetError::Kind { path: path.clone() }),
+            None => return Err(TargetError::Kind { path: path.clone() }),
         }
     }
     let mut roots: Vec<Root> = images.into_iter().map(|path| image(path, stated)).collect();

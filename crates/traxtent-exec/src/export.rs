@@ -197,6 +197,14 @@ impl Export {
         }
     }
 
+    /// Whether a trim does anything: plain volumes keep what they have, so they offer none.
+    pub fn can_trim(&self) -> bool {
+        match self {
+            Export::Drive(_) | Export::Copies(_) => true,
+            Export::Volume(_) => false,
+        }
+    }
+
     /// Makes all durable that was written before.
     ///
     /// # Errors

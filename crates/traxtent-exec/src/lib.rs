@@ -23,5 +23,5 @@ pub use packed::Packed;
 pub use sim_host::Noise;
 pub use sim_target::{DefectLists, SimTarget};
 pub use sim_transport::SimTransport;
-pub use simulate::{Host, Outcome, SimulateError, simulate};
+pub use simulate::{Host, Outcome, QUEUE_MAX, SimulateError, simulate};
 pub use traxtent_core::scsi::{Faults, Obedience};

@@ -4,6 +4,7 @@
 //! does depends on the instants of its arrivals alone, so that a served drive's log, simulated, gives the
 //! same completions.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
 use traxtent_core::disk::{self, Disk, DiskError, Media};
@@ -43,7 +44,7 @@ pub(crate) struct Port<U: Unit> {
     unit: U,
     depth: usize,
     schedule: Schedule,
-    queue: Vec<(Arrival, U::Load)>,
+    queue: VecDeque<(Arrival, U::Load)>,
     /// What the drive has, by its tags.
     sent: Vec<(u64, Arrival)>,
 }
@@ -63,7 +64,7 @@ impl<U: Unit> Port<U> {
             unit,
             depth,
             schedule: Schedule::new(Scheduler::Fcfs),
-            queue: Vec::new(),
+            queue: VecDeque::new(),
             sent: Vec::new(),
         }
     }
@@ -82,13 +83,18 @@ impl<U: Unit> Port<U> {
         &mut self.unit
     }
 
+    /// How many requests the drive has had no room for yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Takes a request in at its arrival. Everything due earlier has been done.
     pub(crate) fn arrive(
         &mut self,
         arrival: Arrival,
         load: U::Load,
     ) -> Result<(), Refused<U::Error>> {
-        self.queue.push((arrival, load));
+        self.queue.push_back((arrival, load));
         self.feed(arrival.at)
     }
 
@@ -148,7 +154,8 @@ impl<U: Unit> Port<U> {
             let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else {
                 break;
             };
-            let (arrival, load) = self.queue.remove(index);
+            let taken = self.queue.remove(index);
+            let (arrival, load) = taken.expect("the schedule picks one that waits");
             self.schedule
                 .serve(arrival.request.lbn, arrival.request.end());
             let tag = self

@@ -13,6 +13,10 @@ use traxtent_core::workload::{Arrival, Due, Source, TraceError};
 use crate::arrays::{Arrays, Progress, conventional};
 use crate::port::{Port, Refused};
 
+/// The most requests that wait in the host's queue of a drive: some 100 MB. Where more come, they come faster than the drive
+/// serves them, and the queue would grow for as long as they do.
+pub const QUEUE_MAX: usize = 1 << 20;
+
 /// Drives with the host's queue in front of each.
 #[derive(Clone, Debug)]
 pub struct Host {
@@ -62,6 +66,20 @@ pub enum SimulateError {
         number: u64,
         /// Why.
         error: RequestError,
+    },
+    /// More requests wait than a host keeps.
+    #[error(
+        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, the most that are kept: \
+         they come faster than the drive serves them",
+        at.0 / 1_000_000_000
+    )]
+    Overloaded {
+        /// Which one, from 1 in order of issue.
+        number: u64,
+        /// The drive, counted from 0.
+        drive: u32,
+        /// When.
+        at: SimTime,
     },
     /// A request for a drive that is not there.
     #[error("request {number}: device {device}: there are {devices}, counted from 0")]
@@ -162,8 +180,7 @@ impl Host {
             });
         }
         if self.arrays.is_empty() {
-            self.ports[device as usize].arrive(arrival, ())?;
-            return Ok(());
+            return self.queue(arrival);
         }
         let parts = self.arrays.arrive(arrival);
         let parts = parts.map_err(|error| SimulateError::Request { number, error })?;
@@ -172,9 +189,24 @@ impl Host {
 
     fn pass_on(&mut self, parts: Vec<Arrival>) -> Result<(), SimulateError> {
         for part in parts {
-            self.ports[part.device as usize].arrive(part, ())?;
+            self.queue(part)?;
         }
         Ok(())
+    }
+
+    /// Takes a request for a drive.
+    fn queue(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
+        let Arrival { at, device, .. } = arrival;
+        let port = &mut self.ports[device as usize];
+        if port.waiting() >= QUEUE_MAX {
+            let number = arrival.tag + 1;
+            return Err(SimulateError::Overloaded {
+                number,
+                drive: device,
+                at,
+            });
+        }
+        Ok(port.arrive(arrival, ())?)
     }
 }
 

@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
+use traxtent_exec::device::guard::refuse_output;
 
 use crate::failure::{Failure, Result};
 
@@ -36,6 +37,16 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn fill(mut file: Whole, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).map_err(|error| file.error(&error))?;
     file.finish()
+}
+
+/// A new folder that only its user can enter, whatever the mask of modes says: for sockets.
+pub(crate) fn private_folder() -> Result<TempDir> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("traxtent-");
+    folder.permissions(Permissions::from_mode(0o700));
+    let made = folder.tempdir();
+    made.map_err(|error| Failure::file(&std::env::temp_dir(), &error))
 }
 
 /// A folder that files can be written to; it is made if need be.
@@ -83,6 +94,7 @@ impl Whole {
     /// Begins a file.
     pub(crate) fn create(path: &Path) -> Result<Whole> {
         let fail = |error: io::Error| Failure::unmade(path, &error);
+        refuse_output(path).map_err(Failure::input)?;
         let special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
         let sink = if special {
             Sink::Direct(BufWriter::new(File::create(path).map_err(fail)?))

@@ -15,6 +15,7 @@ use traxtent_core::probe::Identity;
 use traxtent_core::trackmap::{MapFile, Method, TrackMap};
 use traxtent_core::volume::VolumeError;
 use traxtent_exec::copies::is_one;
+use traxtent_exec::device::guard::{Refusal, volume_on};
 use traxtent_exec::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
@@ -381,8 +382,7 @@ fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
 }
 
 fn serve(args: &Serve) -> Result<()> {
-    let folder = tempfile::Builder::new().prefix("traxtent-").tempdir();
-    let folder = folder.map_err(|error| Failure::file(&std::env::temp_dir(), &error))?;
+    let folder = output::private_folder()?;
     let stopped = catch(&[SIGINT, SIGTERM])?;
     let socket = args
         .socket
@@ -600,7 +600,8 @@ fn replace(args: &Replace) -> Result<()> {
     let (member, force, id) = (args.member, args.force, Uuid::new_v4());
     if let Some(socket) = control_of(&args.members) {
         let with = absolute(&args.with)?.into();
-        if !force && let Some(what) = holds(&args.with) {
+        let what = || volume_on(&args.with).or_else(|| holds(&args.with));
+        if !force && let Some(what) = what() {
             let path = args.with.clone();
             return Err(failure(VolumeIoError::Holds { path, what }));
         }
@@ -903,7 +904,8 @@ pub(crate) fn holds(path: &Path) -> Option<String> {
 
 fn failure(error: VolumeIoError) -> Failure {
     match error {
-        VolumeIoError::Device { .. } | VolumeIoError::InUse(_) | VolumeIoError::Thread(_) => {
+        VolumeIoError::Guarded(Refusal::Kind(_)) => Failure::input(error),
+        VolumeIoError::Device { .. } | VolumeIoError::Guarded(_) | VolumeIoError::Thread(_) => {
             Failure::Io(error.to_string())
         }
         VolumeIoError::Volume(error)

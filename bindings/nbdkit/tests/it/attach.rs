@@ -33,8 +33,9 @@ pub(crate) struct Attached {
     _node: Node,
 }
 
+/// A loop device.
 #[derive(Debug)]
-struct Loop(PathBuf);
+pub(crate) struct Loop(PathBuf);
 
 /// The file that nbdfuse shows the drive as.
 #[derive(Debug)]
@@ -73,7 +74,26 @@ impl Attached {
     }
 }
 
+impl Loop {
+    /// Attaches a file; `None` where there are no loop devices.
+    pub(crate) fn attach(losetup: &Path, file: &Path) -> Option<Loop> {
+        let shown = output(Command::new(losetup).args(["--find", "--show"]).arg(file));
+        let device = String::from_utf8(shown.stdout).ok()?;
+        shown.status.success().then(|| Loop(device.trim().into()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
 impl Mount {
+    /// Mounts a device.
+    pub(crate) fn device(mount: &Path, device: &Path, folder: &Path) -> Result<Mount, String> {
+        fs::create_dir_all(folder).expect("there is room");
+        Mount::made(Command::new(mount).arg(device).arg(folder), folder)
+    }
+
     /// Mounts a file system in memory, of a size as `mount` takes it.
     pub(crate) fn memory(mount: &Path, folder: &Path, size: &str) -> Result<Mount, String> {
         fs::create_dir_all(folder).expect("there is room");

@@ -12,6 +12,8 @@ use traxtent_exec::copies::{DeviceCopies, Plan, create, find};
 use traxtent_exec::volume::wait;
 use uuid::Uuid;
 
+use crate::attach::Mount;
+use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::nbdkit::{Server, key, quick_folder};
 
@@ -86,4 +88,39 @@ fn a_volume_with_copies_survives_kills() {
     }
     eprintln!("{kills} kills, {flushes} flushes");
     assert!(flushes > 3 * kills);
+}
+
+/// Does a client of a volume with copies hear of a full disk below as of a full disk, is what it flushed still there, and do
+/// writes go on once there is room?
+#[test]
+fn a_full_disk_below() {
+    let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
+    let folder = quick_folder();
+    let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "4m") else {
+        testkit::skip!("a small file system cannot be mounted here");
+    };
+    let device = new_volume(below.folder(), 1);
+    let server = Server::start(&[key("volume", device.display())]);
+    let mut client = Client::new(&server);
+    let part = |number: u64| vec![number as u8 + 1; 32 << 10];
+    let mut store = |number: u64| {
+        let written = client.write(number << 15, &part(number)).unwrap();
+        written.and_then(|()| client.flush().unwrap())
+    };
+    let stored = (0..128).take_while(|number| match store(*number) {
+        Ok(()) => true,
+        Err(error) => {
+            assert_eq!(error, ENOSPC, "{}", server.said());
+            false
+        }
+    });
+    let stored = stored.count() as u64;
+    assert!((10..128).contains(&stored), "{stored} parts");
+    below.resize("64m");
+    store(stored).unwrap();
+    for number in 0..=stored {
+        let mut back = vec![0; 32 << 10];
+        client.read(number << 15, &mut back).unwrap().unwrap();
+        assert!(back == part(number), "part {number}");
+    }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 use traxtent_core::workload::Rng;
 
+use crate::client::Client;
 use crate::nbdkit::{Server, key, run, small};
 
 const MIB: usize = 1 << 20;
@@ -120,4 +121,28 @@ fn copies() {
     assert!(fs::read(path("again")).unwrap() == image);
     drop(server);
     assert!(fs::read(data).unwrap() == image, "the file holds the data");
+}
+
+/// Does a sector written at a random place of a drive in memory take about a page of the host's memory?
+#[test]
+fn random_sectors_take_a_page() {
+    let _ = testkit::tool!("nbdkit");
+    const WRITES: u64 = 20_000;
+    let server = Server::start(&[key("drive", "instant"), key("transport", "off")]);
+    let resident = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib: u64 = line.unwrap().trim_end_matches("kB").trim().parse().unwrap();
+        kib << 10
+    };
+    let mut client = Client::new(&server);
+    client.write(0, &[1; 512]).unwrap().unwrap();
+    let (before, mut rng) = (resident(), Rng::new(1));
+    for _ in 0..WRITES {
+        let sector = rng.below((64 << 30) / 512);
+        client.write(sector * 512, &[1; 512]).unwrap().unwrap();
+    }
+    let each = (resident() - before) / WRITES;
+    eprintln!("{each} bytes a write");
+    assert!(each < 6 << 10, "{each} bytes a write");
 }

@@ -19,7 +19,7 @@ use traxtent_exec::volume::{
 use uuid::Uuid;
 
 use crate::attach::Mount;
-use crate::client::Client;
+use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept, stamp};
 use crate::nbdkit::{Server, key, quick_folder};
 use crate::pull::{How, Pullable, missing};
@@ -459,71 +459,96 @@ fn orders() {
     assert!(find(&served, false).unwrap().superblock.clean);
 }
 
-/// Lets the disk below the members run full: do clients hear of it, is what was flushed read as it was, also after a kill with
-/// room again, and is nothing read that nobody wrote?
+/// Lets the disk below the members run full: do clients hear of a full disk, does no member fail for it, is what was flushed
+/// read as it was, also after a kill, and do writes go on once there is room?
 #[test]
 fn a_full_disk_below() {
     let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
     let folder = TempDir::new().unwrap();
-    let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "12m") else {
-        testkit::skip!("a small file system cannot be mounted here");
-    };
-    // Its parity is not made, and its data not allocated: that would take 4 times 8 MiB.
-    let files = sparse_volume(below.folder());
-    let life = Life::new(folder.path(), files.clone(), &[]);
-    let mut client = Client::new(&life.server);
-    let part = |number: u64| vec![number as u8 + 1; 96 << 10];
-    let mut store = |number: u64| {
-        let written = client.write(number * (96 << 10), &part(number)).unwrap();
-        written.and_then(|()| client.flush().unwrap())
-    };
-    let stored = (0..200).take_while(|number| store(*number).is_ok()).count() as u64;
-    assert!((10..150).contains(&stored), "{stored} parts");
-    let said = life.server.said();
-    assert!(said.contains("the volume can only be read"), "{said}");
-    let status = life.status();
-    let full = |error: &String| error.contains("No space left on device");
-    let errors = status
-        .members
-        .iter()
-        .filter_map(|member| member.error.as_ref());
-    assert!(status.broken && errors.clone().any(full), "{status:?}");
-    let check = |client: &mut Client| {
-        for number in 0..stored {
-            let mut back = vec![0; 96 << 10];
-            let at = number * (96 << 10);
-            client.read(at, &mut back).unwrap().unwrap();
-            assert!(back == part(number), "part {number}");
+    for level in [Level::Raid5, Level::Raid1, Level::Raid0] {
+        let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "14m") else {
+            testkit::skip!("a small file system cannot be mounted here");
+        };
+        // Its parity is not made, and its data not allocated: that would take 4 times 8 MiB.
+        let files = sparse_volume(below.folder(), level);
+        let life = Life::new(folder.path(), files.clone(), &[]);
+        let mut client = Client::new(&life.server);
+        let part = |number: u64| vec![number as u8 + 1; 96 << 10];
+        let store = |client: &mut Client, number: u64| {
+            let written = client.write(number * (96 << 10), &part(number)).unwrap();
+            written.and_then(|()| client.flush().unwrap())
+        };
+        // All that this level offers would not fit.
+        let all = if level == Level::Raid1 { 60 } else { 150 };
+        let stored = (0..all).take_while(|number| match store(&mut client, *number) {
+            Ok(()) => true,
+            Err(error) => {
+                assert_eq!(error, ENOSPC, "{level:?}");
+                false
+            }
+        });
+        let stored = stored.count() as u64;
+        assert!((10..all).contains(&stored), "{level:?}: {stored} parts");
+        // Not only once, and wherever it is.
+        for number in [stored, stored + 1, all] {
+            assert_eq!(store(&mut client, number), Err(ENOSPC), "{level:?}");
         }
-    };
-    check(&mut client);
-    drop(client);
-    life.server.kill();
-    below.resize("64m");
-    let failed = status
-        .members
-        .iter()
-        .position(|member| member.state == "failed");
-    let left = (0..files.len()).filter(|member| Some(*member) != failed);
-    let left: Vec<PathBuf> = left.map(|member| files[member].clone()).collect();
-    let life = Life::new(folder.path(), left, &[]);
-    let mut client = Client::new(&life.server);
-    check(&mut client);
-    client
-        .write(stored * (96 << 10), &part(stored))
-        .unwrap()
-        .unwrap();
-    client.flush().unwrap().unwrap();
+        let is_unhurt = |life: &Life| {
+            let status = life.status();
+            let active = status.members.iter().all(|member| member.state == "active");
+            assert!(active && !status.broken, "{level:?}: {status:?}");
+        };
+        is_unhurt(&life);
+        let said = life.server.said();
+        assert!(said.contains("no space left"), "{said}");
+        assert!(!said.contains("has failed"), "{said}");
+        let check = |client: &mut Client, parts: u64| {
+            for number in 0..parts {
+                let mut back = vec![0; 96 << 10];
+                let at = number * (96 << 10);
+                client.read(at, &mut back).unwrap().unwrap();
+                assert!(back == part(number), "{level:?}: part {number}");
+            }
+        };
+        check(&mut client, stored);
+        below.resize("64m");
+        store(&mut client, stored).unwrap();
+        check(&mut client, stored + 1);
+        drop(client);
+        life.server.kill();
+        let life = Life::new(folder.path(), files, &[]);
+        let mut client = Client::new(&life.server);
+        check(&mut client, stored + 1);
+        store(&mut client, stored + 1).unwrap();
+        is_unhurt(&life);
+    }
 }
 
-/// A new RAID-5 whose files are as sparse as can be.
-fn sparse_volume(folder: &Path) -> Vec<PathBuf> {
+/// Is trim offered by what it does something for, and not by a volume that keeps all?
+#[test]
+fn trim_is_offered_where_it_frees() {
+    let _ = testkit::tool!("nbdkit");
+    let nbdinfo = testkit::tool!("nbdinfo");
+    let folder = quick_folder();
+    let offers = |server: &Server| {
+        let mut nbdinfo = std::process::Command::new(&nbdinfo);
+        let status = nbdinfo.args(["--can", "trim", &server.uri()]).status();
+        status.unwrap().success()
+    };
+    assert!(offers(&Server::start(&[key("drive", "instant")])));
+    let files = new_volume(folder.path(), Level::Raid5, 1 << 35);
+    let life = Life::new(folder.path(), files, &[]);
+    assert!(!offers(&life.server));
+}
+
+/// A new volume whose files are as sparse as can be.
+fn sparse_volume(folder: &Path, level: Level) -> Vec<PathBuf> {
     let files: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &files {
         File::create(path).unwrap().set_len(8 << 20).unwrap();
     }
     let plan = Plan {
-        level: Level::Raid5,
+        level,
         chunk_bytes: Some(32 << 10),
         granule_bytes: 4096,
         journal_bytes: 1 << 20,

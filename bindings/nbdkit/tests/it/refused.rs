@@ -1,12 +1,13 @@
 //! Is what is wrong with the plugin's keys said, with the key's name?
 
 use std::fs;
+use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::attach::Mount;
+use crate::attach::{Loop, Mount};
 use crate::client::{Client, EINVAL, ENOSPC};
-use crate::nbdkit::{Server, command, key, small, write};
+use crate::nbdkit::{Server, command, key, run, small, write};
 
 /// What nbdkit says when it does not start.
 fn refusal(keys: &[String]) -> String {
@@ -87,7 +88,7 @@ fn second_server() {
     ];
     let server = Server::start(&keys);
     let said = refusal(&keys);
-    assert!(said.contains("another server holds it"), "{said}");
+    assert!(said.contains("another process has locked it"), "{said}");
     assert!(server.socket().exists());
 }
 
@@ -185,4 +186,35 @@ fn a_full_disk_below() {
     below.resize("16m");
     client.write(stored << 20, &part(stored)).unwrap().unwrap();
     client.flush().unwrap().unwrap();
+}
+
+/// Does the plugin, started by hand, leave a device alone that is mounted, and the file behind it?
+#[test]
+fn a_mounted_device() {
+    let (_, losetup) = (testkit::tool!("nbdkit"), testkit::tool!("losetup"));
+    let (make, mount) = (testkit::tool!("mke2fs"), testkit::tool!("mount"));
+    let folder = TempDir::new().unwrap();
+    let image = folder.path().join("image");
+    fs::File::create(&image).unwrap().set_len(80 << 20).unwrap();
+    run(&make, &["-q", "-t", "ext4", "-F", image.to_str().unwrap()]);
+    let Some(device) = Loop::attach(&losetup, &image) else {
+        testkit::skip!("there is no loop device");
+    };
+    let mounted = Mount::device(&mount, device.path(), &folder.path().join("mnt"));
+    let Ok(mounted) = mounted else {
+        testkit::skip!("ext4 cannot be mounted here");
+    };
+    let drive = key("drive", small(folder.path(), 512, 512));
+    let before = fs::read(&image).unwrap();
+    let said = refusal(&[drive.clone(), key("file", device.path().display())]);
+    assert!(said.contains("is mounted on"), "{said}");
+    drop(mounted);
+    let said = refusal(&[drive, key("file", image.display())]);
+    assert!(said.contains("backs /dev/loop"), "{said}");
+    // Unmounting wrote the time of it, and nothing else: the file system is whole.
+    assert_eq!(before.len() as u64, fs::metadata(&image).unwrap().len());
+    run(
+        Path::new("e2fsck"),
+        &["-fn", device.path().to_str().unwrap()],
+    );
 }

@@ -46,49 +46,64 @@ pub enum MediaError {
     },
 }
 
-/// A medium in memory. What is zero takes no room, so a drive of terabytes is as small as its data.
+/// A medium in memory. What is zero takes no room, so a drive of terabytes is as small as its data: a write of one sector
+/// takes a page and the tables to it, some 6 KB at most.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// A table of tables: finding a chunk takes two steps, however many there are.
+    /// Tables of tables of pages: finding a page takes three steps, however many there are.
     tables: Vec<Option<Box<Table>>>,
+    /// Bytes of all pages, groups and tables.
+    held: u64,
 }
 
-/// Bytes of a chunk: what one write of a byte takes.
-const CHUNK: usize = 32 << 10;
+/// Bytes of a page: what one write of a byte takes.
+const PAGE: usize = 4 << 10;
 /// Bytes of a cache line of most processors.
 const LINE: usize = 64;
-/// Chunks of a table.
-const TABLE: usize = 1 << 10;
+/// Pages of a group.
+const GROUP: usize = 64;
+/// Groups of a table.
+const TABLE: usize = 128;
 
-type Chunk = [u8; CHUNK];
-/// Chunks that follow one another; those that are all zeros may be missing.
-type Table = [Option<Box<Chunk>>; TABLE];
+type Page = [u8; PAGE];
+/// Pages that follow one another; those that are all zeros may be missing.
+type Group = [Option<Box<Page>>; GROUP];
+type Table = [Option<Box<Group>>; TABLE];
 
 /// Where a byte is.
 struct Place {
     table: usize,
-    chunk: usize,
+    group: usize,
+    page: usize,
     inside: usize,
 }
 
 impl Place {
     fn of(at: u64) -> Place {
-        let chunk = at / CHUNK as u64;
+        let page = at / PAGE as u64;
+        let group = page / GROUP as u64;
         Place {
-            table: (chunk / TABLE as u64) as usize,
-            chunk: (chunk % TABLE as u64) as usize,
-            inside: (at % CHUNK as u64) as usize,
+            table: (group / TABLE as u64) as usize,
+            group: (group % TABLE as u64) as usize,
+            page: (page % GROUP as u64) as usize,
+            inside: (at % PAGE as u64) as usize,
         }
     }
 
-    /// How many bytes follow in the chunk, at most `most`.
+    /// How many bytes follow in the page, at most `most`.
     fn room(&self, most: u64) -> usize {
-        most.min((CHUNK - self.inside) as u64) as usize
+        most.min((PAGE - self.inside) as u64) as usize
+    }
+
+    /// The first byte behind the group.
+    fn end_of_group(&self) -> u64 {
+        let groups = (self.table * TABLE + self.group) as u64 + 1;
+        groups * (GROUP * PAGE) as u64
     }
 
     /// The first byte behind the table.
     fn end_of_table(&self) -> u64 {
-        (self.table as u64 + 1) * (TABLE * CHUNK) as u64
+        (self.table as u64 + 1) * (TABLE * GROUP * PAGE) as u64
     }
 }
 
@@ -98,11 +113,32 @@ impl Memory {
         Memory::default()
     }
 
-    /// The bytes of memory that data take.
+    /// The bytes of memory that data take, and the tables to them.
     pub fn bytes_held(&self) -> u64 {
-        let tables = self.tables.iter().flatten();
-        let chunks = tables.flat_map(|table| table.iter().flatten()).count();
-        (chunks * CHUNK) as u64
+        self.held
+    }
+
+    /// The bytes of memory that a write of `length` bytes from `at` on would take in addition.
+    pub fn bytes_missing(&self, mut at: u64, length: u64) -> u64 {
+        let (mut missing, end) = (0, at + length);
+        // The table and the group that were looked at last.
+        let (mut table, mut group) = (None, None);
+        while at < end {
+            let place = Place::of(at);
+            let known = self.tables.get(place.table).and_then(Option::as_deref);
+            if table.replace(place.table) != Some(place.table) && known.is_none() {
+                missing += size_of::<Table>() as u64;
+            }
+            let known = known.and_then(|table| table[place.group].as_deref());
+            let number = (place.table, place.group);
+            if group.replace(number) != Some(number) && known.is_none() {
+                missing += size_of::<Group>() as u64;
+            }
+            let is_held = known.is_some_and(|group| group[place.page].is_some());
+            missing += u64::from(!is_held) * PAGE as u64;
+            at += place.room(end - at) as u64;
+        }
+        missing
     }
 
     /// Brings a range near the processor: reads a byte of each of its cache lines. A write that follows
@@ -112,32 +148,56 @@ impl Memory {
         while at < end {
             let place = Place::of(at);
             let room = place.room(end - at);
-            if let Some(chunk) = self.chunk(&place) {
-                let lines = chunk[place.inside..][..room].iter().step_by(LINE);
+            if let Some(page) = self.page(&place) {
+                let lines = page[place.inside..][..room].iter().step_by(LINE);
                 std::hint::black_box(lines.fold(0, |sum, byte| sum ^ byte));
             }
             at += room as u64;
         }
     }
 
-    fn chunk(&self, place: &Place) -> Option<&Chunk> {
+    fn page(&self, place: &Place) -> Option<&Page> {
         let table = self.tables.get(place.table)?.as_ref()?;
-        table[place.chunk].as_deref()
+        let group = table[place.group].as_ref()?;
+        group[place.page].as_deref()
     }
 
-    fn chunk_to_write(&mut self, place: &Place) -> &mut Chunk {
+    fn page_to_write(&mut self, place: &Place) -> &mut Page {
         if place.table >= self.tables.len() {
             self.tables.resize_with(place.table + 1, || None);
         }
-        let empty = || Box::new([const { None }; TABLE]);
-        let table = self.tables[place.table].get_or_insert_with(empty);
-        table[place.chunk].get_or_insert_with(zeros)
+        let held = &mut self.held;
+        let table = get_or_make(&mut self.tables[place.table], held, empty);
+        let group = get_or_make(&mut table[place.group], held, empty);
+        get_or_make(&mut group[place.page], held, zeros)
     }
 }
 
-fn zeros() -> Box<Chunk> {
-    let zeros = vec![0; CHUNK].into_boxed_slice();
-    zeros.try_into().expect("it has the length of a chunk")
+/// What is there, or a new one, whose bytes are added to those `held`.
+fn get_or_make<'a, T>(
+    place: &'a mut Option<Box<T>>,
+    held: &mut u64,
+    make: fn() -> Box<T>,
+) -> &'a mut T {
+    place.get_or_insert_with(|| {
+        *held += size_of::<T>() as u64;
+        make()
+    })
+}
+
+/// The bytes of a group and of its pages.
+fn bytes_of(group: &Group) -> u64 {
+    let pages = group.iter().flatten().count();
+    (size_of::<Group>() + pages * PAGE) as u64
+}
+
+fn empty<T, const N: usize>() -> Box<[Option<T>; N]> {
+    Box::new([const { None }; N])
+}
+
+fn zeros() -> Box<Page> {
+    let zeros = vec![0; PAGE].into_boxed_slice();
+    zeros.try_into().expect("it has the length of a page")
 }
 
 impl Media for Memory {
@@ -145,8 +205,8 @@ impl Media for Memory {
         while !into.is_empty() {
             let place = Place::of(at);
             let (now, rest) = into.split_at_mut(place.room(into.len() as u64));
-            match self.chunk(&place) {
-                Some(chunk) => now.copy_from_slice(&chunk[place.inside..][..now.len()]),
+            match self.page(&place) {
+                Some(page) => now.copy_from_slice(&page[place.inside..][..now.len()]),
                 None => now.fill(0),
             }
             at += now.len() as u64;
@@ -159,8 +219,8 @@ impl Media for Memory {
         while !data.is_empty() {
             let place = Place::of(at);
             let (now, rest) = data.split_at(place.room(data.len() as u64));
-            let chunk = self.chunk_to_write(&place);
-            chunk[place.inside..][..now.len()].copy_from_slice(now);
+            let page = self.page_to_write(&place);
+            page[place.inside..][..now.len()].copy_from_slice(now);
             at += now.len() as u64;
             data = rest;
         }
@@ -171,14 +231,35 @@ impl Media for Memory {
         let end = at + length;
         while at < end {
             let place = Place::of(at);
-            let Some(Some(table)) = self.tables.get_mut(place.table) else {
+            let Some(whole) = self.tables.get_mut(place.table) else {
+                break;
+            };
+            let begins = |bytes: usize| at.is_multiple_of(bytes as u64);
+            if begins(TABLE * GROUP * PAGE)
+                && place.end_of_table() <= end
+                && let Some(table) = whole.take()
+            {
+                let groups = table.iter().flatten().map(|group| bytes_of(group));
+                self.held -= size_of::<Table>() as u64 + groups.sum::<u64>();
+            }
+            let Some(table) = whole else {
                 at = place.end_of_table();
                 continue;
             };
+            let whole = &mut table[place.group];
+            if begins(GROUP * PAGE) && place.end_of_group() <= end {
+                self.held -= whole.take().map_or(0, |group| bytes_of(&group));
+            }
+            let Some(group) = whole else {
+                at = place.end_of_group();
+                continue;
+            };
             let room = place.room(end - at);
-            match &mut table[place.chunk] {
-                whole if room == CHUNK => *whole = None,
-                Some(chunk) => chunk[place.inside..][..room].fill(0),
+            match &mut group[place.page] {
+                whole if room == PAGE => {
+                    self.held -= u64::from(whole.take().is_some()) * PAGE as u64;
+                }
+                Some(page) => page[place.inside..][..room].fill(0),
                 None => {}
             }
             at += room as u64;
@@ -199,9 +280,13 @@ mod tests {
     /// Does the medium hold what a plain array holds, across chunks and tables, and give room back?
     #[test]
     fn agrees_with_an_array() {
-        const SIZE: u64 = 5 * CHUNK as u64 + 700;
-        const FIRST: u64 = ((TABLE - 2) * CHUNK) as u64 - 300;
-        for seed in 0..50 {
+        const SIZE: u64 = 5 * PAGE as u64 + 700;
+        // Across the end of a group, and of a table.
+        const FIRST: [u64; 2] = [
+            ((GROUP - 2) * PAGE) as u64 - 300,
+            ((TABLE * GROUP - 2) * PAGE) as u64 - 300,
+        ];
+        for (seed, first) in (0..50).flat_map(|seed| FIRST.map(|first| (seed, first))) {
             let (mut rng, mut plain) = (Rng::new(seed), vec![0; SIZE as usize]);
             let mut memory = Memory::new();
             for step in 1..20_u8 {
@@ -210,17 +295,30 @@ mod tests {
                 let part = &mut plain[at as usize..(at + length) as usize];
                 if rng.chance(0.5) {
                     part.fill(step);
-                    memory.write(FIRST + at, part).unwrap();
+                    let expected = memory.bytes_held() + memory.bytes_missing(first + at, length);
+                    memory.write(first + at, part).unwrap();
+                    assert_eq!(memory.bytes_held(), expected, "seed {seed}, step {step}");
                 } else {
                     part.fill(0);
-                    memory.zero(FIRST + at, length).unwrap();
+                    memory.zero(first + at, length).unwrap();
                 }
                 let mut all = vec![1; SIZE as usize];
-                memory.read(FIRST, &mut all).unwrap();
+                memory.read(first, &mut all).unwrap();
                 assert!(all == plain, "seed {seed}, step {step}");
             }
             memory.zero(0, 1 << 50).unwrap();
             assert_eq!(memory.bytes_held(), 0);
+        }
+    }
+    /// Does a sector at a random place take a page and its tables, and no more?
+    #[test]
+    fn a_random_sector_takes_a_page() {
+        let (mut rng, mut memory) = (Rng::new(1), Memory::new());
+        let most = (PAGE + size_of::<Group>() + size_of::<Table>()) as u64;
+        assert!(most <= 6 << 10, "{most} bytes");
+        for written in 1..=1000 {
+            memory.write(rng.below(1 << 30) * 512, &[1; 512]).unwrap();
+            assert!(memory.bytes_held() <= written * most);
         }
     }
 }

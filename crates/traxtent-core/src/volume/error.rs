@@ -43,6 +43,12 @@ pub enum VolumeError {
         /// Of so many.
         members: usize,
     },
+    /// A member has no room for a write, of which nothing was written.
+    #[error("member {member}: no space left for the write; free some where the member lies")]
+    NoSpace {
+        /// Which.
+        member: usize,
+    },
     /// It was stopped.
     #[error("the volume has been stopped")]
     Stopped,

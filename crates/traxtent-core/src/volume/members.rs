@@ -1,6 +1,6 @@
 //! What a volume asks of its members.
 
-use std::ops::DerefMut;
+use std::ops::{DerefMut, Range};
 
 use crate::units::Lbn;
 
@@ -17,7 +17,22 @@ pub trait Members {
 
     /// Carries out operations in any order, or at once, and sets the outcome of each.
     fn run(&self, ops: &mut [Op<'_>]) -> impl Future<Output = ()>;
+
+    /// Makes sure that a write of these sectors will not fail for want of room, where the member can tell. Requests call
+    /// this before they write anything.
+    ///
+    /// # Errors
+    /// If there is no room. The member has not failed then.
+    fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
+        let _ = (member, sectors);
+        Ok(())
+    }
 }
+
+/// A member has no room left for what is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no space left")]
+pub struct NoSpace;
 
 /// An operation on a member.
 #[derive(Debug)]

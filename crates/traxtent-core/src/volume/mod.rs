@@ -60,7 +60,7 @@ use smallvec::SmallVec;
 
 pub use assembly::{Assembly, AssemblyError, SuperblockPair, choose, survey};
 pub use error::VolumeError;
-pub use members::{Action, Failed, Members, Op};
+pub use members::{Action, Failed, Members, NoSpace, Op};
 pub use open::Format;
 pub use scrub::{Difference, Fault, Repair, Scrubbed};
 

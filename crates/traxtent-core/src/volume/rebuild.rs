@@ -112,7 +112,7 @@ impl<M: Members> Volume<M> {
             self.desk(desks, count, state, &stripe, stripe.logical());
             count += 1;
         }
-        self.rewrite(member, &mut desks.desks[..count]).await
+        self.rewrite(state, member, &mut desks.desks[..count]).await
     }
 
     /// Makes durable how far a rebuild has come, so that it goes on from there after a stop.
@@ -153,6 +153,7 @@ impl<M: Members> Volume<M> {
     /// Writes what a member has of stripes, whose locks are held, from what the others have. The desks are prepared.
     pub(super) async fn rewrite(
         &self,
+        state: &State,
         member: usize,
         work: &mut [Desk<M::Buffer>],
     ) -> Result<Failures, VolumeError> {
@@ -160,6 +161,7 @@ impl<M: Members> Volume<M> {
             PLANNER.rebuild(stripe, member, health, plan)
         })
         .await?;
+        self.reserve(state, work)?;
         Ok(self.put(work, Given::NONE).await)
     }
 }

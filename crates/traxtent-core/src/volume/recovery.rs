@@ -218,7 +218,7 @@ impl<M: Members> Volume<M> {
         if desk.health.failed.has(parity) {
             return Ok(());
         }
-        match self.rewrite(parity, &mut desks.desks[..1]).await {
+        match self.rewrite(state, parity, &mut desks.desks[..1]).await {
             Ok(failed) => all_well(&failed),
             Err(VolumeError::Unreadable(_)) => {
                 let absent = desks.desks[0].health.absent();

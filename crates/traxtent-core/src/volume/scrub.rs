@@ -168,18 +168,18 @@ impl<M: Members> Volume<M> {
                 }
                 (_, None) => self.report_unreadable(&stripe, &rows, &mut scrubbed),
             }
-            (scrubbed, self.write_repaired(&rows).await)
+            (scrubbed, self.write_repaired(&rows).await?)
         };
         self.fail_all(failed).await?;
         Ok(scrubbed)
     }
 
-    async fn write_repaired(&self, rows: &StripeRows<M::Buffer>) -> Failures {
-        let failed = self.write_changed(rows).await;
+    async fn write_repaired(&self, rows: &StripeRows<M::Buffer>) -> Result<Failures, VolumeError> {
+        let failed = self.write_changed(rows).await?;
         if failed.is_empty() {
             self.count_repair(rows.changed());
         }
-        failed
+        Ok(failed)
     }
 
     fn compare_parity(

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::{Action, Failures, Members, Op, Ops, State, Volume, VolumeError, failures};
+use super::{Action, Failures, Members, NoSpace, Op, Ops, State, Volume, VolumeError, failures};
 use crate::layout::raid::{Chunk, Stripe};
 use crate::units::Sectors;
 
@@ -156,7 +156,13 @@ impl<M: Members> Volume<M> {
     }
 
     /// Writes the rows that have changed; returns the members that refused.
-    pub(super) async fn write_changed(&self, rows: &StripeRows<M::Buffer>) -> Failures {
+    ///
+    /// # Errors
+    /// If a member has no room for them; then nothing is written.
+    pub(super) async fn write_changed(
+        &self,
+        rows: &StripeRows<M::Buffer>,
+    ) -> Result<Failures, VolumeError> {
         let bytes = self.sector_bytes;
         let mut ops = Ops::new();
         for chunk in &rows.chunks {
@@ -164,15 +170,18 @@ impl<M: Members> Volume<M> {
                 let first = run[0] as usize * bytes;
                 let data = &chunk.bytes[first..first + run.len() * bytes];
                 let at = chunk.chunk.lbn + Sectors(run[0]);
+                let (member, sectors) = (chunk.chunk.member, Sectors(run.len() as u64));
+                let reserved = self.members.reserve(member, at..at + sectors);
+                reserved.map_err(|NoSpace| VolumeError::NoSpace { member })?;
                 ops.push(Op::write(chunk.chunk.member, at, data));
             }
         }
         if ops.is_empty() {
-            return Failures::new();
+            return Ok(Failures::new());
         }
         self.ring().dirty = true;
         self.members.run(&mut ops).await;
-        failures(&ops)
+        Ok(failures(&ops))
     }
 
     /// The sector of the volume that a row is about: that of its first chunk of data.

@@ -42,7 +42,7 @@ impl<M: Members> Volume<M> {
             (Level::Raid1, None) => self.sync_copies(state, stripe, &mut rows)?,
             (_, None) => (Sectors(0), Sectors(0)),
         };
-        let failed = self.write_changed(&rows).await;
+        let failed = self.write_changed(&rows).await?;
         if failed.is_empty() {
             self.count_repair(repaired);
         }

@@ -9,11 +9,11 @@ use super::desk::{Desk, Desks, Given};
 use super::error::no_plan;
 use super::record::{Entry, Record, head_sectors};
 use super::ring::Kind;
-use super::superblock::lost_max;
+use super::superblock::{MemberState, lost_max};
 use super::sync::Synced;
 use super::{
-    AT_ONCE, Failures, Members, Op, Ops, PLANNER, State, Volume, VolumeError, WriteHole, failures,
-    is_degraded, pair,
+    AT_ONCE, Failures, Members, NoSpace, Op, Ops, PLANNER, State, Volume, VolumeError, WriteHole,
+    failures, is_degraded, pair,
 };
 use crate::layout::raid::Level;
 use crate::units::{Lbn, Sectors};
@@ -54,6 +54,7 @@ impl<M: Members> Volume<M> {
             let desk = self.desk(&mut work, 0, &state, &stripe, part.clone());
             let planned = PLANNER.write(&stripe, part, desk.health, &mut desk.plan);
             planned.map_err(no_plan)?;
+            self.reserve(&state, std::slice::from_ref(desk))?;
             for write in &desk.plan.writes {
                 let sectors = (write.rows.end - write.rows.start) as usize;
                 let (now, later) = rest.split_at(sectors * self.sector_bytes);
@@ -192,6 +193,7 @@ impl<M: Members> Volume<M> {
             |stripe, part, health, plan| PLANNER.write(stripe, part, health, plan),
         )
         .await?;
+        self.reserve(&state, &work.desks[..count])?;
         let mut announced = self.announce(&state, &mut work, count, given).await?;
         if let Some(failed) = &mut announced {
             failed.extend(self.put(&work.desks[..count], given).await);
@@ -200,6 +202,28 @@ impl<M: Members> Volume<M> {
         }
         self.clear_away(work);
         Ok(announced)
+    }
+
+    /// Makes sure that members have room for what plans write, and for the journal.
+    pub(super) fn reserve(
+        &self,
+        state: &State,
+        desks: &[Desk<M::Buffer>],
+    ) -> Result<(), VolumeError> {
+        let members = state.superblock.members.iter().enumerate();
+        let live = members.filter(|(_, member)| member.state == MemberState::Active);
+        let journal = &state.superblock.journal;
+        let journals = live.map(|(member, _)| (member, journal.clone()));
+        let writes = desks.iter().flat_map(|desk| &desk.plan.writes);
+        let writes = writes.map(|write| {
+            let sectors = Sectors(write.rows.end - write.rows.start);
+            (write.member, write.lbn..write.lbn + sectors)
+        });
+        let mut all = journals.chain(writes);
+        all.try_for_each(|(member, sectors)| {
+            let reserved = self.members.reserve(member, sectors);
+            reserved.map_err(|NoSpace| VolumeError::NoSpace { member })
+        })
     }
 
     /// What the journal is to know of a stripe before it is written.

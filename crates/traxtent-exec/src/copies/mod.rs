@@ -6,22 +6,24 @@
 mod server;
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use traxtent_core::layout::tpl::{Bounds, REGIONS};
 use traxtent_core::probe::{ProbeError, Target, survey};
 use traxtent_core::trackmap::{MapFile, TrackMapError};
-use traxtent_core::units::{Sectors, SimTime};
+use traxtent_core::units::{Lbn, Sectors, SimTime};
 use traxtent_core::volume::copies::superblock::Superblock;
 use traxtent_core::volume::copies::{
     Clocked, Copies, CopiesError, Found, Made, NewVolume, find as find_volume, find_superblock,
 };
 use traxtent_core::volume::superblock::SuperblockError;
-use traxtent_core::volume::{Members, Op};
+use traxtent_core::volume::{Members, NoSpace, Op};
 
 pub use server::CopiesServer;
 
+use crate::device::guard::volume_on;
 use crate::device::{BlockTarget, DeviceError};
 use crate::volume::{Aligned, Device, Devices, VolumeIoError, wait};
 
@@ -145,19 +147,11 @@ pub fn create(
     }
     let (sectors, sector_bytes) = (identity.capacity, identity.logical_bytes);
     let device = TimedDevice::open(path)?;
-    if !plan.force {
-        let found = wait(find_superblock(&device, sectors, sector_bytes));
-        let what = match found {
-            Err(CopiesError::Superblock(SuperblockError::None)) => holds(path),
-            Ok(other) => Some(format!("volume {}", other.volume)),
-            Err(other) => Some(other.to_string()),
-        };
-        if let Some(what) = what {
-            return Err(CopiesIoError::Holds {
-                path: path.clone(),
-                what,
-            });
-        }
+    if !plan.force
+        && let Some(what) = volume_on(path).or_else(|| holds(path))
+    {
+        let path = path.clone();
+        return Err(CopiesIoError::Holds { path, what });
     }
     let mut new = NewVolume {
         volume,
@@ -290,6 +284,10 @@ impl Members for TimedDevice {
 
     async fn run(&self, ops: &mut [Op<'_>]) {
         self.devices.run(ops).await;
+    }
+
+    fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
+        self.devices.reserve(member, sectors)
     }
 }
 

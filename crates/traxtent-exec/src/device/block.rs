@@ -16,7 +16,7 @@ use traxtent_core::workload::Rng;
 
 use super::clock::Clock;
 use super::error::DeviceError;
-use super::in_use;
+use super::guard::{self, Direct};
 use super::sysfs;
 
 /// A block device or image file that is read for a probe.
@@ -130,15 +130,7 @@ impl BlockTarget {
             );
             return Err(DeviceError::Drive { path, problem });
         }
-        if let Some(user) = in_use(path) {
-            return Err(DeviceError::InUse { user });
-        }
-        let mut flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
-        if self.device.is_some() {
-            flags |= OFlags::EXCL;
-        }
-        let open = rustix::fs::open(path, flags, Mode::empty());
-        self.file = open.map_err(|errno| DeviceError::new(path, "write to", errno))?;
+        self.file = guard::open(path, Direct::IfPossible)?.file;
         self.scratch = Some(Box::new(Scratch {
             lbns,
             buffer: Buffer::default(),

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use traxtent_core::probe::TargetError;
 
+use super::guard::Refusal;
+
 /// Why a device cannot be opened as a probe's target.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -46,12 +48,9 @@ pub enum DeviceError {
         /// Which.
         path: PathBuf,
     },
-    /// What is on it is in use.
-    #[error("{user}")]
-    InUse {
-        /// By whom.
-        user: String,
-    },
+    /// It must not be written to.
+    #[error(transparent)]
+    Guarded(#[from] Refusal),
     /// It is empty, or shorter than one sector.
     #[error("{}: it has {bytes} bytes, less than a sector", path.display())]
     Empty {

@@ -57,6 +57,9 @@ fn block_in_use(device: Dev, path: &Path) -> Option<String> {
 
 fn file_in_use(path: &Path) -> Option<String> {
     let file = fs::canonicalize(path).ok()?;
+    if swaps().contains(&file) {
+        return Some(format!("{} is swap space", path.display()));
+    }
     let block = Path::new("/sys/block");
     let backs = |name: &String| {
         sysfs::text(&block.join(name), "loop/backing_file").is_some_and(|b| Path::new(&b) == file)
@@ -123,13 +126,15 @@ impl Mount {
 }
 
 fn is_swap(device: Dev) -> bool {
+    swaps().iter().any(|file| rdev(file) == Some(device))
+}
+
+/// The files and devices that the kernel swaps to.
+fn swaps() -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let files = table
-        .lines()
-        .skip(1)
-        .filter_map(|l| l.split_whitespace().next());
-    let mut numbers = files.map(|file| rdev(Path::new(&unescape(file))));
-    numbers.any(|number| number == Some(device))
+    let lines = table.lines().skip(1);
+    let files = lines.filter_map(|line| line.split_whitespace().next());
+    files.map(|file| PathBuf::from(unescape(file))).collect()
 }
 
 fn rdev(path: &Path) -> Option<Dev> {

@@ -3,11 +3,12 @@
 //! [`open`] takes the best way to what a path names: SCSI commands by SG_IO ([`SgTransport`]) to a
 //! generic node or a disk, else direct reads ([`BlockTarget`]) from a block device or image file.
 //! Nothing here writes, but what [`BlockTarget::allow_writes`] and the SCSI target's like of it are told to.
-//! [`in_use()`] says who would mind.
+//! [`guard`] refuses what must not be written to; [`in_use()`] says who uses a device.
 
 mod block;
 mod clock;
 mod error;
+pub mod guard;
 mod in_use;
 mod interrupt;
 mod sg;

@@ -11,6 +11,7 @@ use traxtent_core::volume::copies::CopiesError;
 
 use super::keys::Key;
 use crate::copies::CopiesIoError;
+use crate::device::guard::Refusal;
 use crate::port::Refused;
 use crate::volume::{LEAST_RATE, VolumeIoError};
 
@@ -64,11 +65,30 @@ pub enum ServeError {
         /// What the drive has.
         needed: u64,
     },
-    /// A data file that another server has open.
-    #[error("file={}: another server holds it", path.display())]
-    Locked {
+    /// A data file that must not be written to.
+    #[error("file={0}")]
+    Guarded(Refusal),
+    /// An output that must not be written to.
+    #[error("{key}={refusal}")]
+    Output {
+        /// The key that names it.
+        key: Key,
+        /// Why not.
+        refusal: Refusal,
+    },
+    /// A data file longer than its file system allows.
+    #[error(
+        "file={}: the drive has {needed} bytes, and files on this file system at most {longest}; \
+         name a file on another, such as XFS, or a block device",
+        path.display()
+    )]
+    FileTooLarge {
         /// Which.
         path: PathBuf,
+        /// What the drive has.
+        needed: u64,
+        /// The most that a file may have.
+        longest: u64,
     },
     /// A file that cannot be used.
     #[error("{key}={}: cannot {what} it: {error}", path.display())]
@@ -211,6 +231,8 @@ impl ServeError {
                 .unwrap_or_else(|| Errno::IO.raw_os_error()),
             ServeError::Volume(VolumeError::Length { .. }) => Errno::INVAL.raw_os_error(),
             ServeError::Volume(VolumeError::Range { .. }) => Errno::NOSPC.raw_os_error(),
+            ServeError::Volume(VolumeError::NoSpace { .. })
+            | ServeError::Copies(CopiesError::NoSpace) => Errno::NOSPC.raw_os_error(),
             ServeError::Volume(VolumeError::Broken { .. }) => Errno::ROFS.raw_os_error(),
             ServeError::Copies(CopiesError::Length { .. }) => Errno::INVAL.raw_os_error(),
             ServeError::Copies(CopiesError::Range { .. }) => Errno::NOSPC.raw_os_error(),

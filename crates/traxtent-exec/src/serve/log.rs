@@ -41,6 +41,7 @@ impl Log {
     /// Makes the file and writes the names of the columns.
     pub(super) fn create(path: &Path) -> Result<Log, ServeError> {
         let failed = |error| ServeError::file(Key::Log, path, "write", error);
+        super::refuse_output(Key::Log, path)?;
         let file = File::create(path).map_err(failed)?;
         let mut out = Packed::new(BufWriter::new(file), path);
         request_log::write_head(&mut out).map_err(failed)?;

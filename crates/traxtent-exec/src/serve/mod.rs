@@ -30,7 +30,9 @@ pub use control::{clear_left, order};
 pub use error::ServeError;
 pub use keys::{Key, Settings};
 pub use receipt::{Machine, Percentiles, Receipt, Verdict};
+pub use store::memory_limit;
 
+use crate::device::guard;
 use crate::simulate::Outcome;
 use control::Control;
 use load::Load;
@@ -87,6 +89,7 @@ impl Server {
         })?;
         let scenario = scenario_of(&settings, &drive)?;
         if let Some(path) = &settings.receipt {
+            refuse_output(Key::Receipt, path)?;
             try_beside(path)
                 .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))?;
         }
@@ -410,6 +413,11 @@ impl Drop for Server {
 fn bytes_of(drive: &Drive) -> u64 {
     let Sectors(sectors) = drive.geometry().capacity();
     sectors * u64::from(drive.profile().sector.logical_bytes)
+}
+
+/// Refuses a block device where a log or a receipt is to be written.
+fn refuse_output(key: Key, path: &Path) -> Result<(), ServeError> {
+    guard::refuse_output(path).map_err(|refusal| ServeError::Output { key, refusal })
 }
 
 /// Writes a file that is there whole or not at all.

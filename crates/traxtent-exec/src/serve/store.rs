@@ -11,12 +11,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
+use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use traxtent_core::disk::{Media, MediaError, Memory};
 
 use super::error::ServeError;
 use super::keys::Key;
+use crate::device::guard::{self, Direct, Refusal};
 
 /// The data of a drive.
 #[derive(Debug)]
@@ -30,12 +31,29 @@ pub(super) struct Store {
 enum Place {
     File(File),
     /// Stripes of the drive in turn, so that threads seldom wait for each other.
-    Memory(Vec<RwLock<Memory>>),
+    Memory {
+        memories: Vec<RwLock<Memory>>,
+        /// Bytes that they may take in addition.
+        left: AtomicU64,
+    },
 }
 
 /// Bytes of a stripe, and how many memories take turns.
 const STRIPE: u64 = 1 << 20;
 const MEMORIES: u64 = 64;
+
+/// A drive's data may take one part of so many of the memory that is available when the server starts: half.
+const MEMORY_SHARE: u64 = 2;
+
+/// What the data of a drive without a file may take of this machine's memory, in bytes, if that is known.
+pub fn memory_limit() -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = table
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some((kib << 10) / MEMORY_SHARE)
+}
 
 impl Store {
     /// Opens the drive's file, or makes it if there is none; or takes memory.
@@ -45,7 +63,7 @@ impl Store {
     pub(super) fn open(path: Option<&Path>, bytes: u64) -> Result<Store, ServeError> {
         let place = match path {
             Some(path) => Place::File(Store::open_file(path, bytes)?),
-            None => Place::Memory((0..MEMORIES).map(|_| RwLock::default()).collect()),
+            None => Store::memory(memory_limit().unwrap_or(u64::MAX)),
         };
         Ok(Store {
             place,
@@ -53,30 +71,29 @@ impl Store {
         })
     }
 
+    fn memory(limit: u64) -> Place {
+        Place::Memory {
+            memories: (0..MEMORIES).map(|_| RwLock::default()).collect(),
+            left: AtomicU64::new(limit),
+        }
+    }
+
     fn open_file(path: &Path, needed: u64) -> Result<File, ServeError> {
-        let failed = |what| move |error| ServeError::file(Key::File, path, what, error);
-        let mut open = OpenOptions::new();
-        open.read(true).write(true);
-        let (file, new) = match open.open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let file = open.create_new(true).open(path);
-                (file.map_err(failed("make"))?, true)
-            }
-            opened => (opened.map_err(failed("open"))?, false),
+        let missing = |error: &Refusal| match error {
+            Refusal::System { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
         };
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => {
-                let path = path.to_owned();
-                return Err(ServeError::Locked { path });
+        let held = match guard::open(path, Direct::No) {
+            Err(error) if missing(&error) => {
+                make(path, needed)?;
+                guard::open(path, Direct::No)
             }
-            locked => locked.map_err(|errno| failed("lock")(errno.into()))?,
-        }
-        if new {
-            file.set_len(needed).map_err(failed("lengthen"))?;
-        }
+            opened => opened,
+        };
+        let file = File::from(held.map_err(ServeError::Guarded)?.file);
         // Also tells the size of a block device.
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0))
-            .map_err(|errno| failed("measure")(errno.into()))?;
+            .map_err(|errno| ServeError::file(Key::File, path, "measure", errno.into()))?;
         if bytes < needed {
             let path = path.to_owned();
             return Err(ServeError::TooSmall {
@@ -97,16 +114,18 @@ impl Store {
     pub(super) fn read(&self, into: &mut [u8], at: u64) -> Result<(), MediaError> {
         match &self.place {
             Place::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
-            Place::Memory(memories) => stripes(at, into.len() as u64).try_for_each(|stripe| {
-                let memory = memories[stripe.memory].read().expect(SOUND);
-                memory.read(stripe.at, &mut into[stripe.place()])
-            }),
+            Place::Memory { memories, .. } => {
+                stripes(at, into.len() as u64).try_for_each(|stripe| {
+                    let memory = memories[stripe.memory].read().expect(SOUND);
+                    memory.read(stripe.at, &mut into[stripe.place()])
+                })
+            }
         }
     }
 
     /// Brings memory near that is about to be written, which is quicker than to wait for it with the model locked.
     pub(super) fn warm(&self, at: u64, count: u64) {
-        if let Place::Memory(memories) = &self.place {
+        if let Place::Memory { memories, .. } = &self.place {
             for stripe in stripes(at, count) {
                 let memory = memories[stripe.memory].read().expect(SOUND);
                 memory.touch(stripe.at, stripe.count);
@@ -117,10 +136,13 @@ impl Store {
     fn write(&self, data: &[u8], at: u64) -> Result<(), MediaError> {
         let written = match &self.place {
             Place::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
-            Place::Memory(memories) => stripes(at, data.len() as u64).try_for_each(|stripe| {
-                let mut memory = memories[stripe.memory].write().expect(SOUND);
-                memory.write(stripe.at, &data[stripe.place()])
-            }),
+            Place::Memory { memories, left } => {
+                stripes(at, data.len() as u64).try_for_each(|stripe| {
+                    let mut memory = memories[stripe.memory].write().expect(SOUND);
+                    take(left, memory.bytes_missing(stripe.at, stripe.count))?;
+                    memory.write(stripe.at, &data[stripe.place()])
+                })
+            }
         };
         self.changes.fetch_add(1, Ordering::Release);
         written
@@ -130,9 +152,12 @@ impl Store {
     fn zero(&self, at: u64, count: u64) -> Result<(), MediaError> {
         let zeroed = match &self.place {
             Place::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
-            Place::Memory(memories) => stripes(at, count).try_for_each(|stripe| {
+            Place::Memory { memories, left } => stripes(at, count).try_for_each(|stripe| {
                 let mut memory = memories[stripe.memory].write().expect(SOUND);
-                memory.zero(stripe.at, stripe.count)
+                let before = memory.bytes_held();
+                let zeroed = memory.zero(stripe.at, stripe.count);
+                left.fetch_add(before - memory.bytes_held(), Ordering::Relaxed);
+                zeroed
             }),
         };
         self.changes.fetch_add(1, Ordering::Release);
@@ -146,7 +171,7 @@ impl Store {
                 what: "flush",
                 error,
             }),
-            Place::Memory(_) => Ok(()),
+            Place::Memory { .. } => Ok(()),
         }
     }
 }
@@ -186,6 +211,51 @@ fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
         before += stripe.count;
         (stripe.count > 0).then_some(stripe)
     })
+}
+
+/// Makes a drive's file, sparse; nothing is left of it where that fails.
+fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
+    let failed = |what| move |error| ServeError::file(Key::File, path, what, error);
+    let made = OpenOptions::new().write(true).create_new(true).open(path);
+    let file = made.map_err(failed("make"))?;
+    let Err(error) = file.set_len(bytes) else {
+        return Ok(());
+    };
+    let longest = (error.kind() == io::ErrorKind::FileTooLarge).then(|| longest(&file, bytes));
+    // What was just made is empty; the first error is the one to tell.
+    let _ = std::fs::remove_file(path);
+    Err(match longest {
+        Some(longest) => ServeError::FileTooLarge {
+            path: path.to_owned(),
+            needed: bytes,
+            longest,
+        },
+        None => failed("lengthen")(error),
+    })
+}
+
+/// The most bytes, to a mebibyte, that the file system lets a file have which may not have `bytes`.
+fn longest(file: &File, bytes: u64) -> u64 {
+    let (mut fits, mut fails) = (0, bytes >> 20);
+    while fails - fits > 1 {
+        let middle = fits + (fails - fits) / 2;
+        match file.set_len(middle << 20) {
+            Ok(()) => fits = middle,
+            Err(_) => fails = middle,
+        }
+    }
+    fits << 20
+}
+
+/// Takes bytes of those that are left.
+fn take(left: &AtomicU64, bytes: u64) -> Result<(), MediaError> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+        left.checked_sub(bytes)
+    });
+    taken.map(drop).map_err(|_| MediaError::NoSpace)
 }
 
 /// Punches a hole, or writes zeros where the file system has none.
@@ -274,5 +344,27 @@ mod tests {
         }
         assert_eq!(seen, bytes);
         assert!(ends.iter().all(|end| *end == 3 * STRIPE));
+    }
+
+    /// Does memory end at its limit with an error that clients know, and does what is trimmed make room?
+    #[test]
+    fn memory_ends_at_its_limit() {
+        let store = Store {
+            place: Store::memory(64 << 10),
+            changes: AtomicU64::new(0),
+        };
+        let full = (0..64).find(|page| store.write(&[1; 512], page << 12).is_err());
+        // Sixteen pages, less the tables.
+        assert!(
+            full.is_some_and(|page| (12..16).contains(&page)),
+            "{full:?}"
+        );
+        assert_eq!(store.write(&[1; 512], 1 << 30), Err(MediaError::NoSpace));
+        store.write(&[2; 4096], 0).unwrap();
+        store.zero(0, 32 << 10).unwrap();
+        store.write(&[3; 512], 60 << 10).unwrap();
+        let mut back = [9; 512];
+        store.read(&mut back, 60 << 10).unwrap();
+        assert_eq!(back, [3; 512]);
     }
 }

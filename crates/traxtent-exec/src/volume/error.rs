@@ -10,6 +10,7 @@ use traxtent_core::volume::superblock::SuperblockError;
 use traxtent_core::volume::{AssemblyError, VolumeError};
 
 use super::JOURNAL_BYTES_MAX;
+use crate::device::guard::Refusal;
 
 /// Why a volume on real members cannot be made, opened or used.
 #[derive(Debug, thiserror::Error)]
@@ -25,23 +26,20 @@ pub enum VolumeIoError {
         /// Its words.
         error: io::Error,
     },
-    /// Something that cannot be a member.
-    #[error("{}: neither a file nor a block device", .0.display())]
-    Kind(PathBuf),
-    /// Another process has it.
-    #[error("{}: another process uses it; a volume that is served takes orders at its control socket", .0.display())]
-    InUse(PathBuf),
     /// A device that has not returned what it was asked for as a member.
     #[error(
         "{}: {outstanding} earlier requests to it have not returned; try again when they have, or take another device",
         path.display()
     )]
     Outstanding {
-        /// Which.
+        /// The device.
         path: PathBuf,
         /// The number of requests.
         outstanding: usize,
     },
+    /// Something that must not be written to.
+    #[error("{0}{hint}", hint = hint(.0))]
+    Guarded(#[from] Refusal),
     /// A device given twice.
     #[error("{}: given twice", .0.display())]
     Twice(PathBuf),
@@ -203,5 +201,13 @@ impl VolumeIoError {
             ),
             other => other.to_string(),
         })
+    }
+}
+
+/// What to do with a member that another process has.
+fn hint(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Locked(_) => "; a volume that is served takes orders at its control socket",
+        _ => "",
     }
 }

@@ -11,32 +11,31 @@
 
 use std::io;
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat};
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 use smallvec::SmallVec;
 use traxtent_core::units::{Lbn, Sectors};
-use traxtent_core::volume::{Action, Failed, Members, Op};
+use traxtent_core::volume::{Action, Failed, Members, NoSpace, Op};
 
 pub use super::buffers::Aligned;
 use super::buffers::Buffers;
 use super::error::VolumeIoError;
 use super::lanes::{Batch, Lanes, Task};
+use super::space::Space;
 use super::uring::{self, Ask, Asks};
 use super::watch::{MEMBER_TIMEOUT, Turn, Watch, within};
-
-/// For so long a member may still be held by who is letting it go: a program that is ending, or a process that another thread
-/// has begun and that is not its own program yet.
-const LETTING_GO: Duration = Duration::from_millis(500);
+use crate::device::guard::{self, Direct};
 
 /// Requests of a volume have seldom more operations at once.
 const AT_ONCE: usize = 32;
@@ -130,6 +129,7 @@ pub struct Device {
     below: Below,
     sector_bytes: u32,
     sectors: Sectors,
+    space: Space,
     /// The number of the error that came last, or 0.
     last_error: AtomicI32,
     /// It was seen to be shorter than it was: what was cut off reads as zeros where a later write makes it longer again.
@@ -153,34 +153,11 @@ impl Device {
                 error: io::Error::from(errno),
             }
         };
-        let stat = rustix::fs::stat(path).map_err(failed("open"))?;
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        let is_block = kind == FileType::BlockDevice;
-        if !is_block && kind != FileType::RegularFile {
-            return Err(VolumeIoError::Kind(path.to_owned()));
-        }
-        let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
-        if is_block {
-            // Refused where it is mounted or part of something.
-            flags |= OFlags::EXCL;
-        }
-        let (file, direct) = match rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty()) {
-            Err(Errno::INVAL) => (
-                rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?,
-                false,
-            ),
-            opened => (opened.map_err(failed("open"))?, true),
-        };
-        let begun = Instant::now();
-        loop {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) if begun.elapsed() < LETTING_GO => {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                Err(Errno::WOULDBLOCK) => return Err(VolumeIoError::InUse(path.to_owned())),
-                locked => break locked.map_err(failed("lock"))?,
-            }
-        }
+        let guard::Held {
+            file,
+            is_block,
+            is_direct: direct,
+        } = guard::open(path, Direct::IfPossible)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
         let sector_bytes = match is_block {
             true => rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?,
@@ -204,6 +181,7 @@ impl Device {
             below,
             sector_bytes,
             sectors: Sectors(bytes / u64::from(sector_bytes)),
+            space: Space::new(bytes),
             last_error: AtomicI32::new(0),
             is_cut: AtomicBool::new(false),
             never_cached: AtomicBool::new(false),
@@ -703,6 +681,16 @@ impl Devices {
 
 impl Members for Devices {
     type Buffer = Aligned;
+
+    fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
+        match self.device(member) {
+            Some(device) if device.is_file() => {
+                let bytes = device.offset(sectors.start)..device.offset(sectors.end);
+                device.space.reserve(&device.file, bytes)
+            }
+            _ => Ok(()),
+        }
+    }
 
     fn buffer(&self, bytes: usize) -> Aligned {
         self.0.buffers.take(bytes)

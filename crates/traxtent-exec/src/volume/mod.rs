@@ -11,6 +11,7 @@ mod files;
 mod lanes;
 mod quit;
 mod server;
+mod space;
 mod status;
 mod uring;
 mod verify;
@@ -28,12 +29,14 @@ use traxtent_core::probe::{Confirm, Found as FoundTrack};
 use traxtent_core::trackmap::{MapBuilder, MapFile, TrackMap};
 use traxtent_core::units::{Lbn, Sectors};
 use traxtent_core::volume::superblock::{
-    MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, maps_sectors, superblock_sectors,
+    MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
 };
 use traxtent_core::volume::{
     Assembly, AssemblyError, Format, Members, Op, SuperblockPair, Volume, VolumeError, WriteHole,
     choose, survey,
 };
+
+use crate::device::guard::volume_on;
 
 pub use care::{DifferenceReport, LEAST_RATE, MaintenanceTask, Progress, Repairs, Work, care};
 pub use error::VolumeIoError;
@@ -183,8 +186,8 @@ pub fn create(
         .collect();
     let devices = Devices::new(devices.into_iter().map(Some).collect());
     if !plan.force {
-        for (member, path) in paths.iter().enumerate() {
-            if let Some(what) = held(&devices, member, path, sector_bytes, &holds) {
+        for path in &paths {
+            if let Some(what) = volume_on(path).or_else(|| holds(path)) {
                 let path = path.clone();
                 return Err(VolumeIoError::Holds { path, what });
             }
@@ -433,33 +436,14 @@ fn substitute(
             needed: entry.sectors,
         });
     }
-    let alone = Devices::new(vec![Some(device)]);
-    alone.set_timeout(devices.timeout());
-    if !force && let Some(what) = held(&alone, 0, path, sector_bytes, holds) {
+    if !force && let Some(what) = volume_on(path).or_else(|| holds(path)) {
         let path = path.to_owned();
         return Err(VolumeIoError::Holds { path, what });
     }
-    let device = alone.take_all().pop().flatten().expect("it was put in");
-    Ok(Substitute { member, device })
-}
-
-/// What is on a device that is to become a member.
-fn held(
-    devices: &Devices,
-    member: usize,
-    path: &Path,
-    sector_bytes: u32,
-    holds: impl Fn(&Path) -> Option<String>,
-) -> Option<String> {
-    let sectors = devices.device(member)?.sectors();
-    let mut sizes = vec![(Sectors(0), sector_bytes); member];
-    sizes.push((sectors, sector_bytes));
-    let pairs = wait(survey(devices, &sizes));
-    match pairs[member].usable() {
-        Err(SuperblockError::None) => holds(path),
-        Ok(other) => Some(format!("member {} of volume {}", other.index, other.volume)),
-        Err(other) => Some(other.to_string()),
-    }
+    Ok(Substitute {
+        member,
+        device: Arc::new(device),
+    })
 }
 
 /// Puts a device, known as `id` from then on, in the place of a failed member, and begins to rebuild it.

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use traxtent_core::probe::Target;
-use traxtent_exec::device::{self, Device, DeviceError, in_use};
+use traxtent_exec::device::guard::check_unused;
+use traxtent_exec::device::{self, Device, DeviceError};
 use traxtent_exec::{Noise, SimTarget};
 
 use crate::failure::{Failure, Result, note, warn};
@@ -50,15 +51,20 @@ impl Subject {
     }
 }
 
-/// Whether a path is a device or an image of one: what is there and is no profile.
+/// Whether a path is a device or an image of one: what is there and is no profile. Its type decides, not where it is.
 fn is_device(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.starts_with("/dev") || path.exists() && !path.is_dir() && !name.contains(".toml")
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_dir() => path.starts_with("/dev"),
+        Ok(there) if there.is_file() => !name.contains(".toml"),
+        Ok(_) => true,
+        Err(_) => path.starts_with("/dev"),
+    }
 }
 
 fn open_device(path: &Path, destructive: bool) -> Result<Device> {
-    if destructive && let Some(user) = in_use(path) {
-        return Err(Failure::Io(format!("--destructive: {user}")));
+    if destructive {
+        check_unused(path).map_err(|error| Failure::Io(format!("--destructive {error}")))?;
     }
     let failed = |error: DeviceError| Failure::Io(error.to_string());
     let mut opened = device::open(path).map_err(failed)?;

@@ -8,6 +8,8 @@ use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::Profile;
 
 use super::Args;
+use traxtent_exec::serve::memory_limit;
+
 use crate::failure::{Failure, Result, note};
 use crate::output;
 
@@ -75,7 +77,13 @@ pub(crate) fn introduce(
 ) -> Result<()> {
     let data = match &args.file {
         Some(path) => format!("its data are in {}", path.display()),
-        None => "its data are in memory, and gone at the end".to_owned(),
+        None => match memory_limit() {
+            Some(limit) => format!(
+                "its data are in memory, at most {} MB, and gone at the end",
+                limit / 1_000_000
+            ),
+            None => "its data are in memory, and gone at the end".to_owned(),
+        },
     };
     let exposed = match (args.listen, args.socket_mode) {
         (Some(ip), _) if !ip.is_loopback() => {

@@ -15,12 +15,14 @@ use tempfile::TempDir;
 use traxtent_core::disk::{Disk, Memory, Scenario};
 use traxtent_core::drive::Drive;
 use traxtent_core::profile::Profile;
+use traxtent_exec::device::guard;
 use traxtent_exec::serve::{Receipt, Speed};
 
 use crate::failure::{Failure, Result, note};
 use crate::input;
 use crate::output;
 use crate::target::{Machine, Target};
+use crate::volume::holds;
 use attach::Address;
 use nbdkit::{Nbdkit, Order};
 
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// The file with the drive's data, made if there is none; without it they are in memory
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Overwrite what is on the block device that --file names
+    #[arg(long, requires = "file")]
+    force: bool,
     /// Serve on this port of the loopback address, instead of a socket
     #[arg(long, value_name = "NUMBER", conflicts_with = "socket")]
     port: Option<u16>,
@@ -91,10 +96,10 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let folder = tempfile::Builder::new()
-        .prefix("traxtent-")
-        .tempdir()
-        .map_err(|error| Failure::file(&std::env::temp_dir(), &error))?;
+    let folder = output::private_folder()?;
+    if let Some(path) = args.file.as_deref().filter(|_| !args.force) {
+        check_contents(path)?;
+    }
     let stopped = nbdkit::catch(&[SIGINT, SIGTERM])?;
     let profile = profile_of(&args.drive)?;
     if let Some(path) = &args.scenario {
@@ -139,6 +144,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match status {
         Some(status) if !status.success() => Err(Failure::Status(code_of(status))),
         _ => Ok(()),
+    }
+}
+
+/// Refuses a block device that holds anything; a file may hold what was served from it before.
+fn check_contents(path: &Path) -> Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    if !std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device()) {
+        return Ok(());
+    }
+    guard::check_unused(path).map_err(|error| Failure::Io(format!("--file {error}")))?;
+    match guard::volume_on(path).or_else(|| holds(path)) {
+        None => Ok(()),
+        Some(what) => Err(Failure::input(format!(
+            "--file {}: the device holds {what}; --force overwrites it",
+            path.display()
+        ))),
     }
 }
 

@@ -19,6 +19,9 @@ use crate::failure::{Failure, Result, warn};
 
 /// The time that a server's process has to go after it has said that the kernel may keep it.
 const LINGERING: Duration = Duration::from_millis(200);
+/// The most threads of all connections together. nbdkit starts those of a connection when it comes, and a host that has no
+/// more threads to give ends the whole server; it has some 30,000 on small machines.
+const THREADS_MAX: u32 = 8192;
 
 /// What is to be served.
 pub(crate) struct Order<'a> {
@@ -66,6 +69,13 @@ impl Nbdkit {
         command.args(["--foreground", "--exit-with-parent"]);
         command.args(["--threads", &order.threads.to_string()]);
         command.arg("--pidfile").arg(&order.pidfile);
+        let clients = (THREADS_MAX / order.threads.max(1)).max(1);
+        let limited = tools::has_filter(&program, "limit");
+        if limited {
+            command.arg("--filter=limit");
+        } else {
+            warn("nbdkit has no filter `limit`, so the number of clients is not bounded");
+        }
         match order.address {
             Address::Socket(path) => {
                 clear_left(path).map_err(|error| Failure::file(path, &error))?;
@@ -82,6 +92,9 @@ impl Nbdkit {
                 .iter()
                 .map(|(key, value)| format!("{key}={value}")),
         );
+        if limited {
+            command.arg(format!("limit={clients}"));
+        }
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command
             .spawn()

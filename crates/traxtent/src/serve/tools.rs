@@ -52,10 +52,19 @@ pub(super) fn plugin(nbdkit: &Path) -> Result<PathBuf> {
 
 /// The folder of nbdkit's own plugins.
 fn plugin_folder(nbdkit: &Path) -> Option<PathBuf> {
+    configured(nbdkit, "plugindir=")
+}
+
+/// Whether nbdkit has a filter.
+pub(super) fn has_filter(nbdkit: &Path, name: &str) -> bool {
+    let folder = configured(nbdkit, "filterdir=");
+    folder.is_some_and(|folder| folder.join(format!("nbdkit-{name}-filter.so")).is_file())
+}
+
+/// A folder that nbdkit was built to look in.
+fn configured(nbdkit: &Path, key: &str) -> Option<PathBuf> {
     let output = Command::new(nbdkit).arg("--dump-config").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
-    let folder = text
-        .lines()
-        .find_map(|line| line.strip_prefix("plugindir="))?;
+    let folder = text.lines().find_map(|line| line.strip_prefix(key))?;
     Some(folder.into())
 }

@@ -76,7 +76,8 @@ pub(crate) fn logged(run: &Run, mut log: Log) -> Result<Summary> {
 /// Runs simulations side by side; their results are in the order given, and the first error is
 /// that of the first run that has one.
 pub(crate) fn all(runs: &[Run]) -> Result<Vec<Summary>> {
-    let total = runs.iter().map(|run| run.workload.count()).sum();
+    let mut counts = runs.iter().map(|run| run.workload.count());
+    let total = counts.try_fold(0, |sum: u64, count| Some(sum.saturating_add(count?)));
     let progress = Progress::new("requests", total);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
@@ -116,8 +117,13 @@ fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -
             let bytes = drive.profile.sector.logical_bytes;
             let mut source =
                 Synthetic::new(&spec, bytes, &*drive.geometry).map_err(Failure::input)?;
-            pump(run, &mut host, &mut source, progress, sink)
-                .map_err(|error| Failure::at("workload", error))
+            pump(run, &mut host, &mut source, progress, sink).map_err(|error| match error {
+                SimulateError::Overloaded { .. } => Failure::at(
+                    "workload",
+                    format!("{error}; give a longer arrive=, or outstanding= in its place"),
+                ),
+                error => Failure::at("workload", error),
+            })
         }
         Workload::Synthio(spec) => {
             let at = |error: &dyn std::fmt::Display| Failure::at(&machine.target, error);
@@ -194,6 +200,10 @@ pub(crate) fn simulation_failure(path: &Path, error: &SimulateError) -> Failure 
         SimulateError::Device { .. } => Failure::at(
             path.display(),
             format!("{error} (--drive adds one, --device takes one alone)"),
+        ),
+        SimulateError::Overloaded { .. } => Failure::at(
+            path.display(),
+            format!("{error}; replay with --speed below 1, or --replay closed:N"),
         ),
         _ => Failure::at(path.display(), error),
     }

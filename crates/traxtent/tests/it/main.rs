@@ -8,6 +8,7 @@ mod command;
 mod copies;
 mod demo;
 mod drives;
+mod guard;
 mod lab;
 mod map;
 mod plan;

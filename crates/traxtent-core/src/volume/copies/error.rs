@@ -2,8 +2,8 @@
 
 use crate::layout::tpl::TplError;
 use crate::units::{Lbn, Sectors};
-use crate::volume::Failed;
 use crate::volume::superblock::SuperblockError;
+use crate::volume::{Failed, NoSpace};
 
 /// Why a volume with copies cannot be opened, or do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,9 @@ pub enum CopiesError {
     /// A page of the table cannot be written.
     #[error("the table cannot be written: the volume can only be read")]
     Broken,
+    /// The device has no room for a write, of which nothing was written.
+    #[error("no space left for the write; free some where the device lies")]
+    NoSpace,
     /// It was stopped.
     #[error("the volume has been stopped")]
     Stopped,
@@ -63,6 +66,12 @@ pub enum CopiesError {
     /// What the layout says.
     #[error(transparent)]
     Layout(#[from] TplError),
+}
+
+impl From<NoSpace> for CopiesError {
+    fn from(_: NoSpace) -> CopiesError {
+        CopiesError::NoSpace
+    }
 }
 
 impl From<Failed> for CopiesError {

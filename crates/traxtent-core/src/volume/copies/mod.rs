@@ -40,7 +40,7 @@ use async_lock::{Mutex, RwLock};
 pub use error::CopiesError;
 pub use open::{Found, Made, NewVolume, find, find_superblock};
 
-use super::{Failed, Members, Op};
+use super::{Failed, Members, NoSpace, Op};
 use crate::layout::tpl::{Accuracy, Head, Home, Plan, Run, Step, Tpl};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 use arm::{Arm, Places};

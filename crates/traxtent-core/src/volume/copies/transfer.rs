@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use super::arm::Places;
-use super::{BEHIND_BYTES, Clocked, Copies, CopiesError, DEVICE, Failed, Op, Piece, State};
+use super::{
+    BEHIND_BYTES, Clocked, Copies, CopiesError, DEVICE, Failed, NoSpace, Op, Piece, State,
+};
 use crate::layout::tpl::{Home, Run};
 use crate::units::{Lbn, Sectors};
 
@@ -16,6 +18,7 @@ impl<M: Clocked> Copies<M> {
         is_work: bool,
     ) -> Result<(), CopiesError> {
         let mut left = to.to_vec();
+        self.reserve(&left, bytes)?;
         while !left.is_empty() {
             let turn = self.turn(left.iter().copied().collect(), is_work).await;
             let place = left.swap_remove(turn.index);
@@ -176,6 +179,8 @@ impl<M: Clocked> Copies<M> {
             let mask = if first { writable & 1 } else { writable };
             (state.tpl.places(run, mask).collect(), behind > BEHIND_BYTES)
         };
+        let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
+        self.reserve(&lbns, bytes)?;
         let (mut written, mut failed) = (0, 0);
         while !left.is_empty() && (written == 0 || is_full) {
             let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
@@ -210,6 +215,13 @@ impl<M: Clocked> Copies<M> {
             };
         }
         Ok(())
+    }
+
+    /// Makes sure that the device has room for the same at several places.
+    fn reserve(&self, places: &[Lbn], bytes: &[u8]) -> Result<(), NoSpace> {
+        let sectors = Sectors((bytes.len() / self.sector_bytes) as u64);
+        let mut places = places.iter();
+        places.try_for_each(|lbn| self.members.reserve(DEVICE, *lbn..*lbn + sectors))
     }
 
     /// Brings copies of blocks up to date; says whether all could be written. Their track is locked.

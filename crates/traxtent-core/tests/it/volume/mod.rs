@@ -7,3 +7,4 @@ mod format;
 mod memory;
 mod scrubs;
 mod setup;
+mod space;

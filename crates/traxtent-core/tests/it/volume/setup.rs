@@ -99,12 +99,11 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
 
 /// The superblocks of the drives that can be read.
 pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
-    let drives = memory.drives.borrow();
-    let sectors = drives.iter().map(|drive| drive.visible.len() / SECTOR);
-    let devices: Vec<(Sectors, u32)> = sectors
-        .map(|sectors| (Sectors(sectors as u64), SECTOR as u32))
-        .collect();
-    drop(drives);
+    let device = |drive: &Drive| {
+        let sectors = drive.visible.len() / SECTOR;
+        (Sectors(sectors as u64), SECTOR as u32)
+    };
+    let devices: Vec<_> = memory.drives.borrow().iter().map(device).collect();
     let mut found = survey(memory, &devices).await;
     found.retain(|pair| pair.newest().is_some());
     found

@@ -1,0 +1,386 @@
+//! What is in use, or holds something, is not overwritten: real loop devices, real file systems.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::command::traxtent_in;
+
+const MIB: u64 = 1 << 20;
+
+/// A loop device that is detached after the test.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn attach(image: &Path) -> Option<Loop> {
+        let arguments = ["--find", "--show"];
+        let shown = Command::new("losetup").args(arguments).arg(image).output();
+        let shown = shown.ok().filter(|shown| shown.status.success())?;
+        let device = String::from_utf8(shown.stdout).ok()?;
+        Some(Loop(device.trim().into()))
+    }
+
+    fn name(&self) -> &str {
+        self.0.to_str().expect("it is plain")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+/// A mounted file system.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(device: &Loop, folder: PathBuf) -> Option<Mounted> {
+        fs::create_dir_all(&folder).unwrap();
+        let mounted = Command::new("mount").arg(&device.0).arg(&folder).output();
+        let is_mounted = mounted.is_ok_and(|mounted| mounted.status.success());
+        is_mounted.then_some(Mounted(folder))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// A drive of 32 MiB that takes no time.
+fn drive(folder: &Path) {
+    let mut profile = traxtent_core::profile::builtin("instant").unwrap();
+    profile.geometry.cylinders = 32;
+    profile.geometry.zones[0].last_cylinder = 31;
+    fs::write(folder.join("drive.toml"), profile.to_toml()).unwrap();
+}
+
+fn sparse(path: &Path, mib: u64) {
+    let file = fs::File::create(path).unwrap();
+    file.set_len(mib * MIB).unwrap();
+}
+
+/// What a device and the file behind it hold.
+fn bytes(paths: [&Path; 2]) -> [Vec<u8>; 2] {
+    let _ = Command::new("sync").status();
+    paths.map(|path| fs::read(path).unwrap())
+}
+
+/// Is a device that is mounted, or whose file system or volume nobody gave away, left as it is by every verb that would write to
+/// it, and does one line say why?
+#[test]
+fn serve_file_refuses_a_mounted_device() {
+    let _ = (testkit::tool!("nbdkit"), testkit::tool!("losetup"));
+    let (make, _) = (testkit::tool!("mke2fs"), testkit::tool!("mount"));
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    drive(at);
+    let image = at.join("image");
+    sparse(&image, 64);
+    let made = Command::new(make)
+        .args(["-q", "-t", "ext4", "-F"])
+        .arg(&image)
+        .status();
+    assert!(made.unwrap().success());
+    let Some(device) = Loop::attach(&image) else {
+        testkit::skip!("there is no loop device");
+    };
+    let name = device.name();
+    sparse(&at.join("other"), 64);
+    sparse(&at.join("third"), 64);
+    let refused = |line: &str, status: i32, says: &str| {
+        let before = bytes([&device.0, &image]);
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let answer = traxtent_in(at, &arguments);
+        assert_eq!(answer.status, status, "{line}: {}", answer.err);
+        assert!(answer.err.contains(says), "{line}: {}", answer.err);
+        assert_eq!(answer.err.lines().count(), 1, "{line}: {}", answer.err);
+        assert!(before == bytes([&device.0, &image]), "{line} wrote to it");
+    };
+    {
+        let Some(_mounted) = Mounted::new(&device, at.join("mnt")) else {
+            testkit::skip!("ext4 cannot be mounted here");
+        };
+        fs::write(at.join("mnt/file"), vec![7; 100_000]).unwrap();
+        for line in [
+            format!("serve ./drive.toml --file {name} -- true"),
+            format!("serve ./drive.toml --file {name} --force -- true"),
+            format!("volume create --level raid-0 --chunk 64K --force other {name}"),
+            format!("volume destroy --force {name}"),
+            format!("check {name} --measure=physical-sector --scratch 0..1000 --yes"),
+        ] {
+            let says = format!("{name} is mounted on {}", at.join("mnt").display());
+            if line.starts_with("check") {
+                // A note and a warning stand before it.
+                let before = bytes([&device.0, &image]);
+                let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
+                assert_eq!(answer.status, 3, "{}", answer.err);
+                assert!(answer.err.contains(&says), "{}", answer.err);
+                assert!(before == bytes([&device.0, &image]), "{line} wrote to it");
+                continue;
+            }
+            refused(&line, 3, &says);
+        }
+    }
+    // Also where the file behind it is named.
+    for line in [
+        "serve ./drive.toml --file image -- true",
+        "volume create --level raid-0 --chunk 64K --force other image",
+    ] {
+        refused(line, 3, &format!("backs {name}"));
+    }
+    let serve = format!("serve ./drive.toml --file {name} -- true");
+    refused(&serve, 2, "holds an ext file system; --force overwrites it");
+    let forced = format!("serve ./drive.toml --file {name} --force -- true");
+    let answer = traxtent_in(at, &forced.split(' ').collect::<Vec<_>>());
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    // A member of a volume, and a volume with copies, are contents too.
+    let create = format!("volume create --level raid-0 --chunk 64K --force other {name}");
+    let answer = traxtent_in(at, &create.split(' ').collect::<Vec<_>>());
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    refused(&serve, 2, "holds member 1 of volume");
+    let mut csv = "first_lbn,sectors\n".to_owned();
+    (0..256).for_each(|track| csv += &format!("{},512\n", track * 512));
+    fs::write(at.join("tracks.csv"), csv).unwrap();
+    let copies = format!("volume copies create --copies 1..2 --map tracks.csv {name}");
+    let answer = traxtent_in(at, &copies.split(' ').collect::<Vec<_>>());
+    assert_ne!(answer.status, 0, "{}", answer.err);
+}
+
+/// Does no verb write what it prints to a block device, also behind a link, and is the device still a node?
+#[test]
+fn outputs_refuse_block_devices() {
+    let _ = testkit::tool!("losetup");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    drive(at);
+    let image = at.join("image");
+    fs::write(&image, vec![9; 8 << 20]).unwrap();
+    let Some(device) = Loop::attach(&image) else {
+        testkit::skip!("there is no loop device");
+    };
+    let name = device.name();
+    symlink(&device.0, at.join("link.svg")).unwrap();
+    symlink(&device.0, at.join("link.html")).unwrap();
+    symlink(&device.0, at.join("link.csv")).unwrap();
+    sparse(&at.join("disk"), 1);
+    let before = bytes([&device.0, &image]);
+    let mut lines = vec![
+        format!("sim atlas10k2 random,count=10 --log {name}"),
+        "sim atlas10k2 random,count=10 --log link.csv".to_owned(),
+        "sim atlas10k2 random,count=10 --plot link.svg".to_owned(),
+        "map atlas10k2 --draw link.svg".to_owned(),
+        format!("check disk --collect {name}"),
+        "lab today --picture link.svg".to_owned(),
+        "lab report --out link.html".to_owned(),
+    ];
+    if testkit::tool("nbdkit").is_some() {
+        lines.push(format!("serve ./drive.toml --log {name} -- true"));
+        lines.push(format!("serve ./drive.toml --receipt {name} -- true"));
+    }
+    for line in lines {
+        let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
+        assert!([2, 3].contains(&answer.status), "{line}: {}", answer.err);
+        let says = "a block device; output goes to a file";
+        assert!(answer.err.contains(says), "{line}: {}", answer.err);
+        assert!(before == bytes([&device.0, &image]), "{line} wrote to it");
+    }
+}
+
+/// Are the folders of sockets the user's alone, whatever the mask of modes?
+#[test]
+fn folders_of_sockets_are_private() {
+    let _ = testkit::tool!("nbdkit");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    for name in ["a", "b"] {
+        sparse(&at.join(name), 8);
+    }
+    let command = env!("CARGO_BIN_EXE_traxtent");
+    let look = "-- sh -c 'stat -c %a $(dirname $socket)'";
+    for line in [
+        format!("serve instant {look}"),
+        format!(
+            "volume create --level raid-0 --chunk 64K a b >made && {command} volume serve a b {look}"
+        ),
+    ] {
+        let script = format!("umask 0; {command} {line}");
+        let shell = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(at)
+            .output();
+        let shell = shell.unwrap();
+        let out = String::from_utf8_lossy(&shell.stdout);
+        assert_eq!(out, "700\n", "{line}: {shell:?}");
+    }
+}
+
+/// A server that ends with the test.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// A connection that has chosen the export, so that the server has threads for it; `None` if it is refused.
+fn connect(socket: &Path) -> Option<UnixStream> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).ok()?;
+    let mut hello = 3_u32.to_be_bytes().to_vec();
+    hello.extend(b"IHAVEOPT");
+    hello.extend(1_u32.to_be_bytes());
+    hello.extend(0_u32.to_be_bytes());
+    stream.write_all(&hello).ok()?;
+    let mut size_and_flags = [0; 10];
+    stream.read_exact(&mut size_and_flags).ok()?;
+    Some(stream)
+}
+
+/// Reads a sector.
+fn read(stream: &mut UnixStream) {
+    let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
+    request.extend([0; 4]);
+    request.extend([0; 16]);
+    request.extend(512_u32.to_be_bytes());
+    stream.write_all(&request).unwrap();
+    let mut answer = [1; 16 + 512];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[4..8], [0; 4]);
+}
+
+/// Is one client more than there are threads for refused, while all others go on, and does the next come when one has left?
+#[test]
+fn clients_are_bounded_by_their_threads() {
+    let _ = testkit::tool!("nbdkit");
+    let folder = TempDir::new().unwrap();
+    let socket = folder.path().join("socket");
+    let command = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(["serve", "instant", "--transport", "off", "--socket"])
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut serving = Serving(command.unwrap());
+    let begun = Instant::now();
+    while !socket.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        thread::sleep(Duration::from_millis(10));
+    }
+    // 8192 threads, of which this drive's queue of 256 wants as many for each.
+    let mut clients: Vec<UnixStream> = (0..32).map(|_| connect(&socket).unwrap()).collect();
+    for _ in 0..100 {
+        assert!(connect(&socket).is_none(), "more are taken");
+    }
+    clients.iter_mut().for_each(read);
+    drop(clients.pop());
+    let begun = Instant::now();
+    let mut next = loop {
+        if let Some(next) = connect(&socket) {
+            break next;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "none comes after"
+        );
+        thread::sleep(Duration::from_millis(10));
+    };
+    read(&mut next);
+    clients.iter_mut().for_each(read);
+    assert!(serving.0.try_wait().unwrap().is_none());
+}
+
+/// Does a drive that is larger than files can be say so, and leave nothing?
+#[test]
+fn a_file_too_large_is_not_left() {
+    let _ = testkit::tool!("nbdkit");
+    let folder = TempDir::new().unwrap();
+    let probe = fs::File::create(folder.path().join("probe")).unwrap();
+    if probe.set_len(20 << 40).is_ok() {
+        testkit::skip!("the file system has files of 20 TB");
+    }
+    let line = ["serve", "generic-20tb", "--file", "x", "--", "true"];
+    for _ in 0..2 {
+        let answer = traxtent_in(folder.path(), &line);
+        assert_eq!(answer.status, 3, "{}", answer.err);
+        assert!(
+            answer.err.contains("files on this file system at most")
+                && answer.err.contains("name a file on another"),
+            "{}",
+            answer.err
+        );
+        assert!(!folder.path().join("x").exists());
+    }
+}
+
+/// Is an image below /dev checked like any other?
+#[test]
+fn an_image_below_dev_is_an_image() {
+    let Ok(folder) = TempDir::new_in("/dev/shm") else {
+        testkit::skip!("there is no /dev/shm");
+    };
+    let image = folder.path().join("img");
+    sparse(&image, 8);
+    let answer = traxtent_in(folder.path(), &["check", image.to_str().unwrap()]);
+    assert!(
+        !answer.err.contains("has no block device"),
+        "{}",
+        answer.err
+    );
+    let elsewhere = TempDir::new().unwrap();
+    sparse(&elsewhere.path().join("img"), 8);
+    let other = traxtent_in(elsewhere.path(), &["check", "img"]);
+    assert_eq!((answer.status, answer.err), (other.status, other.err));
+}
+
+/// Does a simulation whose requests come faster than the drive serves them end with a line, before the host's memory does?
+#[test]
+fn queues_without_bound_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let rows = "0.0 0 0 8 1\n".repeat(10_000);
+    for _ in 0..120 {
+        gzip.write_all(rows.as_bytes()).unwrap();
+    }
+    fs::write(at.join("burst.trace.gz"), gzip.finish().unwrap()).unwrap();
+    let drawn = "random,arrive=1us,count=18446744073709551615";
+    for (workload, place, remedy) in [
+        (
+            "burst.trace.gz",
+            "burst.trace.gz: request 1",
+            "--replay closed:N",
+        ),
+        (drawn, "workload: request 1", "outstanding="),
+    ] {
+        // 1 GB, so that what does not end is not the machine.
+        let command = env!("CARGO_BIN_EXE_traxtent");
+        let script = format!("ulimit -v 1000000; exec {command} sim atlas10k2 {workload}");
+        let shell = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(at)
+            .output();
+        let shell = shell.unwrap();
+        let err = String::from_utf8_lossy(&shell.stderr);
+        assert_eq!(shell.status.code(), Some(2), "{workload}: {err}");
+        assert!(err.contains(place) && err.contains(remedy), "{err}");
+        assert!(err.contains("1048576 requests wait for drive 0"), "{err}");
+        let errors = err.lines().filter(|line| !line.contains("warning: "));
+        assert_eq!(errors.count(), 1, "{err}");
+    }
+}

@@ -1,0 +1,275 @@
+//! `cargo xtask planted`: faults put into the code on purpose, each of which one named test must catch.
+//!
+//! A planted bug is a patch, `validation/planted/NAME.patch`. Before its diff stand three lines: `fault:` says what goes wrong
+//! with it, `package:` and `test:` name the test that must fail. The tracked files are copied to a folder of their own, with a
+//! folder for builds that is kept from one run to the next.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::tally::Tally;
+use crate::{shell, test};
+
+/// Which planted bugs to try.
+#[derive(clap::Args)]
+#[group(id = "planted")]
+pub(crate) struct Options {
+    /// Only these; all unless any is named
+    name: Vec<String>,
+    /// Print their names, faults and tests, and try none
+    #[arg(long)]
+    list: bool,
+}
+
+/// The folder of the patches, below the root.
+const FOLDER: &str = "validation/planted";
+
+/// Lines around a change that must be as they were when the patch was made.
+const CONTEXT: &str = "-C1";
+
+/// A patch and what its head says.
+#[derive(Debug, PartialEq, Eq)]
+struct Planted {
+    name: String,
+    path: PathBuf,
+    fault: String,
+    package: String,
+    test: String,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let mut all = all()?;
+    if let Some(unknown) = options
+        .name
+        .iter()
+        .find(|name| all.iter().all(|one| one.name != **name))
+    {
+        bail!("{unknown}: no such patch in {FOLDER}; --list names those there are");
+    }
+    all.retain(|one| options.name.is_empty() || options.name.contains(&one.name));
+    if options.list {
+        for one in &all {
+            println!("{}: {}", one.name, one.fault);
+            println!("    {}, {}", one.package, one.test);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let home = shell::target_dir().join("planted");
+    let tree = home.join("tree");
+    fs::create_dir_all(&tree)?;
+    let _ = std::os::unix::fs::symlink(shell::root().join("../shared"), home.join("shared"));
+    let mut tally = Tally::default();
+    for one in &all {
+        println!("\n== {}: {}", one.name, one.fault);
+        copy_tree(&tree)?;
+        apply(&one.path, &tree)?;
+        let tried = test::cargo_test(one.command(&tree, &home.join("target")))?;
+        match one.outcome(&tried) {
+            Outcome::Caught => println!("caught {} by {}", one.name, one.test),
+            Outcome::Missed(_) => println!("missed {} by {}", one.name, one.test),
+            Outcome::Skipped(_) => {}
+        }
+        match one.outcome(&tried) {
+            Outcome::Caught => tally.passed += 1,
+            Outcome::Missed(why) => tally.failures.push(format!("{}: {why}", one.name)),
+            Outcome::Skipped(why) => tally.skip(&one.name, why),
+        }
+    }
+    copy_tree(&tree)?;
+    Ok(tally.report())
+}
+
+/// How a test took a planted bug.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Caught,
+    Missed(&'static str),
+    Skipped(String),
+}
+
+impl Planted {
+    /// Reads a patch's head.
+    fn read(path: &Path) -> Result<Planted> {
+        let text = fs::read_to_string(path)?;
+        let head = text.lines().take_while(|line| !line.starts_with("diff "));
+        let head: Vec<&str> = head.collect();
+        let value = |key: &str| {
+            let mut values = head.iter().filter_map(|line| line.strip_prefix(key));
+            let value = values.next().map(|value| value.trim().to_owned());
+            value.with_context(|| format!("{}: no line `{key}` before the diff", path.display()))
+        };
+        let name = path.file_stem().unwrap_or_default();
+        Ok(Planted {
+            name: name.to_string_lossy().into_owned(),
+            path: path.to_owned(),
+            fault: value("fault:")?,
+            package: value("package:")?,
+            test: value("test:")?,
+        })
+    }
+
+    /// Runs its test alone.
+    fn command(&self, tree: &Path, target: &Path) -> Command {
+        let mut cargo = shell::cargo();
+        cargo.current_dir(tree).env("CARGO_TARGET_DIR", target);
+        cargo.args(["test", "--no-fail-fast", "--tests", "--package"]);
+        cargo.args([&self.package, &self.test]);
+        cargo.args(["--", "--exact", "--show-output"]);
+        cargo
+    }
+
+    fn outcome(&self, tried: &Tally) -> Outcome {
+        if tried.failures.contains(&self.test) {
+            return Outcome::Caught;
+        }
+        match (&tried.failures[..], &tried.skips[..], tried.passed) {
+            ([], [], 0) => Outcome::Missed("there is no such test"),
+            ([], [], _) => Outcome::Missed("the test passes"),
+            ([], [why, ..], _) => Outcome::Skipped(why.clone()),
+            _ => Outcome::Missed("it does not build, or another test failed"),
+        }
+    }
+}
+
+/// The patches by name.
+fn all() -> Result<Vec<Planted>> {
+    let folder = shell::root().join(FOLDER);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        paths.extend(
+            path.extension()
+                .is_some_and(|end| end == "patch")
+                .then_some(path),
+        );
+    }
+    paths.sort();
+    paths.iter().map(|path| Planted::read(path)).collect()
+}
+
+/// Makes a folder hold the tracked files as they are in the working tree, and no others. Files that are the same are left alone, so
+/// that what was built of them stays valid.
+fn copy_tree(tree: &Path) -> Result<()> {
+    let root = shell::root();
+    let root_text = root.to_str().context("the root's name is not UTF-8")?;
+    let list = shell::output("git", ["-C", root_text, "ls-files"])?;
+    let tracked: BTreeSet<&Path> = list.lines().map(Path::new).collect();
+    for path in &tracked {
+        let (from, to) = (root.join(path), tree.join(path));
+        let Ok(bytes) = fs::read(&from) else {
+            // A link to a folder, or a file that was deleted.
+            continue;
+        };
+        if fs::read(&to).is_ok_and(|there| there == bytes) {
+            continue;
+        }
+        fs::create_dir_all(to.parent().context("it is below the root")?)?;
+        fs::copy(&from, &to).with_context(|| to.display().to_string())?;
+        // Newer than what was built of the file before.
+        fs::File::options()
+            .write(true)
+            .open(&to)?
+            .set_modified(std::time::SystemTime::now())?;
+    }
+    remove_others(tree, tree, &tracked)
+}
+
+/// Removes files that are not tracked.
+fn remove_others(tree: &Path, folder: &Path, tracked: &BTreeSet<&Path>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            remove_others(tree, &path, tracked)?;
+        } else if !tracked.contains(path.strip_prefix(tree)?) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Applies a patch in a folder of its own.
+fn apply(patch: &Path, tree: &Path) -> Result<()> {
+    let mut git = git_apply(tree);
+    let status = git.arg(patch).status().context("git")?;
+    ensure!(status.success(), "{}: it does not apply", patch.display());
+    Ok(())
+}
+
+/// git in a folder that it does not take for a part of the repository.
+fn git_apply(tree: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.args(["apply", CONTEXT]).current_dir(tree);
+    let above = tree.parent().unwrap_or(tree);
+    git.env("GIT_CEILING_DIRECTORIES", above)
+        .env_remove("GIT_DIR");
+    git
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does every patch still apply to the tree?
+    #[test]
+    fn patches_apply() {
+        for one in all().unwrap() {
+            let mut git = Command::new("git");
+            git.args(["apply", CONTEXT, "--check"]).arg(&one.path);
+            let output = git.current_dir(shell::root()).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {said}", one.name);
+        }
+    }
+
+    /// Does docs/validation.md name every planted bug with its fault and its test, and no other?
+    #[test]
+    fn the_page_names_them() {
+        let page = fs::read_to_string(shell::root().join("docs/validation.md")).unwrap();
+        let rows: BTreeSet<String> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .map(str::to_owned)
+            .collect();
+        let row = |one: &Planted| {
+            let Planted {
+                name,
+                fault,
+                package,
+                test,
+                ..
+            } = one;
+            format!("| `{name}` | {fault} | `{package}`: `{test}` |")
+        };
+        let expected: BTreeSet<String> = all().unwrap().iter().map(row).collect();
+        assert_eq!(rows, expected);
+    }
+
+    /// Are a test that fails, one that passes, one that does not run and one that there is not told apart?
+    #[test]
+    fn outcomes_are_told_apart() {
+        let one = Planted {
+            name: "n".to_owned(),
+            path: PathBuf::new(),
+            fault: String::new(),
+            package: String::new(),
+            test: "a::b".to_owned(),
+        };
+        let of = |passed, failures: &[&str], skips: &[&str]| {
+            let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
+            one.outcome(&Tally {
+                passed,
+                failures: owned(failures),
+                skips: owned(skips),
+            })
+        };
+        assert_eq!(of(0, &["a::b"], &[]), Outcome::Caught);
+        assert_eq!(of(1, &[], &[]), Outcome::Missed("the test passes"));
+        assert_eq!(of(0, &[], &[]), Outcome::Missed("there is no such test"));
+        assert_eq!(of(0, &[], &["why"]), Outcome::Skipped("why".to_owned()));
+        assert!(matches!(of(0, &["cargo test"], &[]), Outcome::Missed(_)));
+    }
+}
