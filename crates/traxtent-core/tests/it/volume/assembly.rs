@@ -8,7 +8,7 @@ use traxtent_core::volume::superblock::{
     MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError,
 };
 use traxtent_core::volume::{
-    Assembly, AssemblyError, SuperblockPair, Volume, WriteHole, choose, survey,
+    Assembly, AssemblyError, Repair, SuperblockPair, Volume, WriteHole, choose, survey,
 };
 use traxtent_core::workload::Rng;
 use uuid::Uuid;
@@ -557,4 +557,40 @@ fn a_start_without_a_member_before_the_sync() {
     wait(volume.stop()).unwrap();
     let mut again = choose(&wait(surveyed(&&memory)), false).unwrap();
     assert_eq!(again.check_synced(stripes, false), Ok(()));
+}
+
+/// Does a broken volume keep what its journal tells of? That a member failed was never noted durably, so it is believed again after
+/// a crash, and needs the writes that it missed.
+#[test]
+fn a_broken_volume_keeps_its_journal() {
+    for seed in 0..20 {
+        let mut rng = Rng::new(seed);
+        let made = setup_of(Level::Raid5, 4, &mut rng);
+        let memory = Memory::new(made.drives.clone(), None);
+        let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
+        let old = vec![1; volume.capacity().0 as usize * SECTOR];
+        wait(volume.write(Lbn(0), &old)).unwrap();
+        for stripe in 0..made.array.stripes() {
+            wait(volume.sync(stripe)).unwrap();
+        }
+        wait(volume.sync_checkpoint(made.array.stripes())).unwrap();
+        // Members 1 and 2 refuse a write, and member 2 no longer refuses the flush after it.
+        let refuse = |member: usize, refuses| memory.drives.borrow_mut()[member].refuses = refuses;
+        refuse(1, true);
+        refuse(2, true);
+        let first = rng.below(volume.capacity().0 / 2);
+        let new = vec![2; (volume.capacity().0 / 3) as usize * SECTOR];
+        let written = wait(volume.write(Lbn(first), &new));
+        assert!(written.is_err(), "seed {seed}");
+        refuse(2, false);
+        let _ = wait(volume.flush());
+        assert!(wait(volume.stop()).is_err(), "seed {seed}");
+        drop(volume);
+        refuse(1, false);
+        let volume = open(&made.array, &memory, WriteHole::Closed).unwrap();
+        for stripe in 0..made.array.stripes() {
+            let found = wait(volume.scrub(stripe, Repair::NONE)).unwrap();
+            assert_eq!(found.wrong(), 0, "seed {seed}, stripe {stripe}: {found:?}");
+        }
+    }
 }
