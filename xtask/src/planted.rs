@@ -160,8 +160,15 @@ fn copy_tree(tree: &Path) -> Result<()> {
     let tracked: BTreeSet<&Path> = list.lines().map(Path::new).collect();
     for path in &tracked {
         let (from, to) = (root.join(path), tree.join(path));
+        if let Ok(link) = fs::read_link(&from) {
+            if fs::read_link(&to).ok().as_ref() != Some(&link) {
+                fs::create_dir_all(to.parent().context("it is below the root")?)?;
+                std::os::unix::fs::symlink(link, &to)?;
+            }
+            continue;
+        }
         let Ok(bytes) = fs::read(&from) else {
-            // A link to a folder, or a file that was deleted.
+            // It was deleted, and that is not committed yet.
             continue;
         };
         if fs::read(&to).is_ok_and(|there| there == bytes) {
