@@ -101,12 +101,15 @@ pub(crate) const FOR_DIST: &[Package] = &[
 /// Installs those packages whose programs are missing, where that is possible; says what stays
 /// missing and why.
 pub(crate) fn install(packages: &[Package]) {
-    let missing: Vec<&Package> = missing(packages).collect();
-    if missing.is_empty() {
-        return;
-    }
-    if let Err(error) = apt_install(&missing) {
-        eprintln!("cannot install packages: {error:#}");
+    // Twice: a package may take one away that was there, of another version.
+    for _ in 0..2 {
+        let missing: Vec<&Package> = missing(packages).collect();
+        if missing.is_empty() {
+            return;
+        }
+        if let Err(error) = apt_install(&missing) {
+            eprintln!("cannot install packages: {error:#}");
+        }
     }
     for package in self::missing(packages) {
         eprintln!(

@@ -414,6 +414,14 @@ fn serve(args: &Serve) -> Result<()> {
         // Before the server, which tells less of what is wrong.
         let found = found(&args.members, false)?;
         warn_of(&found.status());
+        let left = found.status().unsynced();
+        if left > 0 {
+            let goes_on = match args.sync_rate.as_deref() {
+                Some("off") => "`sync` with the control socket does them",
+                _ => "the sync goes on while the volume is served",
+            };
+            note(format!("{left} stripes are not synced yet; {goes_on}"));
+        }
         if !args.trust_map {
             verify_known(&found);
         }
@@ -475,13 +483,6 @@ fn warn_of(status: &VolumeStatus) {
         warn(format!(
             "member {number}: a superblock of it was missing or damaged; if its data are good, `repair-superblocks`; if it was cut short or overwritten, `fail` it and rebuild"
         ));
-    }
-    match status.unsynced() {
-        0 => {}
-        left => note(format!(
-            "{left} of {} stripes are not synced yet; that goes on while the volume is served",
-            status.stripes
-        )),
     }
     for lost in &status.lost {
         warn(format!("sectors {} to {} are lost", lost.first, lost.end));
@@ -749,13 +750,13 @@ fn described(progress: &volume::Progress) -> String {
     }
     for (count, what) in [
         (progress.synced_sectors, "sectors written"),
-        (progress.wrong_rows, "rows disagree"),
+        (progress.wrong_rows, "rows that disagree"),
         (progress.unreadable_rows, "rows with an unreadable sector"),
         (progress.lost_rows, "rows lost"),
-        (progress.repaired_rows, "of them repaired"),
+        (progress.repaired_rows, "rows repaired"),
     ] {
         if count > 0 {
-            line += &format!("; {count} {what}");
+            line += &format!("; {what}: {count}");
         }
     }
     if let Some(error) = &progress.error {
@@ -771,7 +772,10 @@ fn difference_line(difference: &DifferenceReport) -> String {
         1 => format!("member {}", numbers[0]),
         _ => format!("members {}", numbers.join(", ")),
     };
-    let (from, to) = (difference.lbn, difference.lbn + difference.rows);
+    let sectors = match difference.rows {
+        1 => format!("LBN {}", difference.lbn),
+        rows => format!("LBN {} and the {} after it", difference.lbn, rows - 1),
+    };
     let what = match difference.fault.as_str() {
         "unreadable" => format!("{members} cannot be read"),
         "lost" => format!("{members} cannot be read, nor computed from the others"),
@@ -784,10 +788,7 @@ fn difference_line(difference: &DifferenceReport) -> String {
     } else {
         ""
     };
-    format!(
-        "stripe {}, LBN {from} to {to}: {what}{repaired}",
-        difference.stripe
-    )
+    format!("stripe {}, {sectors}: {what}{repaired}", difference.stripe)
 }
 
 fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {

@@ -108,7 +108,7 @@ impl VolumeServer {
     /// Puts the members together and opens the volume; `control` is where its control socket is to be made.
     ///
     /// # Errors
-    /// Of [`find`] and [`Found::open`](super::Found::open); if there can be no such socket.
+    /// Of [`find`](super::find) and [`Found::open`](super::Found::open); if there can be no such socket.
     pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, ServeError> {
         VolumeServer::open_within(paths, control, MEMBER_TIMEOUT)
     }
