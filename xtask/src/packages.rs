@@ -6,11 +6,11 @@ use anyhow::Result;
 
 use crate::shell;
 
-/// A system package that provides a program.
+/// A system package that provides a program or a file.
 pub(crate) struct Package {
     /// Its name in Debian.
     pub(crate) name: &'static str,
-    /// The program that shows that it is there.
+    /// The program, or the file by its whole path, that shows that it is there.
     pub(crate) program: &'static str,
     /// What goes without it if it is missing.
     pub(crate) needed_for: &'static str,
@@ -46,6 +46,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "mount",
         "losetup",
         "file systems on served drives, and full disks below them",
+    ),
+    package(
+        "nbdkit-plugin-dev",
+        "/usr/include/nbdkit-plugin.h",
+        "the comparison with nbdkit's header",
     ),
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
     package("fuse3", "fusermount3", "file systems on served drives"),
