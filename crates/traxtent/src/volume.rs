@@ -19,8 +19,8 @@ use traxtent_exec::device::guard::{Refusal, volume_on};
 use traxtent_exec::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
-    self, DeviceVolume, DifferenceReport, Found, MaintenanceTask, MemberStatus, Order as Asked,
-    Plan, Repairs, Status as VolumeStatus, Verdict, VolumeIoError, Work, find, verify_map, wait,
+    self, DifferenceReport, Found, MaintenanceTask, MemberStatus, Order as Asked, Plan, Repairs,
+    Status as VolumeStatus, Verdict, VolumeIoError, Work, find, verify_map, wait,
 };
 use uuid::Uuid;
 
@@ -342,7 +342,8 @@ fn status(args: &Status) -> Result<()> {
 }
 
 fn map(args: &Map) -> Result<()> {
-    let found = found(&args.members, true)?;
+    let found = volume::find_doubtful(&args.members, true, true);
+    let found = found.map_err(|error| explained(error, &args.members))?;
     let superblock = &found.superblock;
     let identity = Identity {
         product: format!("volume {}", superblock.volume),
@@ -478,12 +479,6 @@ fn warn_of(status: &VolumeStatus) {
             _ => {}
         }
     }
-    for member in status.members.iter().filter(|member| member.doubtful) {
-        let number = member.member;
-        warn(format!(
-            "member {number}: a superblock of it was missing or damaged; if its data are good, `repair-superblocks`; if it was cut short or overwritten, `fail` it and rebuild"
-        ));
-    }
     for lost in &status.lost {
         warn(format!("sectors {} to {} are lost", lost.first, lost.end));
     }
@@ -589,7 +584,16 @@ fn fail(args: &OfMember) -> Result<()> {
     if let Some(socket) = control_of(&args.members) {
         return show(&ask(socket, &Asked::Fail { member })?, false);
     }
-    let volume = open(&args.members)?;
+    let volume = match find(&args.members, false) {
+        Err(VolumeIoError::Volume(VolumeError::Doubtful { member: doubtful }))
+            if doubtful == member =>
+        {
+            // Not even recovery is to believe it.
+            volume::find_without(&args.members, member).map_err(failure)?
+        }
+        found => found.map_err(|error| explained(error, &args.members))?,
+    };
+    let volume = volume.open().map_err(failure)?;
     let failed = wait(volume.declare_failed(member));
     let stop = wait(volume.stop()).map_err(stopped);
     failed.map_err(|error| failure(error.into()))?;
@@ -639,7 +643,9 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     if let Some(socket) = control_of(&args.members) {
         return show(&ask(socket, &Asked::RepairSuperblocks)?, args.json);
     }
-    let volume = open(&args.members)?;
+    let found = volume::find_doubtful(&args.members, false, true);
+    let found = found.map_err(|error| explained(error, &args.members))?;
+    let volume = found.open().map_err(failure)?;
     let repaired = wait(volume.repair_superblocks());
     let stop = wait(volume.stop()).map_err(stopped);
     repaired.map_err(|error| failure(error.into()))?;
@@ -681,7 +687,12 @@ fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
         if args.no_wait {
             return Err(Failure::input("--no-wait: only a server goes on alone"));
         }
-        let volume = open(&args.members)?;
+        let found = match work {
+            Work::Scrub => volume::find_doubtful(&args.members, false, false),
+            Work::Sync | Work::Rebuild => find(&args.members, false),
+        };
+        let found = found.map_err(|error| explained(error, &args.members))?;
+        let volume = found.open().map_err(failure)?;
         let done = volume::care(
             &volume,
             MaintenanceTask { work, repair, rate },
@@ -699,10 +710,6 @@ fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
 
 fn destroy(args: &Destroy) -> Result<()> {
     volume::destroy(&args.members, args.force).map_err(failure)
-}
-
-fn open(members: &[PathBuf]) -> Result<DeviceVolume> {
-    found(members, false)?.open().map_err(failure)
 }
 
 fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {

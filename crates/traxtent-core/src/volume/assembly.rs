@@ -410,18 +410,20 @@ fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, A
 /// no harm if its member is left out anyway.
 fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, AssemblyError> {
     let seconds = found.iter().map(|pair| (true, pair.second.as_ref().ok()));
-    let firsts = found.iter().map(|pair| (false, pair.first.as_ref().ok()));
+    // Where the second one is unusable, the first one may have been relied on.
+    let firsts = found.iter();
+    let firsts = firsts.map(|pair| (pair.second.is_err(), pair.first.as_ref().ok()));
     let all = seconds.enumerate().chain(firsts.enumerate());
-    let all = all.filter_map(|(given, (is_second, one))| Some((given, is_second, one?)));
+    let all = all.filter_map(|(given, (may_count, one))| Some((given, may_count, one?)));
     let mut all = all.filter(|(.., one)| one.generation == generation);
     let (first, _, agreed) = all.next().expect("the generation was found in one of them");
-    for (given, is_second, other) in all {
+    for (given, may_count, other) in all {
         let index = agreed.index;
         let is_same = Superblock {
             index,
             ..other.clone()
         } == *agreed;
-        if !is_same && (is_second || !is_left_out(agreed, other)) {
+        if !is_same && (may_count || !is_left_out(agreed, other)) {
             return Err(AssemblyError::Diverged {
                 first,
                 given,

@@ -29,7 +29,7 @@ use traxtent_core::probe::{Confirm, Found as FoundTrack};
 use traxtent_core::trackmap::{MapBuilder, MapFile, TrackMap};
 use traxtent_core::units::{Lbn, Sectors};
 use traxtent_core::volume::superblock::{
-    MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
+    MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
 };
 use traxtent_core::volume::{
     Assembly, AssemblyError, Format, Members, Op, SuperblockPair, Volume, VolumeError, WriteHole,
@@ -215,6 +215,38 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
     find_within(paths, force, MEMBER_TIMEOUT)
 }
 
+/// Finds out how devices belong together as [`find`] does, doubtful members included: for looks alone, and for who says that their
+/// data are good. A volume that has to be recovered is refused unless `recover` is set, since recovery believes all members.
+///
+/// # Errors
+/// Of [`find`].
+pub fn find_doubtful(
+    paths: &[PathBuf],
+    force: bool,
+    recover: bool,
+) -> Result<Found, VolumeIoError> {
+    let found = assembled(paths, force, MEMBER_TIMEOUT)?;
+    if !recover && !found.superblock.clean {
+        found.check_doubts()?;
+    }
+    Ok(found)
+}
+
+/// Finds out how devices belong together as [`find`] does, without one of the members, which is to be left out for good.
+///
+/// # Errors
+/// Of [`find`].
+pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoError> {
+    let path = {
+        let found = assembled(paths, false, MEMBER_TIMEOUT)?;
+        let device = found.devices.device(member);
+        device.map(|device| device.path().to_owned())
+    };
+    let others = paths.iter().filter(|other| Some(*other) != path.as_ref());
+    let others: Vec<PathBuf> = others.cloned().collect();
+    find(&others, true)
+}
+
 /// Finds out how devices belong together, with another member time-out.
 ///
 /// # Errors
@@ -224,6 +256,13 @@ pub(crate) fn find_within(
     force: bool,
     timeout: Duration,
 ) -> Result<Found, VolumeIoError> {
+    let found = assembled(paths, force, timeout)?;
+    found.check_doubts()?;
+    Ok(found)
+}
+
+/// Puts members together, doubtful ones included.
+fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
     let (devices, pairs) = surveyed(paths, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
     let (mut assembly, missing) = match choose(&pairs, force) {
@@ -315,6 +354,18 @@ fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices
 }
 
 impl Found {
+    /// Refuses members whose superblocks were missing or damaged: what they hold may be gone as well, and whatever is written
+    /// to the volume would take it for data.
+    fn check_doubts(&self) -> Result<(), VolumeIoError> {
+        let mut members = self.superblock.members.iter();
+        let is_doubtful =
+            |member: &MemberEntry| member.doubtful && member.state != MemberState::Failed;
+        match members.position(is_doubtful) {
+            Some(member) => Err(VolumeError::Doubtful { member }.into()),
+            None => Ok(()),
+        }
+    }
+
     /// What the members say.
     pub fn status(&self) -> Status {
         Status::known(&self.superblock, &self.array, &self.devices)

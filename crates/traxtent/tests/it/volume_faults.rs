@@ -171,6 +171,21 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
         }
         assert_eq!(volume(at, "status a b c").status, 1);
     }
+    // What would take zeros for data does not even start.
+    for line in [
+        "serve a b c -- true",
+        "assemble a b c",
+        "sync a b c",
+        "rebuild a b c",
+        "fail 0 a b c",
+        "replace 0 --with d a b c",
+    ] {
+        let refused = volume(at, line);
+        assert_eq!(refused.status, 2, "{line}: {}", refused.err);
+        let says = "member 1: a superblock of it was missing";
+        assert!(refused.err.contains(says), "{line}: {}", refused.err);
+        one_line(&refused);
+    }
     for (name, left) in ["a", "b", "c"].iter().zip(&left) {
         assert!(
             data_of(&fs::read(at.join(name)).unwrap()) == data_of(left),
@@ -395,5 +410,7 @@ fn the_second_superblock_of_a_file_that_grew() {
     good(at, "replace 1 --with c a");
     assert_eq!(volume(at, "rebuild a c").status, 0);
     overwrite(&at.join("c"), 0, &[0; 512]);
+    assert_eq!(volume(at, "assemble a c").status, 2);
+    good(at, "repair-superblocks a c");
     assert_eq!(volume(at, "assemble a c").status, 0);
 }

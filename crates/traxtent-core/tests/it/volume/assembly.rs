@@ -215,21 +215,31 @@ fn members_that_were_used_apart() {
             matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
             "{apart:?}"
         );
-        // Member 0 was cut off in the middle of a round; the others went on to that generation without it.
-        let mut pairs = vec![pair(0, 8, 7), alone(1, &[0]), alone(2, &[0])];
-        pairs.swap(0, order[0]);
-        let found = choose(&pairs, true);
-        let given = order[0];
-        assert_eq!(
-            found,
-            Err(AssemblyError::Stale {
-                given,
-                member: 0,
-                own: 8,
-                newest: 8,
-                dropped: true,
-            })
+        // Also where the superblock is unusable that would tell that one side relied on it.
+        let [mut one, other] = sides;
+        one.second = Err(SuperblockError::None);
+        let apart = choose(&[one, other], true);
+        assert!(
+            matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
+            "{apart:?}"
         );
+        // Member 0 was cut off in the middle of a round; the others went on without it, to that generation or not as far.
+        for own in [8, 9] {
+            let mut pairs = vec![pair(0, own, 7), alone(1, &[0]), alone(2, &[0])];
+            pairs.swap(0, order[0]);
+            let found = choose(&pairs, true);
+            let given = order[0];
+            assert_eq!(
+                found,
+                Err(AssemblyError::Stale {
+                    given,
+                    member: 0,
+                    own,
+                    newest: 8,
+                    dropped: true,
+                })
+            );
+        }
     }
 }
 
