@@ -879,7 +879,7 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
             }
         }
     }
-    if member.doubtful {
+    if member.doubtful && member.state != "failed" {
         lines.push(
             "a superblock was missing or damaged: `scrub`; if the data are good, `repair-superblocks`; if not, `fail` the member and rebuild"
                 .to_owned(),
