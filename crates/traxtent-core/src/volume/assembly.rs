@@ -441,11 +441,15 @@ fn is_left_out(table: &Superblock, own: &Superblock) -> bool {
     })
 }
 
-/// Whether a superblock of a current member is missing, damaged, or older than a crash would leave it: the second ones are
-/// written one round after another.
+/// Whether a superblock of a current member is missing, damaged, or older than a crash leaves it. First ones have the generation
+/// of the last round that ended. Second ones may be a round behind, and one more for each member that failed meanwhile: a round in
+/// which one fails is given up, and begun again without it.
 fn is_doubtful(pair: &SuperblockPair, round: u64) -> bool {
     match (&pair.first, &pair.second) {
-        (Ok(first), Ok(second)) => first.generation < round || second.generation + 1 < round,
+        (Ok(first), Ok(second)) => {
+            let rounds = 1 + second.members.len() as u64;
+            first.generation < round || second.generation + rounds < round
+        }
         _ => true,
     }
 }

@@ -159,7 +159,9 @@ pub enum ServeError {
     #[error("simulated time has come to its end, after 106 days")]
     ClockEnded,
     /// A key of a drive beside one of a volume.
-    #[error("{key}= cannot be combined with volume=; only control= and member-timeout= can")]
+    #[error(
+        "{key}= cannot be combined with volume=; only control=, member-timeout= and sync-rate= can"
+    )]
     NotOfVolume {
         /// Which.
         key: String,
