@@ -1,29 +1,33 @@
 //! `traxtent volume`: volumes on files and block devices.
 
-use std::io::{ErrorKind, Write};
+mod maps;
+mod show;
+
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use traxtent_check::layers::{Content, Unknown, recognize};
 use traxtent_check::source::FileSource;
 use traxtent_core::layout::raid::Level;
 use traxtent_core::probe::Identity;
-use traxtent_core::trackmap::{MapFile, Method, TrackMap};
+use traxtent_core::trackmap::{MapFile, Method};
 use traxtent_core::volume::VolumeError;
 use traxtent_exec::copies::is_one;
 use traxtent_exec::device::guard::{Refusal, volume_on};
 use traxtent_exec::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
 use traxtent_exec::serve::order;
 use traxtent_exec::volume::{
-    self, DifferenceReport, Found, MaintenanceTask, MemberStatus, Order as Asked, Plan, Repairs,
-    Status as VolumeStatus, Verdict, VolumeIoError, Work, find, verify_map, wait,
+    self, Found, MaintenanceTask, Order as Asked, Plan, Repairs, Status as VolumeStatus,
+    VolumeIoError, Work, find, wait,
 };
 use uuid::Uuid;
 
+use self::maps::{verify_known, verify_new};
+use self::show::{outcome, show};
 use crate::copies;
 use crate::failure::{Failure, Result, note, warn};
 use crate::output;
@@ -253,15 +257,6 @@ struct Destroy {
 
 /// A server is asked so often how far it is.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// So often it is looked whether drives have been.
-const TICK: Duration = Duration::from_millis(5);
-
-/// What takes longer is announced.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Any number: a fixed one, so that a look at maps repeats itself.
-const SEED: u64 = 0x766f_6c75_6d65;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -510,75 +505,6 @@ fn absolute(path: &Path) -> Result<String> {
     text.ok_or_else(|| Failure::at(path.display(), "its name is not UTF-8"))
 }
 
-/// Looks whether drives have the tracks that a new volume is to lie on.
-fn verify_new(args: &Create) -> Result<()> {
-    let mut maps = Vec::new();
-    for (path, map) in args.members.iter().zip(&args.maps) {
-        // What cannot be read is refused with its reason when the volume is made.
-        let file = std::fs::read(map).ok();
-        let file = file.and_then(|bytes| MapFile::read(&bytes[..]).ok());
-        maps.extend(file.map(|file| (path.clone(), Arc::new(file.tracks))));
-    }
-    match verify(&maps).into_iter().next() {
-        None => Ok(()),
-        Some(moved) => Err(Failure::input(moved)),
-    }
-}
-
-/// Looks whether members still have the tracks that their maps say. What has moved costs speed, not data.
-fn verify_known(found: &Found) {
-    verify(&found.maps()).into_iter().for_each(warn);
-}
-
-/// Looks at a sample of the boundaries of all maps at once; says what cannot be known, and returns what is wrong.
-fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
-    let progress = Progress::new("boundaries", None);
-    let verdicts: Vec<Verdict> = std::thread::scope(|scope| {
-        let threads: Vec<_> = maps
-            .iter()
-            .map(|(path, map)| {
-                let mut tell = |_, _| progress.add(1);
-                scope.spawn(move || verify_map(path, map, SEED, &mut tell))
-            })
-            .collect();
-        // Before the first boundary it is found out how a drive can be timed, which takes the longest.
-        let (begun, mut told) = (Instant::now(), false);
-        while !threads
-            .iter()
-            .all(std::thread::ScopedJoinHandle::is_finished)
-        {
-            std::thread::sleep(TICK);
-            if !told && begun.elapsed() > PATIENCE {
-                note(
-                    "looking whether drives have the tracks of their maps; --trust-map does without",
-                );
-                told = true;
-            }
-        }
-        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|verdict| verdict.expect("it does not panic"))
-            .collect()
-    });
-    let mut wrong = Vec::new();
-    for ((path, _), verdict) in maps.iter().zip(verdicts) {
-        let path = path.display();
-        match verdict {
-            Verdict::Holds { tested, by } => {
-                note(format!(
-                    "{path}: {tested} boundaries of its map hold, by {by}"
-                ));
-            }
-            Verdict::Unknown(why) => note(format!("{path}: its map is not tested: {why}")),
-            Verdict::Moved(moved) => wrong.push(format!(
-                "{path}: its map is not this drive's: the boundary at LBN {} is not there: {}",
-                moved.lbn, moved.says
-            )),
-        }
-    }
-    wrong
-}
-
 fn fail(args: &OfMember) -> Result<()> {
     let member = args.member;
     if let Some(socket) = control_of(&args.members) {
@@ -710,182 +636,6 @@ fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
 
 fn destroy(args: &Destroy) -> Result<()> {
     volume::destroy(&args.members, args.force).map_err(failure)
-}
-
-fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {
-    if as_json {
-        output::json(progress)?;
-    } else {
-        let mut out = output::stdout();
-        writeln!(out, "{}", described(progress))?;
-        for difference in &progress.differences {
-            writeln!(out, "  {}", difference_line(difference))?;
-        }
-        let listed: u64 = progress.differences.iter().map(|one| one.rows).sum();
-        let all = progress.wrong_rows + progress.unreadable_rows + progress.lost_rows;
-        if all > listed {
-            writeln!(out, "  and {} more rows", all - listed)?;
-        }
-        output::finish(out)?;
-    }
-    match (&progress.error, progress.is_clean()) {
-        (Some(error), _) => Err(Failure::Io(error.clone())),
-        (None, true) => Ok(()),
-        (None, false) if progress.done => Err(Failure::Finding(
-            "problems were found; see the counts above".to_owned(),
-        )),
-        (None, false) => Err(Failure::Finding(
-            "interrupted; it goes on from there when it is asked for again".to_owned(),
-        )),
-    }
-}
-
-/// How far something is, in a line.
-fn described(progress: &volume::Progress) -> String {
-    let mut line = format!(
-        "{}: {} of {} stripes ({:.1} %)",
-        progress.work.name(),
-        progress.next,
-        progress.stripes,
-        100.0 * progress.share
-    );
-    if let Some(speed) = progress.bytes_per_second {
-        line += &format!(", {:.1} MB/s of each member", speed / 1e6);
-    }
-    if let Some(left) = progress.seconds_left.filter(|_| progress.under_way) {
-        line += &format!(", {left:.0} s left");
-    }
-    for (count, what) in [
-        (progress.synced_sectors, "sectors written"),
-        (progress.wrong_rows, "rows that disagree"),
-        (progress.unreadable_rows, "rows with an unreadable sector"),
-        (progress.lost_rows, "rows lost"),
-        (progress.repaired_rows, "rows repaired"),
-    ] {
-        if count > 0 {
-            line += &format!("; {what}: {count}");
-        }
-    }
-    if let Some(error) = &progress.error {
-        line += &format!("; ended: {error}");
-    }
-    line
-}
-
-/// What a scrub found, in a line.
-fn difference_line(difference: &DifferenceReport) -> String {
-    let numbers: Vec<String> = difference.members.iter().map(usize::to_string).collect();
-    let members = match numbers.len() {
-        1 => format!("member {}", numbers[0]),
-        _ => format!("members {}", numbers.join(", ")),
-    };
-    let sectors = match difference.rows {
-        1 => format!("LBN {}", difference.lbn),
-        rows => format!("LBN {} and the {} after it", difference.lbn, rows - 1),
-    };
-    let what = match difference.fault.as_str() {
-        "unreadable" => format!("{members} cannot be read"),
-        "lost" => format!("{members} cannot be read, nor computed from the others"),
-        "outvoted" => format!("{members} differs from the majority"),
-        "tied" => format!("copies on {members} differ, and none has a majority"),
-        _ => format!("parity on {members} does not match the data"),
-    };
-    let repaired = if difference.repaired {
-        "; repaired"
-    } else {
-        ""
-    };
-    format!("stripe {}, {sectors}: {what}{repaired}", difference.stripe)
-}
-
-fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
-    if as_json {
-        return output::json(status);
-    }
-    let mut out = output::stdout();
-    writeln!(
-        out,
-        "volume {}: {}, {} chunks, {} bytes",
-        status.volume, status.level, status.chunks, status.bytes
-    )?;
-    if !status.clean && !status.served {
-        writeln!(
-            out,
-            "  was not stopped in order; the next start recovers it"
-        )?;
-    }
-    if status.broken {
-        writeln!(out, "  can only be read, where its data are whole")?;
-    }
-    match status.unsynced() {
-        0 => {}
-        left => writeln!(
-            out,
-            "  {left} of {} stripes are not synced: `volume sync` does it, or a server",
-            status.stripes
-        )?,
-    }
-    for member in &status.members {
-        let path = member.path.as_ref();
-        let path = path.map_or("not here".to_owned(), |path| path.display().to_string());
-        write!(out, "  member {}: {}, {path}", member.member, member.state)?;
-        if let Some(stripes) = member.rebuilt_stripes {
-            write!(out, ", {stripes} of {} stripes done", status.stripes)?;
-        }
-        if let Some(error) = &member.error {
-            write!(out, ", {error}")?;
-        }
-        if let Some(seconds) = member.waiting_seconds {
-            write!(out, ", has not answered for {seconds} s")?;
-        }
-        writeln!(out)?;
-        for line in superblock_lines(member) {
-            writeln!(out, "    {line}")?;
-        }
-    }
-    for stale in &status.stale {
-        let what = match stale.dropped {
-            true => "left out by the others",
-            false => "an old copy",
-        };
-        writeln!(
-            out,
-            "  stale: {}: member {}, {what}: generation {}, the volume's is {}; leave it out",
-            stale.path.display(),
-            stale.member,
-            stale.generation,
-            stale.volume_generation
-        )?;
-    }
-    for lost in &status.lost {
-        writeln!(out, "  lost: sectors {} to {}", lost.first, lost.end)?;
-    }
-    if let Some(work) = &status.work {
-        writeln!(out, "  {}", described(work))?;
-    }
-    if let Some(unfinished) = &status.unfinished {
-        writeln!(out, "  {unfinished}")?;
-    }
-    output::finish(out)
-}
-
-/// What is wrong with the superblocks of a member, and what to do.
-fn superblock_lines(member: &MemberStatus) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(both) = &member.superblocks {
-        for (name, one) in ["first", "second"].iter().zip(both) {
-            if !one.starts_with("generation") {
-                lines.push(format!("{name} superblock: {one}"));
-            }
-        }
-    }
-    if member.doubtful && member.state != "failed" {
-        lines.push(
-            "a superblock was missing or damaged: `scrub`; if the data are good, `repair-superblocks`; if not, `fail` the member and rebuild"
-                .to_owned(),
-        );
-    }
-    lines
 }
 
 /// What a device holds, if anything is recognized.

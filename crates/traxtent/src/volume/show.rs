@@ -1,0 +1,185 @@
+//! Volumes, and what is done to them, as lines of text or JSON.
+
+use std::io::Write;
+
+use traxtent_exec::volume::{self, DifferenceReport, MemberStatus, Status as VolumeStatus};
+
+use crate::failure::{Failure, Result};
+use crate::output;
+
+/// Prints what a rebuild, a sync or a scrub came to, and turns it into the exit status.
+pub(super) fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {
+    if as_json {
+        output::json(progress)?;
+    } else {
+        let mut out = output::stdout();
+        writeln!(out, "{}", described(progress))?;
+        for difference in &progress.differences {
+            writeln!(out, "  {}", difference_line(difference))?;
+        }
+        let listed: u64 = progress.differences.iter().map(|one| one.rows).sum();
+        let all = progress.wrong_rows + progress.unreadable_rows + progress.lost_rows;
+        if all > listed {
+            writeln!(out, "  and {} more rows", all - listed)?;
+        }
+        output::finish(out)?;
+    }
+    match (&progress.error, progress.is_clean()) {
+        (Some(error), _) => Err(Failure::Io(error.clone())),
+        (None, true) => Ok(()),
+        (None, false) if progress.done => Err(Failure::Finding(
+            "problems were found; see the counts above".to_owned(),
+        )),
+        (None, false) => Err(Failure::Finding(
+            "interrupted; it goes on from there when it is asked for again".to_owned(),
+        )),
+    }
+}
+
+/// How far something is, in a line.
+fn described(progress: &volume::Progress) -> String {
+    let mut line = format!(
+        "{}: {} of {} stripes ({:.1} %)",
+        progress.work.name(),
+        progress.next,
+        progress.stripes,
+        100.0 * progress.share
+    );
+    if let Some(speed) = progress.bytes_per_second {
+        line += &format!(", {:.1} MB/s of each member", speed / 1e6);
+    }
+    if let Some(left) = progress.seconds_left.filter(|_| progress.under_way) {
+        line += &format!(", {left:.0} s left");
+    }
+    for (count, what) in [
+        (progress.synced_sectors, "sectors written"),
+        (progress.wrong_rows, "rows that disagree"),
+        (progress.unreadable_rows, "rows with an unreadable sector"),
+        (progress.lost_rows, "rows lost"),
+        (progress.repaired_rows, "rows repaired"),
+    ] {
+        if count > 0 {
+            line += &format!("; {what}: {count}");
+        }
+    }
+    if let Some(error) = &progress.error {
+        line += &format!("; ended: {error}");
+    }
+    line
+}
+
+/// What a scrub found, in a line.
+fn difference_line(difference: &DifferenceReport) -> String {
+    let numbers: Vec<String> = difference.members.iter().map(usize::to_string).collect();
+    let members = match numbers.len() {
+        1 => format!("member {}", numbers[0]),
+        _ => format!("members {}", numbers.join(", ")),
+    };
+    let sectors = match difference.rows {
+        1 => format!("LBN {}", difference.lbn),
+        rows => format!("LBN {} and the {} after it", difference.lbn, rows - 1),
+    };
+    let what = match difference.fault.as_str() {
+        "unreadable" => format!("{members} cannot be read"),
+        "lost" => format!("{members} cannot be read, nor computed from the others"),
+        "outvoted" => format!("{members} differs from the majority"),
+        "tied" => format!("copies on {members} differ, and none has a majority"),
+        _ => format!("parity on {members} does not match the data"),
+    };
+    let repaired = if difference.repaired {
+        "; repaired"
+    } else {
+        ""
+    };
+    format!("stripe {}, {sectors}: {what}{repaired}", difference.stripe)
+}
+
+pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
+    if as_json {
+        return output::json(status);
+    }
+    let mut out = output::stdout();
+    writeln!(
+        out,
+        "volume {}: {}, {} chunks, {} bytes",
+        status.volume, status.level, status.chunks, status.bytes
+    )?;
+    if !status.clean && !status.served {
+        writeln!(
+            out,
+            "  was not stopped in order; the next start recovers it"
+        )?;
+    }
+    if status.broken {
+        writeln!(out, "  can only be read, where its data are whole")?;
+    }
+    match status.unsynced() {
+        0 => {}
+        left => writeln!(
+            out,
+            "  {left} of {} stripes are not synced: `volume sync` does it, or a server",
+            status.stripes
+        )?,
+    }
+    for member in &status.members {
+        let path = member.path.as_ref();
+        let path = path.map_or("not here".to_owned(), |path| path.display().to_string());
+        write!(out, "  member {}: {}, {path}", member.member, member.state)?;
+        if let Some(stripes) = member.rebuilt_stripes {
+            write!(out, ", {stripes} of {} stripes done", status.stripes)?;
+        }
+        if let Some(error) = &member.error {
+            write!(out, ", {error}")?;
+        }
+        if let Some(seconds) = member.waiting_seconds {
+            write!(out, ", has not answered for {seconds} s")?;
+        }
+        writeln!(out)?;
+        for line in superblock_lines(member) {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    for stale in &status.stale {
+        let what = match stale.dropped {
+            true => "left out by the others",
+            false => "an old copy",
+        };
+        writeln!(
+            out,
+            "  stale: {}: member {}, {what}: generation {}, the volume's is {}; leave it out",
+            stale.path.display(),
+            stale.member,
+            stale.generation,
+            stale.volume_generation
+        )?;
+    }
+    for lost in &status.lost {
+        writeln!(out, "  lost: sectors {} to {}", lost.first, lost.end)?;
+    }
+    if let Some(work) = &status.work {
+        writeln!(out, "  {}", described(work))?;
+    }
+    if let Some(unfinished) = &status.unfinished {
+        writeln!(out, "  {unfinished}")?;
+    }
+    output::finish(out)
+}
+
+/// What is wrong with the superblocks of a member, and what to do.
+fn superblock_lines(member: &MemberStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(both) = &member.superblocks {
+        for (name, one) in ["first", "second"].iter().zip(both) {
+            if !one.starts_with("generation") {
+                lines.push(format!("{name} superblock: {one}"));
+            }
+        }
+    }
+    if member.doubtful && member.state != "failed" {
+        lines.push(
+            "a superblock was missing or damaged: `scrub`; if the data are good, `repair-superblocks`; if not, `fail` the member and rebuild"
+                .to_owned(),
+        );
+    }
+    lines
+}
