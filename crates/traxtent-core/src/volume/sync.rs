@@ -13,12 +13,24 @@ use crate::units::{Lbn, Sectors};
 /// Stripes that have been synced since a sector that cannot be read was asked for.
 pub(super) type Synced = SmallVec<[u64; 2]>;
 
+/// The outcome of a sync of one stripe.
+#[derive(Default)]
+struct SyncedRows {
+    /// Sectors that change.
+    written: Sectors,
+    /// Those of them that could not be read.
+    repaired: Sectors,
+    /// The first row that can neither be read nor computed.
+    unreadable: Option<u64>,
+}
+
 impl<M: Members> Volume<M> {
     /// Makes the parity or the copies of a stripe agree with its data. Of copies, that on the first member is taken, unless
     /// the member is doubtful and another is not. Returns how many sectors were written.
     ///
     /// # Errors
-    /// If a sector cannot be read nor computed, or so many members fail that the volume cannot do without.
+    /// If a sector can neither be read nor computed (the other rows are synced all the same), or so many members fail that
+    /// the volume cannot do without.
     pub async fn sync(&self, number: u64) -> Result<Sectors, VolumeError> {
         let (written, failed) = {
             let state = self.gate.read().await;
@@ -37,29 +49,27 @@ impl<M: Members> Volume<M> {
         stripe: &Stripe<'_>,
     ) -> Result<(Sectors, Failures), VolumeError> {
         let mut rows = self.read_rows(state, stripe).await;
-        let (written, repaired) = match (self.level(), stripe.parity_member()) {
-            (_, Some(parity)) => self.sync_parity(stripe, parity, &mut rows)?,
-            (Level::Raid1, None) => self.sync_copies(state, stripe, &mut rows)?,
-            (_, None) => (Sectors(0), Sectors(0)),
+        let synced = match (self.level(), stripe.parity_member()) {
+            (_, Some(parity)) => self.sync_parity(parity, &mut rows),
+            (Level::Raid1, None) => self.sync_copies(state, &mut rows),
+            (_, None) => SyncedRows::default(),
         };
         let failed = self.write_changed(&rows).await?;
         if failed.is_empty() {
-            self.count_repair(repaired);
+            self.count_repair(synced.repaired);
         }
-        Ok((written, failed))
+        match synced.unreadable {
+            // Members that failed have to be dropped first.
+            Some(row) if failed.is_empty() => Err(Self::unreadable(stripe, row)),
+            _ => Ok((synced.written, failed)),
+        }
     }
 
-    /// Sets the parity of rows to the sum of their data; sectors that cannot be read to what parity tells of them. Returns
-    /// how many sectors change, and how many of them could not be read.
-    fn sync_parity(
-        &self,
-        stripe: &Stripe<'_>,
-        parity: usize,
-        rows: &mut StripeRows<M::Buffer>,
-    ) -> Result<(Sectors, Sectors), VolumeError> {
-        let (mut written, mut repaired) = (Sectors(0), Sectors(0));
+    /// Sets the parity of rows to the sum of their data, and sectors that cannot be read to what parity tells of them.
+    fn sync_parity(&self, parity: usize, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
+        let mut synced = SyncedRows::default();
         if !rows.is_complete {
-            return Ok((written, repaired));
+            return synced;
         }
         let mut sum = vec![0; self.sector_bytes];
         for row in rows.rows() {
@@ -70,28 +80,26 @@ impl<M: Members> Volume<M> {
                     rows.with(row).find(is_parity)
                 }
                 [one] => Some(one),
-                _ => return Err(Self::unreadable(stripe, row)),
+                _ => {
+                    synced.unreadable.get_or_insert(row);
+                    None
+                }
             };
             let Some(target) = target else { continue };
             rows.sum(row, Some(target), &mut sum);
             let chunk = &mut rows.chunks[target];
             if !chunk.can_read(row) || chunk.row(row, self.sector_bytes) != sum {
-                repaired.0 += u64::from(!chunk.can_read(row));
+                synced.repaired.0 += u64::from(!chunk.can_read(row));
                 chunk.set_row(row, &sum);
-                written.0 += 1;
+                synced.written.0 += 1;
             }
         }
-        Ok((written, repaired))
+        synced
     }
 
     /// Sets all copies of rows to one of them.
-    fn sync_copies(
-        &self,
-        state: &State,
-        stripe: &Stripe<'_>,
-        rows: &mut StripeRows<M::Buffer>,
-    ) -> Result<(Sectors, Sectors), VolumeError> {
-        let (mut written, mut repaired) = (Sectors(0), Sectors(0));
+    fn sync_copies(&self, state: &State, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
+        let mut synced = SyncedRows::default();
         let is_doubtful = |chunk: &usize| {
             let member = rows.chunks[*chunk].chunk.member;
             state.superblock.members[member].doubtful
@@ -104,18 +112,19 @@ impl<M: Members> Volume<M> {
                 .iter()
                 .filter(|index| rows.chunks[**index].can_read(row));
             let Some(&source) = sources.next() else {
-                return Err(Self::unreadable(stripe, row));
+                synced.unreadable.get_or_insert(row);
+                continue;
             };
             right.copy_from_slice(rows.chunks[source].row(row, self.sector_bytes));
             for chunk in &mut rows.chunks {
                 if !chunk.can_read(row) || chunk.row(row, self.sector_bytes) != right {
-                    repaired.0 += u64::from(!chunk.can_read(row));
+                    synced.repaired.0 += u64::from(!chunk.can_read(row));
                     chunk.set_row(row, &right);
-                    written.0 += 1;
+                    synced.written.0 += 1;
                 }
             }
         }
-        Ok((written, repaired))
+        synced
     }
 
     /// Syncs the stripe of a sector that cannot be read, if all that is amiss may be that its parity was never made: from

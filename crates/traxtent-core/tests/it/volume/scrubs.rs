@@ -198,6 +198,40 @@ fn unreadable_sectors() {
     }
 }
 
+/// Does a sync of a stripe with a sector that no member tells make the rest of the stripe agree, and say so?
+#[test]
+fn a_sync_goes_on_after_a_sector_that_nobody_has() {
+    for level in [Level::Raid1, Level::Raid5] {
+        let mut rng = Rng::new(11);
+        let made = setup_of(level, 3, &mut rng);
+        let memory = Memory::new(made.drives.clone(), None);
+        let (volume, _) = full(&made, &memory, &mut rng);
+        let stripes = 0..made.array.stripes();
+        let rows = |stripe: u64| made.array.stripe(stripe).unwrap().sectors_on(0).0;
+        let Some(stripe) = stripes.into_iter().find(|stripe| rows(*stripe) > 1) else {
+            panic!("stripes have a row each");
+        };
+        let lost = if level == Level::Raid1 { 3 } else { 2 };
+        for member in 0..lost {
+            memory.drives.borrow_mut()[member].bad = vec![place(&made, stripe, member, 0)];
+        }
+        flip(&memory, 2, place(&made, stripe, 2, 1));
+        let synced = wait(volume.sync(stripe));
+        assert!(
+            matches!(synced, Err(VolumeError::Unreadable(_))),
+            "{}: {synced:?}",
+            level.name()
+        );
+        let found = wait(volume.scrub(stripe, Repair::NONE)).unwrap();
+        assert_eq!(
+            (found.rows(Fault::Lost), found.wrong()),
+            (1, 0),
+            "{}",
+            level.name()
+        );
+    }
+}
+
 /// Is the majority taken, sector by sector, where there is one, and nothing else: of any number of copies with any damage?
 #[test]
 fn majorities() {
