@@ -135,6 +135,14 @@ impl Bus {
         }
     }
 
+    /// Keeps the bus for transfers whose times are fixed.
+    pub(super) fn keep(&mut self, transfers: impl Iterator<Item = (SimTime, SimTime)>) {
+        for (start, end) in transfers {
+            self.transfers.reserve(start, end, 0);
+            self.keep_others_out(start, end);
+        }
+    }
+
     fn without_others(&self, from: SimTime, length: Span) -> SimTime {
         self.shared.as_ref().map_or(from, |(bus, number)| {
             bus.drives().calendar.fit(from, length, *number)
@@ -178,7 +186,8 @@ impl Ramp {
         self.first + Span((whole * index as u128).div_ceil(self.sectors as u128 - 1) as u64)
     }
 
-    fn there(&self, now: SimTime) -> u32 {
+    /// How many are there at `now`.
+    pub(super) fn there(&self, now: SimTime) -> u32 {
         if now >= self.last {
             self.sectors
         } else if now < self.first {

@@ -4,7 +4,7 @@
 //! DiskSim 4.0 (manual, section 3.5.3); data themselves are not kept, only which sectors are there.
 
 use crate::profile::CacheSpec;
-use crate::units::{Lbn, SimTime};
+use crate::units::{Lbn, Sectors, SimTime};
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub(super) struct Segment {
     pub(super) ahead_limit: Lbn,
     /// Read-ahead before this point is not interrupted.
     pub(super) ahead_least: Lbn,
+    /// The end of the last read that was served from it.
+    pub(super) delivered: Lbn,
+    /// How many reads in a row went on where the one before ended.
+    streak: u32,
     /// The first sector not yet on the media, of a dirty segment.
     pub(super) drained: Lbn,
     /// When the bus is done with it.
@@ -70,7 +74,12 @@ pub(super) struct Cache {
     spec: CacheSpec,
     dirty: u32,
     clock: u64,
+    /// Whether a read that begins where read-ahead has got to goes on with it.
+    joins: bool,
 }
+
+/// Reads in a row that go on where the one before ended, from which on the drive takes them for a stream.
+const STREAM: u32 = 2;
 
 /// The segment that a dedicated write segment is.
 const WRITE_SEGMENT: usize = 0;
@@ -84,6 +93,8 @@ impl Cache {
             written: false,
             ahead_limit: Lbn(0),
             ahead_least: Lbn(0),
+            delivered: Lbn(0),
+            streak: 0,
             drained: Lbn(0),
             busy_until: SimTime::ZERO,
             writes: 0,
@@ -94,6 +105,7 @@ impl Cache {
             spec: spec.clone(),
             dirty: 0,
             clock: 0,
+            joins: true,
         }
     }
 
@@ -117,6 +129,11 @@ impl Cache {
 
     pub(super) fn segment(&self, index: usize) -> &Segment {
         &self.segments[index]
+    }
+
+    /// Says whether a read that begins where read-ahead has got to goes on with it.
+    pub(super) fn set_joins(&mut self, joins: bool) {
+        self.joins = joins;
     }
 
     /// Where a read of `[lbn, end)` finds its sectors at `now`.
@@ -145,7 +162,7 @@ impl Cache {
                 return ReadPlace::Blocked;
             } else if s.state == State::Reading
                 && s.end == lbn
-                && (self.spec.almost_hits || self.spec.read_ahead.on_arrival)
+                && self.joins
                 && self.spec.enabled
             {
                 (5, ReadPlace::Partial(i))
@@ -241,6 +258,8 @@ impl Cache {
             written: false,
             ahead_limit: Lbn(0),
             ahead_least: Lbn(0),
+            delivered: Lbn(0),
+            streak: 0,
             drained: Lbn(0),
             busy_until: SimTime::ZERO,
             writes: 0,
@@ -278,6 +297,18 @@ impl Cache {
         let s = &mut self.segments[index];
         s.ahead_least = s.ahead_least.max(least);
         s.ahead_limit = s.ahead_limit.max(limit);
+    }
+
+    /// Notes a read of `[lbn, end)` that the segment served. If it went on where the one before ended, read-ahead stops once
+    /// the segment is full of sectors that nobody has asked for yet.
+    pub(super) fn deliver(&mut self, index: usize, lbn: Lbn, end: Lbn) {
+        let s = &mut self.segments[index];
+        s.streak = if lbn == s.delivered { s.streak + 1 } else { 0 };
+        if s.streak >= STREAM {
+            let full = end + Sectors(u64::from(self.spec.segment_sectors));
+            s.ahead_limit = s.ahead_limit.min(full).max(s.end);
+        }
+        s.delivered = end;
     }
 
     /// Marks a segment as being read into, or as done with that.

@@ -69,6 +69,7 @@ pub(super) struct Controller {
     pub(super) in_order: bool,
     pub(super) when_complete: bool,
     pub(super) hold_read: bool,
+    pub(super) hold_write: bool,
     pub(super) never_disconnect: bool,
 }
 
@@ -117,6 +118,7 @@ impl Controller {
             in_order: delivery != Delivery::OutOfOrder,
             when_complete: delivery == Delivery::InOrderWhenComplete,
             hold_read: hold.during_read || hold.always,
+            hold_write: hold.during_write || hold.always,
             never_disconnect: hold.always,
         }
     }

@@ -13,6 +13,7 @@ mod breakdown;
 mod bus;
 mod cache;
 mod controller;
+mod oversize;
 mod physical;
 mod readahead;
 mod reads;
@@ -138,7 +139,7 @@ impl Caching {
         Caching {
             read: profile.cache.enabled,
             read_ahead: profile.cache.read_ahead.until != ReadAheadUntil::None,
-            write_back: profile.cache.write_back == WriteBack::Full,
+            write_back: profile.cache.enabled && profile.cache.write_back == WriteBack::Full,
         }
     }
 }
@@ -165,6 +166,8 @@ struct LastWrite {
     media_end: SimTime,
     /// The end of its sectors.
     end: Lbn,
+    /// The first of the legs that wrote it; those before it read what it does not cover of physical sectors.
+    first_leg: usize,
     /// Before which sector nothing is left to write of the one behind it: further on than `end` if that was in the buffer too,
     /// and its beginning lies in the same physical sector.
     written: Lbn,
@@ -200,6 +203,14 @@ impl Job {
     fn overlaps(&self, other: &Job) -> bool {
         self.request.lbn < other.end() && other.request.lbn < self.end()
     }
+}
+
+/// A command that waits for a bus that the drive does not leave.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    tag: Tag,
+    submitted: SimTime,
+    request: Request,
 }
 
 /// What the arm is doing.
@@ -254,6 +265,8 @@ pub struct Drive {
     /// When the arm may move again after a read-ahead that was stopped.
     arm_free: SimTime,
     waiting: Vec<Job>,
+    /// Commands that wait for the bus, if the drive keeps it from the command to the completion.
+    held: VecDeque<Command>,
     flushes: Vec<PendingFlush>,
     done: VecDeque<Completion>,
     next_tag: u64,
@@ -303,13 +316,15 @@ impl Drive {
             position: Position::default(),
             arm_free: SimTime::ZERO,
             waiting: Vec::new(),
+            held: VecDeque::new(),
             flushes: Vec::new(),
             done: VecDeque::new(),
             next_tag: 0,
-            last_was_read: false,
+            last_was_read: true,
             last_write: LastWrite {
                 media_end: SimTime::ZERO,
                 end: Lbn(u64::MAX),
+                first_leg: 0,
                 written: Lbn(u64::MAX),
             },
             keeping: Rng::new(0),
@@ -382,16 +397,44 @@ impl Drive {
         self.run_until(now);
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
+        let command = Command {
+            tag,
+            submitted: now,
+            request,
+        };
+        if self.keeps_others_out(now) {
+            self.held.push_back(command);
+        } else {
+            self.begin(command, now);
+        }
+        Ok(tag)
+    }
+
+    /// Takes a command from the bus at `now`.
+    fn begin(&mut self, command: Command, now: SimTime) {
+        let Command {
+            tag,
+            submitted,
+            request,
+        } = command;
         let begun = now.max(self.stalled) + self.controller.per_request;
         match request.op {
-            Op::Read | Op::Verify => self.read_arrives(tag, now, begun, request),
-            Op::Write => self.write_arrives(tag, now, begun, request),
-            Op::Flush => self.flush_arrives(tag, now, request),
+            Op::Read | Op::Verify => self.read_arrives(tag, submitted, begun, request),
+            Op::Write => self.write_arrives(tag, submitted, begun, request),
+            Op::Flush => self.flush_arrives(command, now),
         }
         if request.op != Op::Flush {
             self.last_was_read = request.op != Op::Write;
         }
-        Ok(tag)
+    }
+
+    /// Whether the drive still has the bus at `now`, since it never leaves it before a request is complete.
+    fn keeps_others_out(&self, now: SimTime) -> bool {
+        self.controller.never_disconnect
+            && (!self.held.is_empty()
+                || !self.waiting.is_empty()
+                || !self.flushes.is_empty()
+                || self.done.back().is_some_and(|last| last.completed > now))
     }
 
     /// The next request that is complete at `now`, in order of completion.
@@ -443,6 +486,7 @@ impl Drive {
     pub fn is_quiet(&self) -> bool {
         self.done.is_empty()
             && self.waiting.is_empty()
+            && self.held.is_empty()
             && matches!(self.arm, Arm::Idle | Arm::ReadAhead(_))
     }
 
@@ -478,12 +522,31 @@ impl Drive {
 
     /// Lets the arm go from access to access until `now`.
     fn run_until(&mut self, now: SimTime) {
-        while let Arm::Access { release, .. } = self.arm {
-            if release > now {
-                break;
+        loop {
+            let release = match self.arm {
+                Arm::Access { release, .. } if release <= now => Some(release),
+                _ => None,
+            };
+            let bus = self.bus_free().filter(|&free| free <= now);
+            match (release, bus) {
+                (Some(release), bus) if bus.is_none_or(|free| release <= free) => {
+                    self.release(release);
+                }
+                (_, Some(free)) => {
+                    let command = self.held.pop_front().expect("a command waits for the bus");
+                    self.begin(command, free);
+                }
+                _ => break,
             }
-            self.release(release);
         }
+    }
+
+    /// When the next command that the drive keeps from the bus may come, if there is one and the time is certain.
+    fn bus_free(&self) -> Option<SimTime> {
+        let next = self.held.front()?;
+        let certain = self.waiting.is_empty() && self.flushes.is_empty();
+        let last = self.done.back().map_or(next.submitted, |last| last.completed);
+        certain.then(|| last.max(next.submitted))
     }
 
     /// The arm is done with its request: on to the next one, or to read-ahead.
@@ -636,12 +699,19 @@ impl Drive {
             let until = self.profile.cache.read_ahead.until;
             let (next, more) = run.advance(self.platters(), until, now, &mut legs);
             self.cache.fill_to(run.segment, next);
+            self.cache.set_joins(!self.leaves_sectors() || !run.is_in_sector(now));
             done = !more;
         }
         (self.arm, self.legs) = (arm, legs);
         if done {
             self.take_arm(now);
         }
+    }
+
+    /// Whether the drive stops read-ahead in the middle of a sector even if that sector is asked for.
+    fn leaves_sectors(&self) -> bool {
+        let cache = &self.profile.cache;
+        cache.read_ahead.stop_in_sector && !cache.almost_hits && !cache.read_ahead.on_arrival
     }
 
     /// When the arm is free, given when the media and the host are done with a request.

@@ -58,8 +58,11 @@ impl ReadAheadRun {
     }
 
     /// Moves the end.
-    pub(super) fn extend(&mut self, limit: Lbn) {
-        self.limit = self.limit.max(limit);
+    pub(super) fn set_limit(&mut self, limit: Lbn) {
+        self.limit = limit;
+        if self.leg.as_ref().is_some_and(|leg| limit < leg.next_lbn()) {
+            self.leg = None;
+        }
     }
 
     /// Where it ends.
@@ -139,6 +142,13 @@ impl ReadAheadRun {
             let end = leg.end;
             self.advance(platters, until, end, legs);
         }
+    }
+
+    /// Whether a sector is under the head at `now`, to which it has been advanced.
+    pub(super) fn is_in_sector(&self, now: SimTime) -> bool {
+        self.leg
+            .as_ref()
+            .is_some_and(|leg| leg.first < now && now < leg.end)
     }
 
     /// Head and time from which an access may go on where this one is: the head is never stopped

@@ -2,6 +2,7 @@
 
 use super::bus::{self, Delivery, Ramp, deliver, ramps_of};
 use super::cache::{ReadPlace, State};
+use super::oversize::Outflow;
 use super::readahead::ReadAheadRun;
 use super::serve::{account, arm_ready};
 use super::sweep::{Access, Leg, sweep};
@@ -136,7 +137,7 @@ impl Drive {
         let then = match std::mem::replace(&mut self.arm, Arm::Idle) {
             Arm::ReadAhead(mut run) if run.segment == segment => {
                 self.bound_read_ahead(segment, &job.request);
-                run.extend(self.cache.segment(segment).ahead_limit);
+                run.set_limit(self.cache.segment(segment).ahead_limit);
                 Some(run)
             }
             arm => {
@@ -241,7 +242,22 @@ impl Drive {
             inflow: None,
             not_before: SimTime::ZERO,
         };
-        let (position, media_end) = self.sweep(position, ready, &access, &mut legs);
+        let (position, media_end) = match self.outflow(&job, at, arriving, fill) {
+            Some(mut outflow) => {
+                let known = Access {
+                    sectors: (fill.from.0.saturating_sub(from.0)) as u32,
+                    ..access
+                };
+                let rest = Access {
+                    lbn: from + Sectors(u64::from(known.sectors)),
+                    sectors: access.sectors - known.sectors,
+                    ..access
+                };
+                let start = sweep(self.platters(), position, ready, &known, &mut legs);
+                self.sweep_read(start, &rest, &mut outflow, &mut legs)
+            }
+            None => self.sweep(position, ready, &access, &mut legs),
+        };
         self.position = position;
 
         // Bus: what is in the buffer first, the rest as it comes.
@@ -301,7 +317,7 @@ impl Drive {
         let mut breakdown = account(&legs, at, ready, &job, self.until_served(&job, at));
         breakdown.bus = sent.since(media_end);
         breakdown.overhead += self.controller.read_completion;
-        let served = if fill.from > lbn {
+        let served = if fill.hit {
             Served::Both
         } else {
             Served::Media
@@ -315,16 +331,14 @@ impl Drive {
         (self.legs, self.ramps) = (legs, ramps);
     }
 
-    /// Carries a read's sectors to the host; returns when the last one is there.
-    fn deliver(
-        &mut self,
+    /// The manners of the drive on the bus for a read, when it may have the bus first, and whether it has it already.
+    fn manners(
+        &self,
         job: &Job,
         at: SimTime,
         arriving: bool,
         hit: bool,
-        ramps: &[Ramp],
-        media: (SimTime, SimTime),
-    ) -> SimTime {
+    ) -> (Delivery, SimTime, bool) {
         let c = &self.controller;
         let cache = &self.profile.cache;
         let watermark = if cache.watermark_of_request {
@@ -339,13 +353,42 @@ impl Drive {
             connect: c.first_reselect + c.data_preparation,
             disconnect: c.read_disconnect.get(job.after_read),
         };
-        let (from, connected) = if hit && arriving {
-            (self.hit_from(job, at, arriving), true)
+        if hit && arriving {
+            (manners, self.hit_from(job, at, arriving), true)
         } else if c.never_disconnect && arriving {
-            (job.ready + c.data_preparation, true)
+            (manners, job.ready + c.data_preparation, true)
         } else {
-            (job.off_bus.max(at), false)
-        };
+            (manners, job.off_bus.max(at), false)
+        }
+    }
+
+    /// The transfers of a read that is larger than its segment and may leave it more slowly than it comes.
+    fn outflow(&self, job: &Job, at: SimTime, arriving: bool, fill: Fill) -> Option<Outflow> {
+        let size = self.profile.cache.segment_sectors;
+        let sectors = job.request.sectors;
+        if sectors <= size || job.request.op == Op::Verify || !self.controller.in_order {
+            return None;
+        }
+        let track = self.geometry.track_of(job.request.lbn)?;
+        let passes = Span(self.mechanics.revolution().0 / u64::from(track.slots));
+        let (manners, from, connected) = self.manners(job, at, arriving, fill.hit);
+        let may_be_late = manners.per_sector > passes || manners.watermark > 1;
+        let buffered = fill.from.0 - job.request.lbn.0;
+        may_be_late.then(|| Outflow::new(manners, from, connected, size, sectors, buffered))
+    }
+
+    /// Carries a read's sectors to the host; returns when the last one is there.
+    fn deliver(
+        &mut self,
+        job: &Job,
+        at: SimTime,
+        arriving: bool,
+        hit: bool,
+        ramps: &[Ramp],
+        media: (SimTime, SimTime),
+    ) -> SimTime {
+        let (manners, from, connected) = self.manners(job, at, arriving, hit);
+        let c = &self.controller;
         let in_order = c.in_order;
         let around = match connected {
             true => (Span::ZERO, c.read_completion),
@@ -445,8 +488,9 @@ impl Drive {
             _ => end + Sectors(size),
         };
         let least = Lbn((end.0 + u64::from(ahead.min_sectors)).min(capacity));
-        self.cache
-            .bound_ahead(segment, least, limit.min(Lbn(capacity)));
+        let limit = limit.min(Lbn(capacity));
+        self.cache.bound_ahead(segment, least, limit);
+        self.cache.deliver(segment, request.lbn, end);
     }
 }
 

@@ -1,9 +1,9 @@
 //! What reads and writes have in common, and flushes.
 
+use super::oversize::{self, Outflow, Refill};
 use super::sweep::{Access, Leg, sweep};
-use super::{Arm, Breakdown, Completion, Drive, Job, PendingFlush, Served, Tag};
+use super::{Arm, Breakdown, Command, Completion, Drive, Job, PendingFlush, Served, Tag};
 use crate::mechanics::Position;
-use crate::request::Request;
 use crate::units::{SimTime, Span};
 
 impl Drive {
@@ -11,7 +11,7 @@ impl Drive {
         !matches!(self.arm, Arm::Access { .. }) && self.waiting.is_empty()
     }
 
-    pub(super) fn flush_arrives(&mut self, tag: Tag, now: SimTime, request: Request) {
+    pub(super) fn flush_arrives(&mut self, command: Command, now: SimTime) {
         let latest = match &self.arm {
             Arm::Access {
                 writing: Some(_), ..
@@ -19,9 +19,9 @@ impl Drive {
             _ => now,
         };
         self.flushes.push(PendingFlush {
-            tag,
-            request,
-            submitted: now,
+            tag: command.tag,
+            request: command.request,
+            submitted: command.submitted,
             latest: latest.max(self.stalled),
         });
         self.finish_flushes();
@@ -82,11 +82,44 @@ impl Drive {
     ) -> (Position, SimTime) {
         let before = legs.len();
         let end = sweep(self.platters(), position, ready, access, legs);
+        self.count_access(&legs[before..]);
+        end
+    }
+
+    /// The same for a write that is larger than its segment.
+    pub(super) fn sweep_write(
+        &mut self,
+        from: (Position, SimTime),
+        access: (&Access, i64),
+        refill: &mut Refill,
+        legs: &mut Vec<Leg>,
+    ) -> (Position, SimTime) {
+        let before = legs.len();
+        let end = oversize::sweep_write(self.platters(), from, access, refill, legs);
+        self.count_access(&legs[before..]);
+        end
+    }
+
+    /// The same for a read whose sectors leave their segment more slowly than they come.
+    pub(super) fn sweep_read(
+        &mut self,
+        from: (Position, SimTime),
+        access: &Access,
+        outflow: &mut Outflow,
+        legs: &mut Vec<Leg>,
+    ) -> (Position, SimTime) {
+        let before = legs.len();
+        let when_complete = self.controller.when_complete;
+        let end = oversize::sweep_read(self.platters(), from, access, (outflow, when_complete), legs);
+        self.count_access(&legs[before..]);
+        end
+    }
+
+    fn count_access(&mut self, legs: &[Leg]) {
         self.accesses.count += 1;
-        for leg in &legs[before..] {
+        for leg in legs {
             self.accesses.rotation += leg.rotation;
         }
-        end
     }
 
     /// Where the time from a request's submission went until the drive began to serve it.

@@ -46,7 +46,7 @@ impl Leg {
     }
 
     /// Lets all its sectors pass later, by whole revolutions.
-    fn delay(&mut self, revolutions: Span) {
+    pub(super) fn delay(&mut self, revolutions: Span) {
         self.first += revolutions;
         self.end += revolutions;
         self.rotation += revolutions;
@@ -87,6 +87,15 @@ pub(super) struct Inflow {
 }
 
 impl Inflow {
+    /// All of it at `time`.
+    pub(super) fn at(time: SimTime) -> Inflow {
+        Inflow {
+            from: time,
+            per_sector: Span::ZERO,
+            threshold: 1,
+        }
+    }
+
     /// When so many sectors are there.
     pub(super) fn arrival(&self, count: u64) -> SimTime {
         self.from + Span(self.per_sector.0 * count)
@@ -164,14 +173,7 @@ pub(super) fn sweep(
             threshold: if done == 0 { flow.threshold } else { 1 },
             ..flow
         });
-        let pass = |piece| pass(mechanics, piece, moved, landed, access.zero_latency, inflow);
-        let mut leg = pass(piece);
-        for copy in platters.copies(piece, access.write) {
-            let other = pass(copy);
-            if other.end < leg.end {
-                leg = other;
-            }
-        }
+        let mut leg = best_pass(platters, piece, moved, landed, access, inflow);
         leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
         (position, now) = (to, leg.end);
         done += piece.sectors;
@@ -180,8 +182,37 @@ pub(super) fn sweep(
     (position, now)
 }
 
+/// The passage over one piece, or over one of its copies if that ends sooner.
+pub(super) fn best_pass(
+    platters: Platters<'_>,
+    piece: Piece,
+    moved: Move,
+    landed: SimTime,
+    access: &Access,
+    inflow: Option<Inflow>,
+) -> Leg {
+    let pass = |piece| {
+        pass(
+            platters.mechanics,
+            piece,
+            moved,
+            landed,
+            access.zero_latency,
+            inflow,
+        )
+    };
+    let mut leg = pass(piece);
+    for copy in platters.copies(piece, access.write) {
+        let other = pass(copy);
+        if other.end < leg.end {
+            leg = other;
+        }
+    }
+    leg
+}
+
 /// The passage over one piece, from the moment the head is on its track.
-fn pass(
+pub(super) fn pass(
     mechanics: &Mechanics,
     piece: Piece,
     moved: Move,

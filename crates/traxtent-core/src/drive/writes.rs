@@ -2,6 +2,7 @@
 
 use super::bus::{nth, ramps_of};
 use super::cache::WritePlace;
+use super::oversize::{Refill, RefillRules};
 use super::serve::{account, arm_ready};
 use super::sweep::{Access, Inflow, Leg};
 use super::{Accepted, Arm, Breakdown, Drive, Job, LastWrite, Served, Tag};
@@ -51,7 +52,12 @@ impl Drive {
     /// is busy if the drive does that, or if they continue what is there and nobody has waited for longer.
     fn place_beside(&self, job: &Job, now: SimTime) -> Option<WritePlace> {
         let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
-        let place = self.cache.find_write(now, job.request.lbn, job.end());
+        let place = match self.cache.find_write(now, job.request.lbn, job.end()) {
+            WritePlace::Blocked if self.profile.cache.combine_writes => self
+                .continued_segment(job)
+                .map_or(WritePlace::Blocked, WritePlace::Append),
+            place => place,
+        };
         let alone = before().all(|other| other.accepted.is_some());
         let take = match place {
             WritePlace::Blocked => false,
@@ -59,6 +65,37 @@ impl Drive {
             WritePlace::Fresh(_) => self.profile.cache.writes_while_busy,
         };
         (take && !before().any(|other| other.overlaps(job))).then_some(place)
+    }
+
+    /// The segment of the write under way, if the job goes on where that ends: its sectors cross as the others leave.
+    fn continued_segment(&self, job: &Job) -> Option<usize> {
+        match self.arm {
+            Arm::Access {
+                writing: Some((segment, end)),
+                ..
+            } if end == job.request.lbn && self.cache.segment(segment).end == end => Some(segment),
+            _ => None,
+        }
+    }
+
+    /// When the segment of the write under way has room for the first of the job's sectors, and for as many as it holds, if the
+    /// job goes on where that write ends.
+    fn room_beside(&mut self, job: &Job) -> Option<(SimTime, SimTime)> {
+        self.continued_segment(job)?;
+        self.ramps.clear();
+        let legs = &self.legs[self.last_write.first_leg..];
+        legs.iter()
+            .for_each(|leg| ramps_of(leg, false, &mut self.ramps));
+        let begun = legs.first()?.piece.lbn.0;
+        let size = u64::from(self.profile.cache.segment_sectors);
+        let lbn = job.request.lbn.0;
+        // The segment has room for the sectors before `end` once those more than its size before it have left.
+        let room_before = |end: u64| match (end.saturating_sub(size)).checked_sub(begun) {
+            None | Some(0) => SimTime::ZERO,
+            Some(left) => nth(&self.ramps, left as u32),
+        };
+        let last = lbn + u64::from(job.request.sectors).min(size);
+        Some((room_before(lbn + 1), room_before(last)))
     }
 
     /// Takes the waiting writes for which the buffer has room again, while the arm is busy with another.
@@ -112,15 +149,22 @@ impl Drive {
             None if arriving => job.ready,
             None => at.max(job.off_bus) + c.first_reselect,
         } + c.data_preparation;
-        let length = Span(c.write_sector.0 * u64::from(sectors));
+        // What the segment has no room for yet crosses when the media have made some.
+        let size = self.profile.cache.segment_sectors;
+        let length = Span(c.write_sector.0 * u64::from(sectors.min(size)));
         self.bus.advance(at);
-        let start = self.bus.take(from, length, c.write_completion);
-        let full = start + length;
+        let completion = c.write_completion;
+        let (first_room, last_room) = match place {
+            WritePlace::Append(_) => self.room_beside(job).unwrap_or_default(),
+            _ => Default::default(),
+        };
+        let start = self.bus.take(from.max(first_room), length, completion);
+        let full = (start + length).max(last_room + self.controller.write_sector);
         let edges = self.held_edges(lbn, job.end());
         let segment = self.cache.accept(place, lbn, job.end());
         self.cache.hold(segment, full);
         let in_buffer =
-            !fua && self.in_force.write_back && sectors <= self.profile.cache.segment_sectors;
+            !fua && self.in_force.write_back && sectors <= size;
         if in_buffer {
             let before = self.until_served(job, at);
             let breakdown = Breakdown {
@@ -169,7 +213,8 @@ impl Drive {
         let position = self.position;
         let (position, from) =
             self.read_edges(position, ready, (lbn, end), accepted.edges, &mut legs);
-        let modify = !legs.is_empty();
+        let edges = legs.len();
+        let modify = edges > 0;
         let access = Access {
             lbn: first,
             sectors: (last.0 - first.0) as u32,
@@ -187,11 +232,24 @@ impl Drive {
         } else {
             from
         };
-        let (position, media_end) = self.sweep(position, from, &access, &mut legs);
+        let (position, media_end, full) = match self.refill(&job, &accepted) {
+            Some(mut refill) => {
+                let base = first.0 as i64 - job.request.lbn.0 as i64;
+                let (position, media_end) =
+                    self.sweep_write((position, from), (&access, base), &mut refill, &mut legs);
+                self.bus.keep(refill.later_transfers());
+                (position, media_end, refill.end())
+            }
+            None => {
+                let (position, media_end) = self.sweep(position, from, &access, &mut legs);
+                (position, media_end, accepted.full)
+            }
+        };
         self.position = position;
         self.last_write = LastWrite {
             media_end,
             end,
+            first_leg: edges,
             written: if self.cache.will_write(end, last) {
                 last
             } else {
@@ -199,7 +257,6 @@ impl Drive {
             },
         };
 
-        let full = self.all_taken(&job, &accepted, &legs);
         let acknowledged = if accepted.completed {
             full + self.controller.write_completion
         } else {
@@ -215,19 +272,24 @@ impl Drive {
         self.note_written(job.tag, media_end);
     }
 
-    /// When the buffer has taken all of a write, which may be larger than its segment.
-    fn all_taken(&mut self, job: &Job, accepted: &Accepted, legs: &[Leg]) -> SimTime {
-        let (sectors, size) = (job.request.sectors, self.profile.cache.segment_sectors);
+    /// The transfers of a write that is larger than its segment.
+    fn refill(&self, job: &Job, accepted: &Accepted) -> Option<Refill> {
+        let cache = &self.profile.cache;
+        let (sectors, size) = (job.request.sectors, cache.segment_sectors);
         if sectors <= size {
-            return accepted.full;
+            return None;
         }
-        self.ramps.clear();
-        legs.iter()
-            .for_each(|leg| ramps_of(leg, false, &mut self.ramps));
-        let drained = nth(&self.ramps, sectors - size);
-        accepted
-            .full
-            .max(drained + Span(self.controller.write_sector.0 * u64::from(size.min(sectors))))
+        let c = &self.controller;
+        Some(Refill::new(
+            u64::from(sectors),
+            accepted.inflow,
+            RefillRules {
+                segment: u64::from(size),
+                watermark: (f64::from(size) * cache.write_watermark) as u64,
+                reconnect: [c.first_reselect, c.other_reselect].map(|take| take + c.data_preparation),
+                hold: c.hold_write,
+            },
+        ))
     }
 
     /// Completes a write that was not complete in the buffer; returns when the host has its acknowledgement.
