@@ -570,6 +570,8 @@ impl Drive {
                 self.accept_waiting(&mut job, now);
                 self.take_waiting_writes(now);
                 self.start_write(job, now);
+                // What goes on where this one ends shares its segment.
+                self.take_waiting_writes(now);
             } else {
                 self.start_read(job, now, false);
                 self.take_waiting_writes(now);
