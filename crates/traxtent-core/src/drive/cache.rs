@@ -160,11 +160,7 @@ impl Cache {
                 }
             } else if s.state == State::Dirty && overlaps(s, lbn, end) {
                 return ReadPlace::Blocked;
-            } else if s.state == State::Reading
-                && s.end == lbn
-                && self.joins
-                && self.spec.enabled
-            {
+            } else if s.state == State::Reading && s.end == lbn && self.joins && self.spec.enabled {
                 (5, ReadPlace::Partial(i))
             } else {
                 self.recyclable(now, i)

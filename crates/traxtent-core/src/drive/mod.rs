@@ -432,9 +432,14 @@ impl Drive {
     fn keeps_others_out(&self, now: SimTime) -> bool {
         self.controller.never_disconnect
             && (!self.held.is_empty()
-                || !self.waiting.is_empty()
-                || !self.flushes.is_empty()
+                || self.owes_completions()
                 || self.done.back().is_some_and(|last| last.completed > now))
+    }
+
+    /// Whether the drive has requests whose completion has no time yet.
+    fn owes_completions(&self) -> bool {
+        let owes = |job: &Job| !job.accepted.is_some_and(|accepted| accepted.completed);
+        !self.flushes.is_empty() || self.waiting.iter().any(owes)
     }
 
     /// The next request that is complete at `now`, in order of completion.
@@ -544,8 +549,11 @@ impl Drive {
     /// When the next command that the drive keeps from the bus may come, if there is one and the time is certain.
     fn bus_free(&self) -> Option<SimTime> {
         let next = self.held.front()?;
-        let certain = self.waiting.is_empty() && self.flushes.is_empty();
-        let last = self.done.back().map_or(next.submitted, |last| last.completed);
+        let certain = !self.owes_completions();
+        let last = self
+            .done
+            .back()
+            .map_or(next.submitted, |last| last.completed);
         certain.then(|| last.max(next.submitted))
     }
 
@@ -565,13 +573,15 @@ impl Drive {
                 self.take_arm(now);
             }
         }
+        if !self.waiting.is_empty() {
+            self.observe_read_ahead(now);
+        }
         if let Some(mut job) = self.next_job(now) {
             if job.is_write() {
                 self.accept_waiting(&mut job, now);
                 self.take_waiting_writes(now);
                 self.start_write(job, now);
-                // What goes on where this one ends shares its segment.
-                self.take_waiting_writes(now);
+                self.take_next_write(now);
             } else {
                 self.start_read(job, now, false);
                 self.take_waiting_writes(now);
@@ -593,6 +603,9 @@ impl Drive {
         let (platters, mechanics, position) = (self.platters(), &self.mechanics, self.position);
         let mut index = self.schedule.pick(now, candidates, |i| {
             let job = &waiting[i];
+            if self.finds_first_sector(job, now) {
+                return Span::ZERO;
+            }
             let piece = platters.geometry.piece(self.left_of(job), 1);
             let start = self.start_of(job, now);
             let landed = start
@@ -634,6 +647,16 @@ impl Drive {
             index = first.unwrap_or(index);
         }
         Some(self.waiting.remove(index))
+    }
+
+    /// Whether the buffer has a read's first sector, or read-ahead is about to bring it.
+    fn finds_first_sector(&self, job: &Job, now: SimTime) -> bool {
+        let from_media = job.is_write() || job.request.op == Op::Verify || job.request.fua;
+        !from_media
+            && matches!(
+                self.cache.find_read(now, job.request.lbn, job.end()),
+                ReadPlace::Whole(_) | ReadPlace::Partial(_)
+            )
     }
 
     /// The first sector that is left to do of a request: a write's beginning may share a physical sector with the end of the
@@ -701,7 +724,8 @@ impl Drive {
             let until = self.profile.cache.read_ahead.until;
             let (next, more) = run.advance(self.platters(), until, now, &mut legs);
             self.cache.fill_to(run.segment, next);
-            self.cache.set_joins(!self.leaves_sectors() || !run.is_in_sector(now));
+            self.cache
+                .set_joins(!self.leaves_sectors() || !run.is_in_sector(now));
             done = !more;
         }
         (self.arm, self.legs) = (arm, legs);

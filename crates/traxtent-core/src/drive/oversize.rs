@@ -23,14 +23,18 @@ struct Passed {
 
 impl Passed {
     fn push(&mut self, leg: &Leg, when_complete: bool) {
-        let mut start = self.end;
         let from = self.ramps.len();
         ramps_of(leg, when_complete, &mut self.ramps);
-        for ramp in &self.ramps[from..] {
-            self.starts.push(start);
-            start += u64::from(ramp.sectors);
+        for index in from..self.ramps.len() {
+            self.starts.push(self.end);
+            self.end += u64::from(self.ramps[index].sectors);
         }
-        self.end = start;
+    }
+
+    fn push_ramp(&mut self, ramp: Ramp) {
+        self.starts.push(self.end);
+        self.end += u64::from(ramp.sectors);
+        self.ramps.push(ramp);
     }
 
     /// Takes the ramps from `count` on back.
@@ -98,7 +102,10 @@ impl Refill {
             known: sectors.min(rules.segment),
             returns: 0,
             rules: RefillRules {
-                watermark: rules.watermark.clamp(1, rules.segment) .min(rules.segment - 1),
+                watermark: rules
+                    .watermark
+                    .clamp(1, rules.segment)
+                    .min(rules.segment - 1),
                 ..rules
             },
         }
@@ -108,9 +115,16 @@ impl Refill {
     pub(super) fn later_transfers(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
         let ends = self.transfers[1..].iter().map(|&(first, _)| first);
         let ends = ends.chain(std::iter::once(self.known));
-        let spans = self.transfers.iter().zip(ends).map(|(&(first, start), end)| {
-            (start, start + Span(self.inflow.per_sector.0 * (end - first)))
-        });
+        let spans = self
+            .transfers
+            .iter()
+            .zip(ends)
+            .map(|(&(first, start), end)| {
+                (
+                    start,
+                    start + Span(self.inflow.per_sector.0 * (end - first)),
+                )
+            });
         let mut joined = Vec::<(SimTime, SimTime)>::new();
         for (start, end) in spans {
             match joined.last_mut() {
@@ -160,7 +174,8 @@ impl Refill {
         while self.known < self.sectors && self.end() <= until {
             match self.next(drained) {
                 Some((start, returns)) if start <= until => {
-                    let room = self.rules.segment - (self.known - drained.count(start)).min(self.rules.segment);
+                    let room = self.rules.segment
+                        - (self.known - drained.count(start)).min(self.rules.segment);
                     self.transfers.push((self.known, start));
                     self.known = (self.known + room.max(1)).min(self.sectors);
                     self.returns += usize::from(returns);
@@ -215,25 +230,41 @@ pub(super) fn sweep_write(
     let mechanics = platters.mechanics;
     let (mut position, mut now) = from;
     let mut passed = Passed::default();
-    let of_request = |index: u64, sectors: u64| {
-        (index as i64 + base).clamp(0, sectors as i64 - 1) as u64
-    };
+    let of_request =
+        |index: u64, sectors: u64| (index as i64 + base).clamp(0, sectors as i64 - 1) as u64;
     let mut done = 0;
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
         let index = |of_piece: u32| of_request(u64::from(done + of_piece), refill.sectors);
-        let (first, needed) = (index(0), index(0).max(if done == 0 { u64::from(refill.inflow.threshold) - 1 } else { 0 }));
+        let (first, needed) = (
+            index(0),
+            index(0).max(if done == 0 {
+                u64::from(refill.inflow.threshold) - 1
+            } else {
+                0
+            }),
+        );
         let (piece, _) = platters.piece(lbn, access.sectors - done, true);
         let last = index(piece.sectors - 1);
         let to = Position::from(&piece.track);
         let moved = mechanics.reposition(position, to, true);
         let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
-        let drained = Drained { passed: &passed, base };
+        let drained = Drained {
+            passed: &passed,
+            base,
+        };
         let mut leg = if refill.has(last, landed, &drained) {
             pass(mechanics, piece, moved, landed, access.zero_latency, None)
         } else {
             let there = refill.await_sector(needed.max(first), &drained);
-            pass(mechanics, piece, moved, landed, false, Some(Inflow::at(there)))
+            pass(
+                mechanics,
+                piece,
+                moved,
+                landed,
+                false,
+                Some(Inflow::at(there)),
+            )
         };
         let (ramps, end) = (passed.ramps.len(), passed.end);
         if leg.in_order == piece.sectors {
@@ -242,7 +273,10 @@ pub(super) fn sweep_write(
             while run < piece.sectors {
                 passed.end = end + u64::from(run);
                 let index = of_request(u64::from(done + run), refill.sectors);
-                let drained = Drained { passed: &passed, base };
+                let drained = Drained {
+                    passed: &passed,
+                    base,
+                };
                 if !refill.has(index, leg.passed_at(run - 1), &drained) {
                     break;
                 }
@@ -263,15 +297,15 @@ pub(super) fn sweep_write(
     (position, now)
 }
 
-/// The transfers of a read to the host, each of what is there when it begins. Sectors are counted from the first that the
-/// buffer does not have yet.
+/// The transfers of a read to the host, each of what is there when it begins.
 #[derive(Debug)]
 pub(super) struct Outflow {
     manners: Delivery,
+    /// The segment's size.
     size: u64,
     sectors: u64,
-    /// Sectors of the request that were in the buffer before.
-    buffered: u64,
+    /// The request's first sectors, which the buffer has already.
+    buffered: u32,
     /// Whether the drive has the bus.
     connected: bool,
     /// When it can begin the next transfer.
@@ -287,26 +321,18 @@ impl Outflow {
     /// drive may have the bus `from` then on.
     pub(super) fn new(
         manners: Delivery,
-        from: SimTime,
-        connected: bool,
+        (from, connected): (SimTime, bool),
         size: u32,
         sectors: u32,
-        buffered: u64,
+        buffered: u32,
     ) -> Outflow {
-        let (before, connected) = match buffered {
-            0 => (Span::ZERO, connected),
-            _ => {
-                let connect = if connected { Span::ZERO } else { manners.connect };
-                (connect + Span(manners.per_sector.0 * buffered), true)
-            }
-        };
         Outflow {
             manners,
             size: u64::from(size),
-            sectors: u64::from(sectors) - buffered,
+            sectors: u64::from(sectors),
             buffered,
             connected,
-            now: from + before,
+            now: from,
             transfers: Vec::new(),
             known: 0,
         }
@@ -317,7 +343,10 @@ impl Outflow {
         while self.known < self.sectors && self.now <= until {
             if !self.connected {
                 let wanted = (self.known + u64::from(self.manners.watermark)).min(self.sectors);
-                match there.time(wanted - 1).map(|at| self.now.max(at) + self.manners.connect) {
+                match there
+                    .time(wanted - 1)
+                    .map(|at| self.now.max(at) + self.manners.connect)
+                {
                     Some(start) if start <= until => self.now = start,
                     _ => break,
                 }
@@ -340,11 +369,6 @@ impl Outflow {
         }
     }
 
-    /// The sectors for which the segment has room before the first of them has left it.
-    fn free(&self) -> u64 {
-        self.size.saturating_sub(self.buffered).max(1)
-    }
-
     /// When the sector `index` has crossed the bus, if that is known.
     fn crossed(&self, index: u64) -> Option<SimTime> {
         if index >= self.known {
@@ -357,7 +381,7 @@ impl Outflow {
 
     /// Whether the segment has room for the sector `index` at `now`.
     fn has_room(&mut self, index: u64, now: SimTime, there: &Passed) -> bool {
-        let Some(leaves) = index.checked_sub(self.free()) else {
+        let Some(leaves) = index.checked_sub(self.size) else {
             return true;
         };
         self.extend(now, there);
@@ -366,7 +390,7 @@ impl Outflow {
 
     /// When the segment has room for the sector `index` if the media wait for it.
     fn await_room(&mut self, index: u64, there: &Passed) -> SimTime {
-        let Some(leaves) = index.checked_sub(self.free()) else {
+        let Some(leaves) = index.checked_sub(self.size) else {
             return SimTime::ZERO;
         };
         self.extend(SimTime(u64::MAX), there);
@@ -385,6 +409,13 @@ pub(super) fn sweep_read(
     let mechanics = platters.mechanics;
     let (mut position, mut now) = from;
     let mut passed = Passed::default();
+    if outflow.buffered > 0 {
+        passed.push_ramp(Ramp {
+            sectors: outflow.buffered,
+            first: SimTime::ZERO,
+            last: SimTime::ZERO,
+        });
+    }
     let mut done = 0;
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
@@ -392,7 +423,7 @@ pub(super) fn sweep_read(
         let to = Position::from(&piece.track);
         let moved = mechanics.reposition(position, to, false);
         let landed = now + moved.total();
-        let first = u64::from(done);
+        let first = u64::from(outflow.buffered + done);
         let (ramps, end) = (passed.ramps.len(), passed.end);
         let mut leg = if outflow.has_room(first + u64::from(piece.sectors) - 1, landed, &passed) {
             best_pass(platters, piece, moved, landed, access, None)
@@ -410,7 +441,14 @@ pub(super) fn sweep_read(
             }
             if run < piece.sectors {
                 let (piece, _) = platters.piece(lbn, run, false);
-                leg = pass(mechanics, piece, moved, landed, false, Some(Inflow::at(leg.first)));
+                leg = pass(
+                    mechanics,
+                    piece,
+                    moved,
+                    landed,
+                    false,
+                    Some(Inflow::at(leg.first)),
+                );
             }
             leg
         };

@@ -373,8 +373,8 @@ impl Drive {
         let passes = Span(self.mechanics.revolution().0 / u64::from(track.slots));
         let (manners, from, connected) = self.manners(job, at, arriving, fill.hit);
         let may_be_late = manners.per_sector > passes || manners.watermark > 1;
-        let buffered = fill.from.0 - job.request.lbn.0;
-        may_be_late.then(|| Outflow::new(manners, from, connected, size, sectors, buffered))
+        let buffered = (fill.from.0 - job.request.lbn.0) as u32;
+        may_be_late.then(|| Outflow::new(manners, (from, connected), size, sectors, buffered))
     }
 
     /// Carries a read's sectors to the host; returns when the last one is there.

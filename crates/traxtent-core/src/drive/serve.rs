@@ -110,7 +110,13 @@ impl Drive {
     ) -> (Position, SimTime) {
         let before = legs.len();
         let when_complete = self.controller.when_complete;
-        let end = oversize::sweep_read(self.platters(), from, access, (outflow, when_complete), legs);
+        let end = oversize::sweep_read(
+            self.platters(),
+            from,
+            access,
+            (outflow, when_complete),
+            legs,
+        );
         self.count_access(&legs[before..]);
         end
     }

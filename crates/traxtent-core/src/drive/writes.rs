@@ -101,15 +101,28 @@ impl Drive {
     /// Takes the waiting writes for which the buffer has room again, while the arm is busy with another.
     pub(super) fn take_waiting_writes(&mut self, now: SimTime) {
         for index in 0..self.waiting.len() {
-            let job = &self.waiting[index];
-            if !job.is_write() || job.accepted.is_some() {
-                continue;
-            }
-            if let Some(place) = self.place_beside(job, now) {
-                let mut job = *job;
-                self.accept_at(&mut job, now, false, place);
-                self.waiting[index] = job;
-            }
+            self.take_waiting_write(index, now);
+        }
+    }
+
+    /// Takes the waiting write that goes on where the one under way ends, and shares its segment.
+    pub(super) fn take_next_write(&mut self, now: SimTime) {
+        let end = self.last_write.end;
+        let next = self.waiting.iter().position(|job| job.request.lbn == end);
+        if let Some(index) = next {
+            self.take_waiting_write(index, now);
+        }
+    }
+
+    fn take_waiting_write(&mut self, index: usize, now: SimTime) {
+        let job = &self.waiting[index];
+        if !job.is_write() || job.accepted.is_some() {
+            return;
+        }
+        if let Some(place) = self.place_beside(job, now) {
+            let mut job = *job;
+            self.accept_at(&mut job, now, false, place);
+            self.waiting[index] = job;
         }
     }
 
@@ -163,8 +176,7 @@ impl Drive {
         let edges = self.held_edges(lbn, job.end());
         let segment = self.cache.accept(place, lbn, job.end());
         self.cache.hold(segment, full);
-        let in_buffer =
-            !fua && self.in_force.write_back && sectors <= size;
+        let in_buffer = !fua && self.in_force.write_back && sectors <= size;
         if in_buffer {
             let before = self.until_served(job, at);
             let breakdown = Breakdown {
@@ -286,7 +298,8 @@ impl Drive {
             RefillRules {
                 segment: u64::from(size),
                 watermark: (f64::from(size) * cache.write_watermark) as u64,
-                reconnect: [c.first_reselect, c.other_reselect].map(|take| take + c.data_preparation),
+                reconnect: [c.first_reselect, c.other_reselect]
+                    .map(|take| take + c.data_preparation),
                 hold: c.hold_write,
             },
         ))

@@ -1,5 +1,6 @@
 //! The drive: exact times of a tiny one, and what must hold for every one.
 
+mod disksim;
 mod host_orders;
 mod partitions;
 mod queue;

@@ -25,10 +25,10 @@ fn a_miss_takes_rotation_transfer_and_a_sector_of_bus() {
 /// Does the overhead of a command decide whether a sector is still reached?
 #[test]
 fn overhead_misses_a_sector_or_hides_behind_rotation() {
-    let slow = tiny_with(|p| p.overheads.read_miss_after_write_ms = 0.3);
+    let slow = tiny_with(|p| p.overheads.read_miss_after_read_ms = 0.3);
     assert_completions(&slow, &[(0.0, read(20, 10))], &[3.01]);
     assert_completions(&slow, &[(0.0, read(3, 1))], &[0.41]);
-    let slower = tiny_with(|p| p.overheads.read_miss_after_write_ms = 0.300_000_001);
+    let slower = tiny_with(|p| p.overheads.read_miss_after_read_ms = 0.300_000_001);
     assert_completions(&slower, &[(0.0, read(3, 1))], &[10.41]);
 }
 
@@ -37,7 +37,7 @@ fn overhead_misses_a_sector_or_hides_behind_rotation() {
 fn the_parts_of_a_read_have_their_names() {
     let p = tiny_with(|p| {
         p.overheads.per_request_ms = 0.05;
-        p.overheads.read_miss_after_write_ms = 0.15;
+        p.overheads.read_miss_after_read_ms = 0.15;
         p.overheads.read_completion_ms = 0.25;
     });
     let b = serve(&p, &[(0.0, read(200, 10))])[0].breakdown;
@@ -103,6 +103,46 @@ fn a_sequential_read_is_served_by_read_ahead() {
     assert_eq!(served, [Served::Media, Served::Both, Served::Buffer]);
 }
 
+/// Does a read that begins with the sector that read-ahead comes to next go on with it: amid the sector, and while the head is on its
+/// way there? Only a drive that leaves even a sector which is asked for begins anew, and only amid that sector.
+#[test]
+fn a_read_of_the_next_sector_joins_read_ahead() {
+    let drive = |stop_in_sector, almost_hits| {
+        let mut p = reading_ahead();
+        p.cache.read_ahead.stop_in_sector = stop_in_sector;
+        p.cache.almost_hits = almost_hits;
+        p
+    };
+    // Sector 30 passes from 3.0 to 3.1 ms. The track ends at 10.0; the head is over the next one at 10.5, its first sector at 11.0.
+    let amid = [(0.0, read(20, 10)), (3.05, read(30, 10))];
+    let between = [(0.0, read(90, 10)), (10.7, read(100, 10))];
+    for (stop_in_sector, almost_hits) in [(false, false), (false, true), (true, true)] {
+        let p = drive(stop_in_sector, almost_hits);
+        assert_completions(&p, &amid, &[3.01, 4.01]);
+        assert_completions(&p, &between, &[10.01, 12.01]);
+        assert_eq!(serve(&p, &amid)[1].served, Served::Both);
+    }
+    let leaves = drive(true, false);
+    assert_completions(&leaves, &amid, &[3.01, 14.01]);
+    assert_eq!(serve(&leaves, &amid)[1].served, Served::Media);
+    assert_completions(&leaves, &between, &[10.01, 12.01]);
+}
+
+/// Does a stream keep what its host has not asked for yet, in a segment smaller than the rest of the track?
+#[test]
+fn a_stream_keeps_what_is_to_come() {
+    let p = tiny_with(|p| {
+        p.cache.segment_sectors = 16;
+        p.cache.read_ahead.until = ReadAheadUntil::TrackEnd;
+    });
+    // The head passes ten sectors a millisecond, the host takes four of them every two.
+    let requests: Vec<_> = (0..12u32)
+        .map(|i| (2.0 * f64::from(i) + 0.5, read(u64::from(4 * i), 4)))
+        .collect();
+    let served: Vec<_> = serve(&p, &requests).iter().map(|c| c.served).collect();
+    assert_eq!(served[3..], [Served::Buffer; 9][..served.len() - 3], "{served:?}");
+}
+
 /// How far does each kind of read-ahead go? A read of sectors beyond it is no hit.
 #[test]
 fn read_ahead_goes_as_far_as_it_says() {
@@ -159,7 +199,7 @@ fn read_ahead_on_arrival_takes_what_passes() {
     both(&halves, [[13.21, 13.8], [13.21, 20.01]]);
     // Over sector 70, twenty of the second half are still to come; else all of them, and of the first one the rest has gone by.
     let halves = [(7.0, read(0, 50)), (15.02, read(50, 50))];
-    both(&halves, [[15.01, 17.31], [15.01, 25.6]]);
+    both(&halves, [[15.01, 17.31], [15.01, 20.01]]);
     // Over sector 95 of the next track, half a millisecond before its first one comes.
     let tracks = [(0.0, read(0, 100)), (12.0, read(100, 100))];
     both(&tracks, [[10.01, 20.56], [10.01, 21.01]]);

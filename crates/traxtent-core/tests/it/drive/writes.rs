@@ -33,6 +33,40 @@ fn writes_complete_on_the_media_or_in_the_buffer() {
     );
 }
 
+/// Is a cache that is switched off off for writes too?
+#[test]
+fn a_disabled_cache_takes_no_write() {
+    let off = write_back(|p| p.cache.enabled = false);
+    assert_completions(&off, &[(0.0, write(20, 10))], &[3.0]);
+    assert_eq!(serve(&off, &[(0.0, write(20, 10))])[0].served, Served::Media);
+}
+
+/// Does a write stream at the rate of the media whatever its size, also beyond a segment, and with a queue?
+#[test]
+fn sequential_writes_of_any_size_stream() {
+    for (sectors, depth) in [(16, 1), (63, 1), (64, 1), (65, 2), (100, 2), (200, 1), (200, 4)] {
+        let p = write_back(|p| {
+            p.cache.write_segments = 1;
+            p.cache.writes_while_busy = false;
+            p.cache.write_watermark = 0.9;
+        });
+        let mut drive = Drive::new(&p).unwrap();
+        let (mut now, mut lbn, mut outstanding) = (SimTime::ZERO, 0, 0);
+        while lbn < 1_600 {
+            while outstanding < depth {
+                drive.submit(now, write(lbn, sectors)).unwrap();
+                lbn += u64::from(sectors);
+                outstanding += 1;
+            }
+            now = drive.next_wakeup().unwrap();
+            outstanding -= std::iter::from_fn(|| drive.poll(now)).count();
+        }
+        // Eight tracks take 8 revolutions of 10 ms, 4 skews of 1 ms and 4 of 3 - 1 ms; the first sector may have to come round.
+        let most = 80.0 + 12.0 + 12.0;
+        assert!(now.as_ms() < most, "{sectors} sectors, {depth} at a time: {now}");
+    }
+}
+
 /// Do the media wait for data that are late?
 #[test]
 fn data_must_be_there_when_their_sector_passes() {
