@@ -80,7 +80,7 @@ impl Summary {
         }
         if request.op == Op::Write && sector.ratio() > 1 {
             self.partial_writes += u64::from(is_partial(request, sector));
-            self.odd_sized_writes += u64::from(request.sectors % sector.ratio() != 0);
+            self.odd_sized_writes += u64::from(!request.sectors.is_multiple_of(sector.ratio()));
         }
         self.response.push(response.as_ms());
         self.quantiles.push(response);

@@ -309,7 +309,7 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
     ] {
         let (new_model, new_drive) = (model.replace(from, to), drive.replace(from, to));
         assert!(
-            (new_model.as_str(), new_drive.as_str()) != (model, &drive),
+            (new_model.as_str(), new_drive.as_str()) != (model, drive),
             "{from}"
         );
         let answer = run(&new_model, &new_drive);
