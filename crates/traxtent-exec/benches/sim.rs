@@ -26,15 +26,15 @@ fn main() {
     let seed = numbers.next().unwrap_or(1);
     let most = numbers.next().unwrap_or(10_000_000);
 
-    let small = |count| format!("random,read=66%,size=8,count={count},seed={seed}");
-    let large = |count| format!("random,size=334,count={count},seed={seed}");
+    let small = |count| format!("random,read=66%,size=8,align=none,count={count},seed={seed}");
+    let large = |count| format!("random,size=334,align=none,count={count},seed={seed}");
     println!("atlas10k, one core, median of {RUNS} runs");
     for (workload, disksim) in [small(1_000_000), large(100_000)].iter().zip(DISKSIM) {
         let mut rates: Vec<f64> = (0..RUNS).map(|_| rate(workload)).collect();
         rates.sort_by(f64::total_cmp);
         let [least, median, greatest] = [rates[0], rates[RUNS / 2], rates[RUNS - 1]];
         println!(
-            "{workload:<52} {median:>10.0} requests/s ({least:.0} to {greatest:.0}), {:.0} times DiskSim's {disksim:.0}",
+            "{workload:<64} {median:>10.0} requests/s ({least:.0} to {greatest:.0}), {:.0} times DiskSim's {disksim:.0}",
             median / disksim
         );
     }

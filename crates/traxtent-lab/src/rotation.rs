@@ -61,7 +61,10 @@ pub(crate) fn switch_probabilities(bench: &Bench) -> Result<Vec<f64>, LabError> 
     let track = bench.track_sectors();
     let share = |sectors| -> Result<f64, LabError> {
         let (mut reads, mut switches) = (0_u32, 0_u32);
-        let workload = format!("random,count={},size={sectors},zone=0", 2 * READS);
+        let workload = format!(
+            "random,count={},size={sectors},align=none,zone=0",
+            2 * READS
+        );
         bench.each(&workload, |read| {
             reads += 1;
             switches += u32::from(read.completion.breakdown.head_switch > Span::ZERO);

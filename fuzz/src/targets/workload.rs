@@ -6,8 +6,8 @@ use traxtent_core::geometry::{Geometry, GeometrySpec, PerSurface, ZoneSpec};
 use traxtent_core::units::{Sectors, SimTime};
 use traxtent_core::workload::trace::{BlkparseEvent, detect};
 use traxtent_core::workload::{
-    Due, Source, Synthetic, TraceFormat, TraceOptions, TraceReader, TrackSource, Untracked,
-    WorkloadSpec,
+    Due, Source, Synthetic, TraceError, TraceFormat, TraceOptions, TraceReader, TrackSource,
+    Untracked, WorkloadSpec,
 };
 
 use super::text;
@@ -31,7 +31,7 @@ pub(crate) fn table(input: &[u8]) {
 }
 
 /// A trace. The first byte chooses the format (the characters 0 to 7 stand for all eight), bits of
-/// the second the size of sectors and the event of blkparse.
+/// the second the size of sectors, the event of blkparse, and whether the order of arrivals counts.
 pub(crate) fn trace(input: &[u8]) {
     let [format, options, bytes @ ..] = input else {
         return;
@@ -39,6 +39,7 @@ pub(crate) fn trace(input: &[u8]) {
     let formats: Vec<TraceFormat> = TraceFormat::all().collect();
     let format = formats[usize::from(*format) % formats.len()];
     let options = TraceOptions {
+        check_order: options & 4 == 0,
         sector_bytes: if options & 1 == 0 { 512 } else { 4096 },
         blkparse: if options & 2 == 0 {
             BlkparseEvent::Dispatch
@@ -58,6 +59,9 @@ pub(crate) fn trace(input: &[u8]) {
     if let Some(warning) = reader.gap_warning() {
         drop(warning.to_string());
     }
+    if let Some(warning) = reader.order_warning() {
+        drop(warning.to_string());
+    }
 }
 
 /// The format of a trace: where it was told by reading lines, the first one reads.
@@ -72,7 +76,10 @@ pub(crate) fn trace_detect(input: &[u8]) {
         format,
         TraceFormat::DiskSimAscii | TraceFormat::DiskSimValidate | TraceFormat::Spc
     ) {
-        assert!(matches!(first, Some(Ok(_))), "{format}: {first:?}");
+        assert!(
+            matches!(first, Some(Ok(_) | Err(TraceError::Empty { .. }))),
+            "{format}: {first:?}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! `disksim_disk` and `dm_disk` blocks as drive profiles.
 
 use super::layout::disk_geometry;
-use super::params::{Block, ParamError, Sources};
+use super::params::{Block, Node, ParamError, Sources, in_key};
 use super::seek::parse_seeks;
 use crate::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, ExtraDisconnect, FORMAT, MechanicsSpec,
@@ -30,7 +30,7 @@ pub(super) fn disk_profile(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Profile, ParamError> {
-    let model = block.need("Model")?.block()?;
+    let model = block.need_block("Model")?;
     let mut profile = model_profile(model, name, sources, warnings)?;
     profile.model = block.name.clone().unwrap_or_else(|| name.to_owned());
     profile.overheads = overheads(block)?;
@@ -107,7 +107,7 @@ pub(super) fn model_profile(
             .iter()
             .map(|note| format!("{}: {note}", place(model))),
     );
-    let mechanics = mechanics(model.need("Mechanical Model")?.block()?, sources, warnings)?;
+    let mechanics = mechanics(model.need_block("Mechanical Model")?, sources, warnings)?;
     let legal = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {
             c
@@ -185,7 +185,7 @@ fn mechanics(
         ));
     }
     Ok(MechanicsSpec {
-        rpm: block.need("Rotation speed (in rpms)")?.f64()?,
+        rpm: block.need_f64("Rotation speed (in rpms)")?,
         head_switch_ms: ms(block, "Head switch time")?,
         write_settle_ms: block.get_f64("Add. write settling delay")?.unwrap_or(0.0),
         seek: seek(block, sources)?,
@@ -208,7 +208,7 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
         block.get(redundant);
     }
     let kind = block.need("Seek type")?;
-    Ok(match kind.str()? {
+    Ok(match block.need_str("Seek type")? {
         "constant" => SeekSpec::Constant {
             ms: ms(block, "Constant seek time")?,
         },
@@ -229,7 +229,8 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
             }
         }
         name @ ("hpl" | "hplplus10") => {
-            let values = block.need("HPL seek equation values")?;
+            const VALUES: &str = "HPL seek equation values";
+            let values = block.need(VALUES)?;
             let [
                 division,
                 constant,
@@ -237,37 +238,39 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
                 line_constant,
                 line_factor,
                 single,
-            ] = values.list()?
+            ] = block.need_list(VALUES)?
             else {
-                return Err(values.error("HPL seek equation values: six are needed"));
+                return Err(values.error(format!("{VALUES}: six are needed")));
             };
+            let ms = |node: &Node| in_key(VALUES, node.f64());
             let first_ms = if name == "hplplus10" {
-                let first = block.need("First ten seek times")?;
+                const TEN: &str = "First ten seek times";
+                let first = block.need_list(TEN)?.iter();
                 first
-                    .list()?
-                    .iter()
-                    .map(|node| node.f64())
+                    .map(|node| in_key(TEN, node.f64()))
                     .collect::<Result<Vec<_>, _>>()?
             } else {
-                Some(single.f64()?)
+                Some(ms(single)?)
                     .filter(|&ms| ms >= 0.0)
                     .into_iter()
                     .collect()
             };
-            let division = u32::try_from(division.int()?)
-                .map_err(|_| division.error("not a distance in cylinders"))?;
+            let division = u32::try_from(in_key(VALUES, division.int())?).map_err(|_| {
+                let problem = format!("{VALUES}: the first is not a distance in cylinders");
+                division.error(problem)
+            })?;
             SeekSpec::Hpl {
                 division,
-                root_constant_ms: constant.f64()?,
-                root_factor_ms: factor.f64()?,
-                line_constant_ms: line_constant.f64()?,
-                line_factor_ms: line_factor.f64()?,
+                root_constant_ms: ms(constant)?,
+                root_factor_ms: ms(factor)?,
+                line_constant_ms: ms(line_constant)?,
+                line_factor_ms: ms(line_factor)?,
                 first_ms,
             }
         }
         "extracted" => {
             let file = block.need("Full seek curve")?;
-            let path = block.path(file.str()?);
+            let path = block.path(block.need_str("Full seek curve")?);
             let text =
                 sources(&path).map_err(|problem| file.error(format!("{path}: {problem}")))?;
             let points = parse_seeks(&path, &text)?;
@@ -290,8 +293,20 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
 }
 
 fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
-    let scale = block.get_f64("Time scale for overheads")?.unwrap_or(1.0);
-    let scaled = |key: &str| Ok::<_, ParamError>(ms(block, key)? * scale);
+    const SCALE: &str = "Time scale for overheads";
+    let scale = match block.get(SCALE) {
+        Some(_) => ms(block, SCALE)?,
+        None => 1.0,
+    };
+    let scaled = |key: &str| {
+        let own = ms(block, key)?;
+        match own * scale {
+            ms if (0.0..=LONGEST_MS).contains(&ms) => Ok(ms),
+            ms => Err(block.need(key)?.error(format!(
+                "{key} = {own}: times \"{SCALE}\" it is {ms}; must be from 0 to {LONGEST_MS} ms"
+            ))),
+        }
+    };
     let extra = ExtraDisconnect {
         command_ms: scaled("Extradisc command overhead")?,
         disconnect_ms: scaled("Extradisc disconnect overhead")?,
@@ -343,6 +358,15 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
         .get_bounded("Buffer continuous read", 0u32, 4)?
         .unwrap_or(0);
     let keep = block.get_int("Read-ahead over requested")?.unwrap_or(0);
+    let write_segments = count("Maximum number of write segments", 1)?;
+    if write_segments > segments {
+        let node = block.need("Maximum number of write segments")?;
+        warnings.push(format!(
+            "{}:{}: \"Maximum number of write segments\" = {write_segments}: cut to the {segments} of \"Number of \
+             buffer segments\"",
+            node.file, node.line
+        ));
+    }
     if flag(block, "Use separate write segment")? {
         // DiskSim 4.0 reads this parameter and never acts on it; its published results, and the
         // measured traces, go with segments that reads and writes share.
@@ -354,7 +378,7 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
     Ok(CacheSpec {
         enabled: flag(block, "Enable caching in buffer")?,
         segments,
-        write_segments: count("Maximum number of write segments", 1)?.min(segments),
+        write_segments: write_segments.min(segments),
         segment_sectors: count("Segment size (in blks)", 1)?,
         dedicated_write_segment: false,
         write_back,
@@ -515,13 +539,14 @@ fn flag_or(block: &Block, key: &str, otherwise: bool) -> Result<bool, ParamError
     Ok(block.get_int(key)?.map_or(otherwise, |value| value != 0))
 }
 
-fn ms(block: &Block, key: &str) -> Result<f64, ParamError> {
-    match block.get(key) {
+/// A time in milliseconds, 0 if it is not there.
+pub(super) fn ms(block: &Block, key: &str) -> Result<f64, ParamError> {
+    match block.get_f64(key)? {
         None => Ok(0.0),
-        Some(node) => match node.f64()? {
-            ms if (0.0..=LONGEST_MS).contains(&ms) => Ok(ms),
-            ms => Err(node.error(format!("{key} = {ms}: must be from 0 to {LONGEST_MS} ms"))),
-        },
+        Some(ms) if (0.0..=LONGEST_MS).contains(&ms) => Ok(ms),
+        Some(ms) => Err(block
+            .need(key)?
+            .error(format!("{key} = {ms}: must be from 0 to {LONGEST_MS} ms"))),
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
     }
     let revolutions = in_revolutions(layout, false)?;
     let mut first_lbn = 0;
-    for node in layout.need("Zones")?.list()? {
+    for node in layout.need_list("Zones")? {
         let block = node.block()?;
         let revolutions = in_revolutions(block, revolutions)?;
         let band = band(block, disk)?;

@@ -102,8 +102,7 @@ pub(super) fn layout(
 
 fn zones(layout: &Block) -> Result<Vec<Zone>, ParamError> {
     layout
-        .need("Zones")?
-        .list()?
+        .need_list("Zones")?
         .iter()
         .map(|node| zone(node.block()?))
         .collect()

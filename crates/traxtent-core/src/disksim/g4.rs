@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = 16;
 pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError> {
     let mut reader = Reader {
         patterns: patterns(layout)?,
-        index: layout.need("IDX")?.list()?,
+        index: layout.need_list("IDX")?,
         done: Vec::new(),
         tree: TreeSpec::default(),
         sizes: Vec::new(),

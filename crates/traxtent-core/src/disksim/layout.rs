@@ -30,7 +30,7 @@ pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<Imported, Pa
     if disk.kind != "dm_disk" {
         return Err(disk.error(format!("a dm_disk block was expected, not {}", disk.kind)));
     }
-    let layout: &Rc<Block> = disk.need("Layout Model")?.block()?;
+    let layout: &Rc<Block> = disk.need_block("Layout Model")?;
     let size = Disk {
         surfaces: disk
             .need_bounded("Number of data surfaces", 1u8, 64)?

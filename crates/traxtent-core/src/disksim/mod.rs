@@ -4,6 +4,7 @@
 //! file: a caller supplies the text of files that others name. What a file says and this project
 //! does not model stays visible as unused parameters, for a warning.
 
+mod blame;
 mod drive;
 mod emulate;
 mod g1;

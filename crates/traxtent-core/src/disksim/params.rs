@@ -17,6 +17,9 @@ const DEPTH_MAX: usize = 64;
 /// How many names the ranges of a file, such as `disk0 .. disk17`, may stand for in all.
 const RANGE_MAX: u64 = 10_000;
 
+/// Below this, every whole number is one of floating point.
+const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
+
 /// Supplies the text of a file that another names; the path is relative to the first file's.
 pub type Sources<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
@@ -175,13 +178,16 @@ impl Node {
         }
     }
 
-    /// A whole number.
+    /// A whole number, which may be written with a decimal point.
     ///
     /// # Errors
     /// If it is something else.
     pub fn int(&self) -> Result<i64, ParamError> {
         match self.value {
             Value::Int(value) => Ok(value),
+            Value::Float(value) if value.fract() == 0.0 && value.abs() < WHOLE_MAX => {
+                Ok(value as i64)
+            }
             _ => Err(self.error(format!("{} is not a whole number", self.value.show()))),
         }
     }
@@ -233,7 +239,8 @@ impl Node {
 }
 
 impl Value {
-    fn show(&self) -> String {
+    /// The value as a message shows it.
+    pub(super) fn show(&self) -> String {
         match self {
             Value::Int(value) => value.to_string(),
             Value::Float(value) => value.to_string(),
@@ -321,6 +328,46 @@ impl Block {
             .transpose()
     }
 
+    /// A number that must be there.
+    ///
+    /// # Errors
+    /// If it is not, or is something else.
+    pub fn need_f64(&self, key: &str) -> Result<f64, ParamError> {
+        in_key(key, self.need(key)?.f64())
+    }
+
+    /// A whole number that must be there.
+    ///
+    /// # Errors
+    /// If it is not, or is something else.
+    pub fn need_int(&self, key: &str) -> Result<i64, ParamError> {
+        in_key(key, self.need(key)?.int())
+    }
+
+    /// A word that must be there.
+    ///
+    /// # Errors
+    /// If it is not, or is something else.
+    pub fn need_str(&self, key: &str) -> Result<&str, ParamError> {
+        in_key(key, self.need(key)?.str())
+    }
+
+    /// A list that must be there.
+    ///
+    /// # Errors
+    /// If it is not, or is something else.
+    pub fn need_list(&self, key: &str) -> Result<&[Node], ParamError> {
+        in_key(key, self.need(key)?.list())
+    }
+
+    /// A block that must be there.
+    ///
+    /// # Errors
+    /// If it is not, or is something else.
+    pub fn need_block(&self, key: &str) -> Result<&Rc<Block>, ParamError> {
+        in_key(key, self.need(key)?.block())
+    }
+
     /// A whole number within bounds, if the key is there.
     ///
     /// # Errors
@@ -405,7 +452,7 @@ impl Block {
 }
 
 /// Puts the key in front of a message.
-fn in_key<T>(key: &str, result: Result<T, ParamError>) -> Result<T, ParamError> {
+pub(super) fn in_key<T>(key: &str, result: Result<T, ParamError>) -> Result<T, ParamError> {
     result.map_err(|e| ParamError {
         problem: format!("{key}: {}", e.problem),
         ..e

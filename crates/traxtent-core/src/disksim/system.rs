@@ -1,6 +1,7 @@
 //! A whole parameter file: drives, how they hang together, the host's queue, the workload.
 
-use super::drive::{BusTimes, disk_profile, model_profile, scheduler};
+use super::blame::blame;
+use super::drive::{BusTimes, disk_profile, model_profile, ms, scheduler};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use crate::layout::raid::Level;
 use crate::profile::{Profile, Scheduler};
@@ -100,7 +101,7 @@ pub fn load_system(
         warnings: Vec::new(),
         buses: BTreeMap::new(),
     };
-    let mut disks = loader.disks(only)?;
+    let disks = loader.disks(only)?;
     if disks.is_empty() {
         let mut names: Vec<String> = loader
             .disks(None)?
@@ -188,13 +189,6 @@ pub fn load_system(
             true
         }
     });
-    for disk in &mut disks {
-        disk.profile.check().map_err(|e| ParamError {
-            file: file.to_owned(),
-            line: 1,
-            problem: format!("disk {}: {e}", disk.name),
-        })?;
-    }
     Ok(System {
         disks,
         arrays,
@@ -294,9 +288,14 @@ impl Loader<'_> {
                 "{}:{}: a layout alone: the drive has no cache, no overheads and an infinitely fast bus",
                 block.file, block.line
             ));
-            return model_profile(block, name, self.sources, &mut self.warnings);
         }
-        disk_profile(block, name, bus, self.sources, &mut self.warnings)
+        let warnings = &mut self.warnings;
+        let profile = match block.kind.as_str() {
+            "dm_disk" => model_profile(block, name, self.sources, warnings),
+            _ => disk_profile(block, name, bus, self.sources, warnings),
+        }?;
+        profile.check().map_err(|error| blame(block, &error))?;
+        Ok(profile)
     }
 
     /// The disks of each bus that has several and carries one transfer at a time (its type is 1; on one of type 2, transfers
@@ -328,8 +327,8 @@ impl Loader<'_> {
             return Ok(BusTimes::default());
         };
         Ok(BusTimes {
-            read_ms: bus.get_f64("Read block transfer time")?.unwrap_or(0.0),
-            write_ms: bus.get_f64("Write block transfer time")?.unwrap_or(0.0),
+            read_ms: ms(bus, "Read block transfer time")?,
+            write_ms: ms(bus, "Write block transfer time")?,
         })
     }
 
@@ -383,7 +382,7 @@ impl Loader<'_> {
         let organisations = self.document.blocks();
         for block in organisations.filter(|block| block.kind == "disksim_logorg") {
             let mode = block.need("Addressing mode")?;
-            let members = block.need("devices")?.list()?;
+            let members = block.need_list("devices")?;
             if mode.str()? != "Array" || members.len() == 1 {
                 plain.get_or_insert(block);
                 continue;
@@ -462,8 +461,7 @@ impl Loader<'_> {
             ] {
                 let node = block.need(key)?;
                 let value = node.str()?;
-                let one_disk =
-                    key == "Addressing mode" && block.need("devices")?.list()?.len() == 1;
+                let one_disk = key == "Addressing mode" && block.need_list("devices")?.len() == 1;
                 if !plain.contains(&value) && !one_disk {
                     let name = block.name.as_deref().unwrap_or("logorg");
                     return Err(node.error(format!(
@@ -471,7 +469,7 @@ impl Loader<'_> {
                     )));
                 }
             }
-            let members = block.need("devices")?.list()?.iter();
+            let members = block.need_list("devices")?.iter();
             let members = members.map(Node::str).collect::<Result<Vec<_>, _>>()?;
             let members = members
                 .into_iter()
@@ -516,7 +514,7 @@ impl Loader<'_> {
             None => 1,
         };
         let mut generators = Vec::new();
-        for node in block.need("Generators")?.list()? {
+        for node in block.need_list("Generators")? {
             generators.push(generator(node.block()?, device)?);
         }
         let system_calls = match block.get_int("System call/return with each request")? {
@@ -538,10 +536,7 @@ impl Loader<'_> {
             .get_f64("Maximum time of trace generated")?
             .unwrap_or(0.0);
         Ok(Some(SynthioSpec {
-            count: block
-                .need("Number of I/O requests to generate")?
-                .int()?
-                .max(0) as u64,
+            count: block.need_int("Number of I/O requests to generate")?.max(0) as u64,
             time: SimTime::from_ms(seconds * 1e3),
             processors,
             system_calls,
@@ -592,13 +587,13 @@ fn number(node: &Node) -> Result<u32, ParamError> {
 
 fn generator(block: &Block, device: &DeviceNumbers<'_>) -> Result<SynthioGenerator, ParamError> {
     let mut devices = Vec::new();
-    for node in block.need("devices")?.list()? {
+    for node in block.need_list("devices")? {
         devices.extend_from_slice(&device(node)?);
     }
     let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
     Ok(SynthioGenerator {
         devices,
-        device_sectors: block.need("Storage capacity per device")?.int()?.max(0) as u64,
+        device_sectors: block.need_int("Storage capacity per device")?.max(0) as u64,
         block_sectors: block.need_bounded("Blocking factor", 1u32, 1 << 24)?,
         sequential: share("Probability of sequential access")?,
         local: share("Probability of local access")?,

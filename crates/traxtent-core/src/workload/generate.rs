@@ -79,6 +79,8 @@ pub struct Generator<'a> {
     distance: Distribution,
     sizes: Sizes,
     starts: Starts,
+    /// Sequential requests start where the last one ended, whatever `starts` says of the others.
+    runs_on: bool,
     region: Range<u64>,
     /// Start and end of the last request.
     last: Range<u64>,
@@ -89,6 +91,24 @@ enum Sizes {
     Fixed(u64),
     Track,
     Drawn { values: Distribution, round: u64 },
+}
+
+impl Sizes {
+    /// The smallest size that is drawn; 1 where that is a matter of the tail of a distribution, or of tracks.
+    fn least(&self) -> u64 {
+        match self {
+            Sizes::Fixed(size) => *size,
+            Sizes::Track => 1,
+            Sizes::Drawn { values, round } => {
+                let least = match values {
+                    Distribution::Uniform { low, .. } => libm::floor(*low),
+                    _ => libm::round(values.least()),
+                }
+                .max(1.0);
+                (least as u64).div_ceil(*round).saturating_mul(*round)
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -151,6 +171,13 @@ impl<'a> Generator<'a> {
         let starts = match spec.align {
             Align::Track => Starts::Track { offset },
             Align::None => every(1, 0, &sizes, &region),
+            Align::Size => {
+                let step = match spec.kind {
+                    Kind::Sequential => 1,
+                    Kind::Random | Kind::Mixed => sizes.least(),
+                };
+                every(step, 0, &sizes, &region)
+            }
             Align::Every(unit, length) => every(
                 to_sectors("align", (unit, length), sector_bytes)?,
                 offset,
@@ -172,12 +199,17 @@ impl<'a> Generator<'a> {
             distance: distance.unwrap_or(Distribution::Constant(0.0)),
             sizes,
             starts,
+            runs_on: spec.align == Align::Size,
             last: region.start..region.start,
             region,
         };
         if generator.first_fit().is_none() {
+            let by_itself = match spec.align {
+                Align::Size => "; align=none starts requests at any of them",
+                _ => "",
+            };
             let reason = format!(
-                "no aligned request fits the {} LBNs from {}",
+                "no aligned request fits the {} LBNs from {}{by_itself}",
                 generator.region.end - generator.region.start,
                 generator.region.start
             );
@@ -235,7 +267,10 @@ impl<'a> Generator<'a> {
     }
 
     fn sequential(&mut self) -> Range<u64> {
-        let next = self.start_from(self.last.end);
+        let next = match self.runs_on {
+            true => self.last.end,
+            false => self.start_from(self.last.end),
+        };
         for _ in 0..REFUSALS_MAX {
             let size = self.draw_size(next);
             if let Some(place) = self.fit(next, size) {

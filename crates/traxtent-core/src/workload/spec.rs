@@ -43,7 +43,8 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "align",
-        "where requests start: none, track, or a length whose multiples they are; default none",
+        "where random requests start: size (at multiples of the request size, as fio does), none (at any sector), \
+         track, or a length whose multiples they are; default size",
     ),
     ("offset", "length added to an aligned start; default 0"),
     (
@@ -106,6 +107,9 @@ pub enum Size {
 /// Where requests may start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Align {
+    /// Random and local requests at multiples of the smallest size, as fio's `blockalign` has it; sequential ones where
+    /// the last one ended. At any sector if the size is that of a track.
+    Size,
     /// At any sector.
     None,
     /// At the first LBN of a track.
@@ -250,7 +254,7 @@ impl WorkloadSpec {
             fua: 0.0,
             size: Size::Drawn(Length::sectors(8)),
             round: (LengthUnit::Sectors, 1),
-            align: Align::None,
+            align: Align::Size,
             offset: (LengthUnit::Sectors, 0),
             sequential: match kind {
                 Kind::Random => 0.0,
@@ -296,11 +300,12 @@ impl WorkloadSpec {
             "round" => self.round = quantity::length(value, 1).map_err(refuse)?,
             "align" => {
                 self.align = match value {
+                    "size" => Align::Size,
                     "none" => Align::None,
                     "track" => Align::Track,
                     _ => {
                         let (unit, length) = quantity::length(value, 1).map_err(|why| {
-                            refuse(format!("expected none, track or a length: {why}"))
+                            refuse(format!("expected size, none, track or a length: {why}"))
                         })?;
                         Align::Every(unit, length)
                     }
@@ -416,8 +421,8 @@ impl WorkloadSpec {
             _ if self.local == 0.0 && self.distance.is_some() => {
                 conflict("distance", "needs local, such as local=30%")
             }
-            _ if self.align == Align::None && self.offset.1 != 0 => {
-                conflict("offset", "needs align")
+            _ if matches!(self.align, Align::Size | Align::None) && self.offset.1 != 0 => {
+                conflict("offset", "needs align=track or a length")
             }
             _ if self.size == Size::Track && self.round.1 != 1 => {
                 conflict("round", "not with size=track")
@@ -517,7 +522,8 @@ impl fmt::Display for WorkloadSpec {
             write!(f, ",round={}{}", self.round.1, self.round.0)?;
         }
         match self.align {
-            Align::None => {}
+            Align::Size => {}
+            Align::None => write!(f, ",align=none")?,
             Align::Track => write!(f, ",align=track")?,
             Align::Every(unit, length) => write!(f, ",align={length}{unit}")?,
         }

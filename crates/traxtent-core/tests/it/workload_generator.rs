@@ -254,6 +254,58 @@ fn distributions_have_their_moments() {
     }
 }
 
+/// Do random and local requests start at multiples of the smallest size unless something else is asked for, as fio's do?
+#[test]
+fn starts_are_multiples_of_the_smallest_size() {
+    let drive = Untracked(Sectors(1_000_000));
+    for (text, step) in [
+        ("random", 8),
+        ("random,size=12", 12),
+        ("random,size=64KiB,lbns=1000..400000", 128),
+        ("random,size=uniform:16..100", 16),
+        ("random,size=choice:24/8/64@2", 8),
+        ("random,size=10,round=16", 16),
+        ("random,size=exp:64,round=8", 8),
+        ("random,size=exp:32:64", 32),
+        ("random,local=1,distance=normal:0:3000", 8),
+        ("mixed,seq=0,local=0.5,distance=normal:0:3000,size=16", 16),
+    ] {
+        let all = requests(text, &drive, 2000);
+        assert!(
+            all.iter().all(|request| request.lbn.0 % step == 0),
+            "{text}: not all at multiples of {step}"
+        );
+        assert!(
+            all.iter().any(|request| request.lbn.0 % (2 * step) != 0),
+            "{text}: all at multiples of more than {step}"
+        );
+    }
+    for text in [
+        "random,align=none",
+        "random,align=1",
+        "random,size=exp:64",
+        "random,size=normal:64:8",
+        "random,size=track",
+    ] {
+        let all = requests(text, &Tracks::new(5000), 2000);
+        assert!(all.iter().any(|request| request.lbn.0 % 2 == 1), "{text}");
+    }
+}
+
+/// Does a sequential request start where the last one ended, although random ones are aligned?
+#[test]
+fn sequential_requests_run_on() {
+    let drive = Untracked(Sectors(1_000_000));
+    let all = requests("sequential,size=uniform:8..64,lbns=3..900000", &drive, 500);
+    assert_eq!(all[0].lbn, Lbn(3));
+    assert!(all.windows(2).all(|pair| pair[0].end() == pair[1].lbn));
+    let all = requests("mixed,seq=100%,size=uniform:8..64", &drive, 500);
+    assert!(all.windows(2).all(|pair| pair[0].end() == pair[1].lbn));
+    // An alignment that is asked for holds for all.
+    let all = requests("sequential,size=uniform:8..64,align=8", &drive, 500);
+    assert!(all.iter().all(|request| request.lbn.0 % 8 == 0));
+}
+
 /// Are sizes whole, at least 1, and rounded up to their multiple?
 #[test]
 fn sizes() {
@@ -329,6 +381,10 @@ fn misfits() {
             format!("expected sizes from 1 to {capacity} sectors"),
         ),
         (
+            "random,size=20,lbns=1..21".to_owned(),
+            "no aligned request fits the 20 LBNs from 1; align=none starts".to_owned(),
+        ),
+        (
             "random,align=1GiB,lbns=1..900".to_owned(),
             "no aligned request fits".to_owned(),
         ),
@@ -385,9 +441,12 @@ fn arrivals(text: &str, tracks: &dyn TrackSource) -> Vec<(u64, Request)> {
 fn goldens() {
     let tracks = Tracks::new(5000);
     for (text, expected) in [
-        ("random,read=66%,size=8,count=1000", 0xebb0_0c22_9ab8_560d),
         (
-            "random,read=66%,size=8,count=1000,seed=2",
+            "random,read=66%,size=8,align=none,count=1000",
+            0xebb0_0c22_9ab8_560d,
+        ),
+        (
+            "random,read=66%,size=8,align=none,count=1000,seed=2",
             0xfeb6_a9dd_9768_9751,
         ),
         (
@@ -399,12 +458,17 @@ fn goldens() {
             0x771c_067f_fa02_8124,
         ),
         (
-            "random,size=choice:8@3/64/128,round=16,arrive=normal:8ms:3ms,count=1000",
+            "random,size=choice:8@3/64/128,round=16,align=none,arrive=normal:8ms:3ms,count=1000",
             0xc570_e9c4_7482_8a49,
         ),
         (
             "sequential,size=poisson:1:20,count=1000,think=poisson:2ms:1ms",
             0x4745_7722_b954_94dc,
+        ),
+        ("random,read=66%,size=8,count=1000", 0x4664_268c_5f36_d48e),
+        (
+            "mixed,seq=30%,local=30%,distance=normal:0:1000,size=uniform:8..65,count=1000",
+            0x2aa1_81fa_9742_7da5,
         ),
     ] {
         let found = fingerprint(arrivals(text, &tracks));

@@ -169,7 +169,10 @@ fn refusals_name_key_value_and_bound() {
         ),
         ("random,local=0.5", "workload: local: needs distance"),
         ("random,distance=4", "workload: distance: needs local"),
-        ("random,offset=4", "workload: offset: needs align"),
+        (
+            "random,offset=4",
+            "workload: offset: needs align=track or a length",
+        ),
         ("random,fast", "workload: \"fast\": expected KEY=VALUE"),
     ] {
         let message = refusal(text);
@@ -227,7 +230,7 @@ proptest! {
     fn text_round_trips(
         kind in prop::sample::select(vec!["random", "sequential", "mixed"]),
         count in 1..u64::MAX, seed: u64, read in 0..=1000u32, size in value(), bytes: bool, time in 0..10_000_000u32,
-        align in prop::sample::select(vec!["none", "track", "8", "4KiB", "1MiB"]),
+        align in prop::sample::select(vec!["size", "none", "track", "8", "4KiB", "1MiB"]),
         zone in prop::option::of(0..99u32), open: bool, outstanding in 1..65_536u32, gap in 0..100_000u32,
     ) {
         let size = if bytes && !size.contains([':', '.']) { format!("{size}kB") } else { size };

@@ -34,8 +34,8 @@ const TRACES: [(&str, &str); 3] = [
 ];
 
 /// The paper's requests to the drive that has no trace, of which 66 % are reads. It states neither their rate nor their
-/// sizes: one at a time, anywhere, of 8 sectors.
-const RANDOM: &str = "random,count=10000,size=8,read=66%";
+/// sizes: one at a time, from any sector on, of 8 sectors.
+const RANDOM: &str = "random,count=10000,size=8,align=none,read=66%";
 
 /// So many reads that the mean wait is known to some thousandths.
 const READS: u32 = 100_000;

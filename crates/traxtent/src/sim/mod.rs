@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use traxtent_core::workload::{ReplayPace, TraceFormat};
+use traxtent_core::workload::{ReplayPace, Size, TraceFormat};
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -29,6 +29,7 @@ pub(crate) use run::{TracePlan, simulation_failure};
 ///   random,read=66%,size=8,count=100000   a line of the workload grammar
 ///   my.toml                               the same as a TOML file
 ///   my.trace                              a trace, also packed with gzip or zstd; - reads standard input
+/// Random requests start at multiples of their size, as fio's do; align=none lets them start at any sector.
 /// Without one, DiskSim parameters run the synthetic workload they contain.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
@@ -144,6 +145,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         draw(path, &runs[0], &mut summaries[0])?;
     }
 
+    let remedies: Vec<Option<String>> = runs
+        .iter()
+        .zip(&summaries)
+        .step_by(seeds.len())
+        .map(|(run, summary)| remedy(run, summary))
+        .collect();
     let of_seeds = summaries.chunks_mut(seeds.len());
     let figures: Vec<Figures> = of_seeds
         .map(|summaries| match summaries {
@@ -156,6 +163,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         args,
         runs: &runs,
         seeds: &seeds,
+        remedies: &remedies,
     };
     match (args.json, swept) {
         (true, false) => output::json(&report.json(&figures[0])),
@@ -207,6 +215,17 @@ fn seeds(args: &Args, workload: &Workload, stated: Option<u64>) -> Result<Vec<u6
     Ok((0..count).map(|index| first.wrapping_add(index)).collect())
 }
 
+/// What to add to a synthetic workload so that its writes cover whole physical sectors.
+fn remedy(run: &Run, summary: &Summary) -> Option<String> {
+    let Workload::Drawn(spec) = &run.workload else {
+        return None;
+    };
+    let sector = run.machine.drives[0].profile.sector;
+    // Sizes of tracks cannot be rounded.
+    let keys = summary.alignment(sector)?;
+    (spec.size != Size::Track || !keys.contains("round")).then_some(keys)
+}
+
 fn no_requests(run: &Run) -> Failure {
     let of = run.workload.describe();
     match run.warmup {
@@ -232,6 +251,8 @@ struct Report<'a> {
     args: &'a Args,
     runs: &'a [Run],
     seeds: &'a [u64],
+    /// The alignment that each point wants.
+    remedies: &'a [Option<String>],
 }
 
 impl Report<'_> {
@@ -262,7 +283,14 @@ impl Report<'_> {
             }
         }
         figures.json(&mut object);
+        self.put_remedy(&mut object, 0);
         Value::Object(object)
+    }
+
+    fn put_remedy(&self, object: &mut Map<String, Value>, point: usize) {
+        if let Some(keys) = &self.remedies[point] {
+            object.insert("partial_sector_writes_remedy".to_owned(), json!(keys));
+        }
     }
 
     /// An object for each point of a sweep.
@@ -277,6 +305,7 @@ impl Report<'_> {
                 .collect();
             object.insert("set".to_owned(), Value::Object(set));
             figures.json(&mut object);
+            self.put_remedy(&mut object, index);
             Value::Object(object)
         };
         points.iter().zip(figures).enumerate().map(row).collect()
@@ -314,6 +343,12 @@ impl Report<'_> {
         let mut out = output::stdout();
         self.write_head(&mut out)?;
         figures.write(&mut out)?;
+        if let Some(keys) = &self.remedies[0] {
+            writeln!(
+                out,
+                "  the drive has to read the rest of such a sector first; {keys} avoids it"
+            )?;
+        }
         output::finish(out)
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use traxtent_core::profile::SectorSpec;
 use traxtent_core::workload::{
     Replay, ReplayPace, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
@@ -144,6 +145,7 @@ impl TracePlan {
     pub(crate) fn open(&self, path: &Path, machine: &Machine) -> Result<Replay<Trace>> {
         let options = TraceOptions {
             sector_bytes: machine.drives[0].profile.sector.logical_bytes,
+            check_order: !matches!(self.pace, Some(ReplayPace::Closed { .. })),
             ..TraceOptions::default()
         };
         let trace = Trace::open(path, self.format, options)?
@@ -173,10 +175,7 @@ fn pump(
     mut sink: impl FnMut(&Outcome) -> bool,
 ) -> Result<Summary, SimulateError> {
     let drives = &run.machine.drives;
-    let sector_bytes: Vec<u32> = drives
-        .iter()
-        .map(|drive| drive.profile.sector.logical_bytes)
-        .collect();
+    let sectors: Vec<SectorSpec> = drives.iter().map(|drive| drive.profile.sector).collect();
     let mut summary = Summary::after_warmup(run.warmup);
     let mut unreported = 0;
     simulate(host, source, |outcome| {
@@ -185,8 +184,8 @@ fn pump(
             progress.add(unreported);
             unreported = 0;
         }
-        let bytes = sector_bytes[outcome.arrival.device as usize];
-        !summary.add(outcome, bytes) || sink(outcome)
+        let sector = sectors[outcome.arrival.device as usize];
+        !summary.add(outcome, sector) || sink(outcome)
     })?;
     progress.add(unreported);
     summary.drive_response_ms = host.drive_response_ms();

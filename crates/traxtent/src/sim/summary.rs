@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 use traxtent_core::drive::{Breakdown, Served};
+use traxtent_core::profile::SectorSpec;
+use traxtent_core::request::{Op, Request};
 use traxtent_core::stats::{ComponentMeans, Confidence, Interval, Moments, Quantiles};
 use traxtent_core::units::SimTime;
 use traxtent_exec::Outcome;
@@ -27,6 +29,10 @@ pub(crate) struct Summary {
     until: SimTime,
     bytes: u64,
     from_buffer: u64,
+    from_both: u64,
+    /// Writes that cover a physical sector in part, and those of them that no alignment helps.
+    partial_writes: u64,
+    odd_sized_writes: u64,
     response: Moments,
     pub(crate) quantiles: Quantiles,
     parts: ComponentMeans<8>,
@@ -56,7 +62,7 @@ impl Summary {
 
     /// Takes a request in; false if it is one to leave out.
     #[inline]
-    pub(crate) fn add(&mut self, outcome: &Outcome, sector_bytes: u32) -> bool {
+    pub(crate) fn add(&mut self, outcome: &Outcome, sector: SectorSpec) -> bool {
         let completed = outcome.completion.completed;
         if self.warmup > 0 {
             self.warmup -= 1;
@@ -65,8 +71,17 @@ impl Summary {
         }
         let response = outcome.response();
         self.until = completed;
-        self.bytes += u64::from(outcome.arrival.request.sectors) * u64::from(sector_bytes);
-        self.from_buffer += u64::from(outcome.completion.served == Served::Buffer);
+        let request = &outcome.arrival.request;
+        self.bytes += u64::from(request.sectors) * u64::from(sector.logical_bytes);
+        match outcome.completion.served {
+            Served::Media => {}
+            Served::Buffer => self.from_buffer += 1,
+            Served::Both => self.from_both += 1,
+        }
+        if request.op == Op::Write && sector.ratio() > 1 {
+            self.partial_writes += u64::from(is_partial(request, sector));
+            self.odd_sized_writes += u64::from(!request.sectors.is_multiple_of(sector.ratio()));
+        }
         self.response.push(response.as_ms());
         self.quantiles.push(response);
         self.parts.push(&outcome.breakdown().parts());
@@ -109,17 +124,47 @@ impl Summary {
         if let Some(mean) = self.drive_response_ms {
             add(None, "drive_response_ms", mean);
         }
-        add(
-            None,
-            "buffer_share",
+        let share = |part: u64| {
             if count > 0.0 {
-                self.from_buffer as f64 / count
+                part as f64 / count
             } else {
                 0.0
-            },
-        );
+            }
+        };
+        add(None, "buffer_share", share(self.from_buffer));
+        add(None, "buffer_and_media_share", share(self.from_both));
+        add(None, PARTIAL_WRITES, self.partial_writes as f64);
         figures
     }
+
+    /// The keys of a synthetic workload that keep its writes off parts of physical sectors; none if they are.
+    pub(crate) fn alignment(&self, sector: SectorSpec) -> Option<String> {
+        let SectorSpec {
+            lowest_aligned_lbn: offset,
+            ..
+        } = sector;
+        let ratio = sector.ratio();
+        (self.partial_writes > 0).then(|| {
+            let mut keys = format!("align={ratio}");
+            if offset > 0 {
+                keys += &format!(",offset={offset}");
+            }
+            if self.odd_sized_writes > 0 {
+                keys += &format!(",round={ratio}");
+            }
+            keys
+        })
+    }
+}
+
+/// The key of the number of writes that cover a physical sector in part.
+pub(crate) const PARTIAL_WRITES: &str = "partial_sector_writes";
+
+/// Whether a request begins or ends within a physical sector.
+fn is_partial(request: &Request, sector: SectorSpec) -> bool {
+    let ratio = u64::from(sector.ratio());
+    let begins = |lbn: u64| lbn % ratio == u64::from(sector.lowest_aligned_lbn);
+    !(begins(request.lbn.0) && begins(request.end().0))
 }
 
 /// The figures of one run, or their means over several.
@@ -170,7 +215,9 @@ impl Figures {
     pub(crate) fn json(&self, object: &mut Map<String, Value>) {
         for (figure, half_width) in &self.0 {
             let value = match half_width {
-                None if figure.key == "requests" => json!(figure.value as u64),
+                None if ["requests", PARTIAL_WRITES].contains(&figure.key) => {
+                    json!(figure.value as u64)
+                }
                 None => json!(figure.value),
                 Some(half_width) => json!({ "mean": figure.value, "half_width": half_width }),
             };
@@ -240,13 +287,27 @@ impl Figures {
             let title = name.replace('_', " ");
             writeln!(out, "  {title:<12}{}{share:>8.1} %", column(part))?;
         }
-        let share = |value: f64| value * 100.0;
-        let (buffer, half_width) = plain("buffer_share");
+        let percent = |value: f64| value * 100.0;
+        let share = |key| {
+            let (share, half_width) = plain(key);
+            show((percent(share), half_width.map(percent)), 1)
+        };
         writeln!(
             out,
-            "\nserved from the buffer: {} %",
-            show((share(buffer), half_width.map(share)), 1)
-        )
+            "\nserved: {} % from the buffer, {} % from buffer and media",
+            share("buffer_share"),
+            share("buffer_and_media_share")
+        )?;
+        let (partial, half_width) = plain(PARTIAL_WRITES);
+        if partial > 0.0 {
+            let decimals = usize::from(half_width.is_some());
+            writeln!(
+                out,
+                "writes of parts of physical sectors: {}",
+                show((partial, half_width), decimals)
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -177,7 +177,9 @@ impl Trace {
                 self.misplaced
             )
         });
-        let doubts = [gaps, misplaced].into_iter().flatten();
+        let order = self.reader.order_warning();
+        let order = order.map(|warning| warning.to_string());
+        let doubts = [gaps, order, misplaced].into_iter().flatten();
         doubts.map(|doubt| format!("{}: {doubt}", self.path.display()))
     }
 }
@@ -222,6 +224,8 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
     let place = match error {
         TraceError::Field { place, .. }
         | TraceError::Shape { place, .. }
+        | TraceError::Empty { place, .. }
+        | TraceError::Order { place, .. }
         | TraceError::Truncated { place, .. }
         | TraceError::Io { place, .. } => Some(*place),
         _ => None,
@@ -234,6 +238,10 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
         _ => (path.display().to_string(), error.to_string()),
     };
     match error {
+        TraceError::Order { .. } => Failure::at(
+            at,
+            format!("{message}, or replay it without its times (--replay closed:N)"),
+        ),
         TraceError::Io { error, .. } if !is_content(error) => {
             Failure::Io(format!("{at}: {message}"))
         }

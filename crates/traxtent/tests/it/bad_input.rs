@@ -37,6 +37,8 @@ fn one_clear_line() {
             "1.0 0 0 8 1\n2.0 0 99999999999 8 1\n".to_owned(),
         ),
         ("none.trace", "1.0 0 0 0 1\n".to_owned()),
+        ("nothing.trace", "1.0 0 0 8 1\n2.0 0 8 0 1\n".to_owned()),
+        ("back.trace", "1.0 0 0 8 1\n0.5 0 8 8 1\n".to_owned()),
         (
             "w.toml",
             "kind = \"random\"\nsize = 8\ncuont = 5\n".to_owned(),
@@ -90,7 +92,26 @@ fn one_clear_line() {
             2,
             &["beyond.trace", "99999999999", "ends at LBN"],
         ),
-        (&["sim", "atlas10k", "none.trace"], 2, &["none.trace", "0"]),
+        (
+            &["sim", "atlas10k", "none.trace"],
+            2,
+            &["none.trace:1: ", "a request of 0 sectors"],
+        ),
+        (
+            &["sim", "atlas10k", "nothing.trace"],
+            2,
+            &["nothing.trace:2: ", "a request of 0 sectors"],
+        ),
+        (
+            &["sim", "atlas10k", "back.trace"],
+            2,
+            &[
+                "back.trace:2: ",
+                "arrives 0.5 ms before one above it",
+                "sort the trace",
+                "--replay closed:N",
+            ],
+        ),
         (&["sim", "atlas10k", "cut.trace.gz"], 2, &["cut.trace.gz"]),
         (&["sim", "atlas10k", "w.toml"], 2, &["w.toml:3: ", "cuont"]),
         (&["sim", "disksim:cut.parv"], 2, &["cut.parv:"]),
@@ -158,4 +179,152 @@ fn one_clear_line() {
         }
         assert!(answer.out.is_empty(), "{shown}");
     }
+}
+
+/// Are arrivals out of order said to be so where a format has such, and left alone where no time is used?
+#[test]
+fn unordered_arrivals_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("back.trace", "1.0 0 0 8 1\n0.5 0 8 8 1\n");
+    write(
+        "back.csv",
+        "90000,h,0,Read,0,512,3\n10000,h,0,Read,0,512,3\n95000,h,0,Read,0,512,3\n",
+    );
+    let closed = traxtent_in(
+        folder.path(),
+        &["sim", "atlas10k", "back.trace", "--replay", "closed:1"],
+    );
+    assert_eq!((closed.status, closed.err.as_str()), (0, ""));
+    let counted = traxtent_in(folder.path(), &["sim", "atlas10k", "back.csv"]);
+    assert_eq!(counted.status, 0, "{}", counted.err);
+    assert_eq!(
+        counted.err,
+        "traxtent: warning: back.csv: 1 request arrives before one above, the first in line 2, by up to 8 ms; each is \
+         issued with the latest above it: sort the trace by time to have it issued at its own\n"
+    );
+}
+
+/// Is a figure of a DiskSim file that is out of its bounds said of that file, its line and DiskSim's parameter, and
+/// what is cut noted?
+#[test]
+fn disksim_figures_are_blamed_on_their_parameter() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = "dm_disk M {
+Number of data surfaces = 2.0,
+Number of cylinders = 1000,
+Block count = 200000,
+Layout Model = dm_layout_g1 {
+LBN-to-PBN mapping scheme = 0, Sparing scheme used = 0, Rangesize for sparing = 1,
+Zones = [ dm_layout_g1_zone {
+First cylinder number = 0, Last cylinder number = 999, Blocks per track = 100, Offset of first block = 0,
+Empty space at zone front = 0, Skew for track switch = 10, Skew for cylinder switch = 20, Number of spares = 0,
+slips = [], defects = [] } ] },
+Mechanical Model = dm_mech_g1 {
+Access time type = trackSwitchPlusRotation,
+Seek type = hpl,
+HPL seek equation values = [ 600.0,
+ 3.24, 0.4, 8.0, 0.008, 1.0 ],
+Head switch time = 1.0,
+Rotation speed (in rpms) = 7200 } }
+";
+    let drive = "disksim_bus B { type = 1, Read block transfer time = 0.05, Write block transfer time = 0.05 }
+disksim_disk D {
+Model = source d.model,
+Max queue length = 4,
+Number of buffer segments = 4, Maximum number of write segments = 2, Segment size (in blks) = 64,
+Low (write) water mark = 0.5,
+High (read) water mark = 0.5,
+Read miss over. after read = 5.0,
+Time scale for overheads = 1.0 }
+instantiate [ bus0 ] as B
+instantiate [ disk0 ] as D
+topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] ]
+";
+    let run = |model: &str, drive: &str| {
+        fs::write(folder.path().join("d.model"), model).unwrap();
+        fs::write(folder.path().join("d.parv"), drive).unwrap();
+        traxtent_in(
+            folder.path(),
+            &["sim", "disksim:d.parv", "random,count=10", "--json"],
+        )
+    };
+    // Whole numbers may be written with a decimal point: 600.0 cylinders.
+    let whole = run(model, drive);
+    assert_eq!((whole.status, whole.err.as_str()), (0, ""));
+    let plain = run(&model.replace("600.0", "600").replace("2.0,", "2,"), drive);
+    assert_eq!(whole.out, plain.out);
+
+    for (from, to, says) in [
+        (
+            "= 7200",
+            "= 0",
+            "d.model:17: Rotation speed (in rpms) = 0: must be from 100 to 100000",
+        ),
+        (
+            "= [ 600.0,",
+            "= [ 600.5,",
+            "d.model:14: HPL seek equation values: 600.5 is not a whole number",
+        ),
+        (
+            " 3.24, 0.4,",
+            " 3.24, -0.4,",
+            "d.model:15: HPL seek equation values: -0.4: must be from 0 to 10000",
+        ),
+        (
+            "Head switch time = 1.0",
+            "Head switch time = slow",
+            "d.model:16: Head switch time: \"slow\" is not a number",
+        ),
+        (
+            "Blocks per track = 100",
+            "Blocks per track = 100.5",
+            "d.model:8: Blocks per track: 100.5 is not a whole number",
+        ),
+        (
+            "High (read) water mark = 0.5",
+            "High (read) water mark = 7.5",
+            "d.parv:7: High (read) water mark = 7.5: must be from 0 to 1",
+        ),
+        (
+            "Low (write) water mark = 0.5",
+            "Low (write) water mark = 7.5",
+            "d.parv:6: Low (write) water mark = 7.5: must be from 0 to 1",
+        ),
+        (
+            "segments = 4,",
+            "segments = 2000000,",
+            "d.parv:5: Number of buffer segments = 2000000: must be from 1 to 1048576",
+        ),
+        (
+            "overheads = 1.0",
+            "overheads = 9000",
+            "d.parv:8: Read miss over. after read = 5: times \"Time scale for overheads\"",
+        ),
+        (
+            "Read block transfer time = 0.05",
+            "Read block transfer time = 20000",
+            "d.parv:1: Read block transfer time = 20000: must be from 0 to 10000 ms",
+        ),
+    ] {
+        let (new_model, new_drive) = (model.replace(from, to), drive.replace(from, to));
+        assert!(
+            (new_model.as_str(), new_drive.as_str()) != (model, drive),
+            "{from}"
+        );
+        let answer = run(&new_model, &new_drive);
+        let expected = format!("traxtent: {says}");
+        assert!(answer.err.starts_with(&expected), "{to}: {}", answer.err);
+        assert_eq!((answer.status, answer.err.lines().count()), (2, 1), "{to}");
+    }
+    let cut = run(
+        model,
+        &drive.replace("write segments = 2", "write segments = 7"),
+    );
+    assert_eq!(cut.status, 0, "{}", cut.err);
+    assert_eq!(
+        cut.err,
+        "traxtent: warning: d.parv:5: \"Maximum number of write segments\" = 7: cut to the 4 of \"Number of buffer \
+         segments\"\n"
+    );
 }

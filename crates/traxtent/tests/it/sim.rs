@@ -164,6 +164,95 @@ fn toml_workload() {
     assert_eq!(from_file, prints(&["sim", "atlas10k", MIXED]));
 }
 
+/// Do 4 KiB writes cover whole physical sectors of a 512e drive unless they are asked to start anywhere, and says the
+/// summary then how many do not and what to type?
+#[test]
+fn partial_sector_writes() {
+    let run = |workload: &str, more: &[&str]| {
+        json(&[&["sim", "generic-20tb", workload, "--json"], more].concat())
+    };
+    let plain = run("random,read=0,size=4KiB,count=400", &[]);
+    assert_eq!(plain["partial_sector_writes"], 0);
+    assert!(plain.get("partial_sector_writes_remedy").is_none());
+
+    // Seven starts of eight lie within a physical sector; half of the requests are reads, which do not count.
+    let anywhere = "random,read=50%,size=4KiB,align=none,count=800";
+    let found = run(anywhere, &[]);
+    let partial = found["partial_sector_writes"].as_u64().unwrap();
+    assert!((300..400).contains(&partial), "{partial}");
+    for (workload, remedy) in [
+        (anywhere, "align=8"),
+        (
+            "random,read=0,size=3,align=none,count=400",
+            "align=8,round=8",
+        ),
+        ("random,read=0,size=12,count=400", "align=8,round=8"),
+    ] {
+        assert_eq!(run(workload, &[])["partial_sector_writes_remedy"], remedy);
+        let text = prints(&["sim", "generic-20tb", workload]);
+        assert!(
+            text.contains("\nwrites of parts of physical sectors: "),
+            "{text}"
+        );
+        assert!(text.contains(&format!("; {remedy} avoids it\n")), "{text}");
+        let fixed = format!("{},{remedy}", workload.replace(",align=none", ""));
+        assert_eq!(run(&fixed, &[])["partial_sector_writes"], 0, "{fixed}");
+    }
+    // A drive whose physical sectors begin at LBN 7 wants that too.
+    let shifted = ["--set", "sector.lowest_aligned_lbn=7"];
+    let moved = run("random,read=0,size=8,count=400", &shifted);
+    assert_eq!(moved["partial_sector_writes"], 400);
+    assert_eq!(moved["partial_sector_writes_remedy"], "align=8,offset=7");
+    let fixed = run("random,read=0,size=8,count=400,align=8,offset=7", &shifted);
+    assert_eq!(fixed["partial_sector_writes"], 0);
+    // Nor does a drive with sectors of one size have any.
+    let native = json(&[
+        "sim",
+        "atlas10k",
+        "random,read=0,align=none,count=50",
+        "--json",
+    ]);
+    assert_eq!(native["partial_sector_writes"], 0);
+}
+
+/// Are the shares of the requests that the buffer served alone, and together with the media, those of the log?
+#[test]
+fn shares_of_the_buffer() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.csv");
+    // Reads that overlap the one before find their beginning in the buffer; every third is a repetition.
+    let trace = folder.path().join("overlapping.trace");
+    let text: String = (0..300)
+        .map(|i| format!("{} 0 {} 64 1\n", i * 40, i / 3 * 20_000 + i % 3 / 2 * 32))
+        .collect();
+    fs::write(&trace, text).unwrap();
+    let run = ["sim", "atlas10k", trace.to_str().unwrap()];
+    let read_ahead = ["--set", "cache.read_ahead.until=none"];
+    let logged = ["--json", "--log", log.to_str().unwrap()];
+    let found = json(&[&run[..], &read_ahead, &logged].concat());
+    let rows = fs::read_to_string(log).unwrap();
+    let share = |served: &str| {
+        let rows = rows.lines().skip(1);
+        rows.filter(|row| row.split(',').nth(18) == Some(served))
+            .count() as f64
+            / 300.0
+    };
+    let (buffer, both) = (share("buffer"), share("both"));
+    assert!(
+        buffer > 0.2 && both > 0.2 && buffer + both < 0.9,
+        "{buffer} {both}"
+    );
+    assert_eq!(found["buffer_share"], buffer);
+    assert_eq!(found["buffer_and_media_share"], both);
+    let text = prints(&[&run[..], &read_ahead].concat());
+    let line = format!(
+        "\nserved: {:.1} % from the buffer, {:.1} % from buffer and media\n",
+        buffer * 100.0,
+        both * 100.0
+    );
+    assert!(text.contains(&line), "{text}");
+}
+
 /// Does a warm-up leave out as many requests as it says, and refuse to leave out all?
 #[test]
 fn warmup() {

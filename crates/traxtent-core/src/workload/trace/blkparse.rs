@@ -15,7 +15,7 @@ use super::fields::{PS_PER_S, TIME_MAX_PS};
 use super::lines::{Line, Lines};
 use super::{BlkparseEvent, TraceRecord};
 use crate::request::{Op, Request};
-use crate::units::SimTime;
+use crate::units::{SimTime, Span};
 
 /// Major and minor number as one: Linux's 12 and 20 bits.
 const MINOR_BITS: u32 = 20;
@@ -24,6 +24,8 @@ pub(super) struct Blkparse {
     sector_bytes: u32,
     action: &'static str,
     origin: Option<u64>,
+    /// How long before the first record the last one arrived.
+    pub(super) early: Span,
     /// The write behind a flush.
     behind: Option<TraceRecord>,
 }
@@ -38,6 +40,7 @@ impl Blkparse {
             sector_bytes,
             action,
             origin: None,
+            early: Span::ZERO,
             behind: None,
         }
     }
@@ -95,6 +98,8 @@ impl Blkparse {
                 let length = line.whole("sectors", sectors, u64::from(u32::MAX))? * 512;
                 if length == 0 && flush {
                     None
+                } else if length == 0 {
+                    return Err(line.empty("sectors"));
                 } else {
                     let mut request = line.bytes(op, offset, length, self.sector_bytes)?;
                     request.fua = rest[1..].contains('F');
@@ -117,7 +122,8 @@ impl Blkparse {
             (false, request) => (request.map(record), None),
         };
         if first.is_some() {
-            self.origin.get_or_insert(event.ps);
+            let origin = *self.origin.get_or_insert(event.ps);
+            self.early = Span(origin.saturating_sub(event.ps));
         }
         self.behind = second;
         Ok(first)

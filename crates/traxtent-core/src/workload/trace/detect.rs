@@ -56,16 +56,18 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     if whole.starts_with(log::COLUMNS.as_bytes()) {
         return Ok(TraceFormat::RequestLog);
     }
-    for format in [
+    let tried = [
         TraceFormat::DiskSimValidate,
         TraceFormat::DiskSimAscii,
         TraceFormat::Msr,
         TraceFormat::Spc,
         TraceFormat::Blkparse,
-    ] {
-        if reads(format, whole) {
-            return Ok(format);
-        }
+    ]
+    .map(|format| (format, reads(format, whole)));
+    let fits = |least| tried.iter().find(|(_, fit)| *fit >= least);
+    // A format that reads the first line, or finds a request for nothing there, says what is wrong and in which line.
+    if let Some((format, _)) = fits(Fit::All).or_else(|| fits(Fit::Begins)) {
+        return Ok(*format);
     }
     let first = whole
         .split(|&byte| byte == b'\n')
@@ -77,38 +79,47 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     unrecognized(format!("it begins with \"{shown}\""))
 }
 
-/// Whether the first lines are all of that format, and there is one.
-fn reads(format: TraceFormat, bytes: &[u8]) -> bool {
+/// How the first lines fit a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// The first does not.
+    No,
+    /// The first does, or is a request for nothing; a later one does not.
+    Begins,
+    /// All do, and there is one.
+    All,
+}
+
+fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
+    let so_far = |tried: usize| if tried > 0 { Fit::Begins } else { Fit::No };
     let mut lines = Lines::new(format, bytes);
     let mut origin = None;
     for tried in 0..LINES_TRIED {
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
-            Ok(None) => return tried > 0,
-            Err(_) => return false,
+            Ok(None) if tried > 0 => return Fit::All,
+            Ok(None) => return Fit::No,
+            Err(_) => return so_far(tried),
         };
-        let reads = match format {
-            TraceFormat::DiskSimValidate => disksim::validate(&line).is_ok(),
-            TraceFormat::DiskSimAscii => disksim::ascii(&line).is_ok(),
-            TraceFormat::Msr => {
-                (tried == 0 && msr::is_heading(&line)) || msr::msr(&line, 512, &mut origin).is_ok()
-            }
-            TraceFormat::Spc => spc::spc(&line, 512).is_ok(),
-            TraceFormat::Blkparse => {
-                blkparse::Event::parse(&line).is_ok() || (tried > 0 && blkparse::is_summary(&line))
-            }
+        let read = match format {
+            TraceFormat::DiskSimValidate => disksim::validate(&line).map(drop),
+            TraceFormat::DiskSimAscii => disksim::ascii(&line).map(drop),
+            TraceFormat::Msr if tried == 0 && msr::is_heading(&line) => Ok(()),
+            TraceFormat::Msr => msr::msr(&line, 512, &mut origin).map(drop),
+            TraceFormat::Spc => spc::spc(&line, 512).map(drop),
+            // What follows a summary is no longer events.
+            TraceFormat::Blkparse if tried > 0 && blkparse::is_summary(&line) => return Fit::All,
+            TraceFormat::Blkparse => blkparse::Event::parse(&line).map(drop),
             TraceFormat::HpSrt
             | TraceFormat::FioV2
             | TraceFormat::FioV3
-            | TraceFormat::RequestLog => false,
+            | TraceFormat::RequestLog => return Fit::No,
         };
-        if !reads {
-            return false;
-        }
-        // What follows a summary is no longer events.
-        if format == TraceFormat::Blkparse && blkparse::is_summary(&line) {
-            return true;
+        match read {
+            Ok(()) => {}
+            Err(TraceError::Empty { .. }) => return Fit::Begins,
+            Err(_) => return so_far(tried),
         }
     }
-    true
+    Fit::All
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::TraceFormat;
+use crate::units::Span;
 
 /// Where in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,28 @@ pub enum TraceError {
         place: Place,
         /// In what.
         within: &'static str,
+    },
+    /// A request for nothing.
+    #[error("{format} trace, {place}: a request of 0 {unit}; it needs at least 1")]
+    Empty {
+        /// The format that it is read as.
+        format: TraceFormat,
+        /// Where.
+        place: Place,
+        /// What it counts: sectors or bytes.
+        unit: &'static str,
+    },
+    /// An arrival before the one above it, in a format whose records are in order of time.
+    #[error(
+        "{format} trace, {place}: the request arrives {} ms before one above it; sort the trace by time", back.as_ms()
+    )]
+    Order {
+        /// The format that it is read as.
+        format: TraceFormat,
+        /// Where.
+        place: Place,
+        /// How long before.
+        back: Span,
     },
     /// A record without what a replay needs.
     #[error("trace, record {record}: no {field}, which this way of replaying needs")]

@@ -54,11 +54,7 @@ impl Line<'_> {
     pub(super) fn sectors(&self, op: Op, lbn: u64, sectors: &str) -> Result<Request, TraceError> {
         let count = self.whole("sectors", sectors, u64::from(u32::MAX))?;
         if count == 0 {
-            return Err(self.field(
-                "sectors",
-                sectors,
-                format!("a request needs 1 to {} sectors", u32::MAX),
-            ));
+            return Err(self.empty("sectors"));
         }
         if lbn > i64::MAX as u64 {
             return Err(self.field(
@@ -90,9 +86,7 @@ impl Line<'_> {
                 sectors,
                 fua: false,
             }),
-            None if length == 0 => {
-                Err(self.field("length", "0", "a request needs at least 1 byte"))
-            }
+            None if length == 0 => Err(self.empty("bytes")),
             None => {
                 let expected = format!(
                     "expected a range below sector {} of at most {} sectors",

@@ -13,6 +13,8 @@ pub(super) struct Lines<R> {
     format: TraceFormat,
     input: R,
     line: Vec<u8>,
+    /// Where the last record is.
+    at: Place,
     /// The line being read, from 1; or the record.
     number: u64,
     offset: u64,
@@ -24,6 +26,7 @@ impl<R: BufRead> Lines<R> {
             format,
             input,
             line: Vec::new(),
+            at: Place::Line(0),
             number: 0,
             offset: 0,
         }
@@ -31,6 +34,16 @@ impl<R: BufRead> Lines<R> {
 
     pub(super) fn format(&self) -> TraceFormat {
         self.format
+    }
+
+    /// Where the last record is: the last line read, unless the format says otherwise by [`Lines::mark`].
+    pub(super) fn place(&self) -> Place {
+        self.at
+    }
+
+    /// Says where the record is that is handed out.
+    pub(super) fn mark(&mut self, place: Place) {
+        self.at = place;
     }
 
     /// The next line that is neither empty nor a `#` comment, without its end.
@@ -70,9 +83,10 @@ impl<R: BufRead> Lines<R> {
             place: Place::Line(self.number),
             expected: format!("byte {} is not text", error.valid_up_to()),
         })?;
+        self.at = Place::Line(self.number);
         Ok(Some(Line {
             format: self.format,
-            place: Place::Line(self.number),
+            place: self.at,
             text,
         }))
     }
@@ -166,6 +180,15 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// A request for nothing.
+    pub(super) fn empty(&self, unit: &'static str) -> TraceError {
+        TraceError::Empty {
+            format: self.format,
+            place: self.place,
+            unit,
+        }
+    }
+
     pub(super) fn shape(&self, expected: impl Into<String>) -> TraceError {
         TraceError::Shape {
             format: self.format,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::TraceRecord;
-use super::error::TraceError;
+use super::error::{Place, TraceError};
 use super::fields::PS_PER_MS;
 use super::lines::{Line, Lines};
 use crate::request::{Op, Request};
@@ -29,7 +29,7 @@ pub(super) struct Log {
     begun: bool,
     /// The number that comes next.
     next: u64,
-    held: BTreeMap<u64, TraceRecord>,
+    held: BTreeMap<u64, (TraceRecord, Place)>,
 }
 
 impl Log {
@@ -51,12 +51,14 @@ impl Log {
             && let Some(line) = lines.next_line()?
         {
             let (number, record) = row(&line)?;
-            if number < self.next || self.held.insert(number, record).is_some() {
+            let held = (record, line.place);
+            if number < self.next || self.held.insert(number, held).is_some() {
                 let expected = format!("no second one, and none below {}", self.next);
                 return Err(line.field("request", &number.to_string(), expected));
             }
         }
-        Ok(self.held.pop_first().map(|(number, record)| {
+        Ok(self.held.pop_first().map(|(number, (record, place))| {
+            lines.mark(place);
             self.next = number.saturating_add(1);
             record
         }))

@@ -21,6 +21,7 @@ mod fio;
 mod lines;
 mod log;
 mod msr;
+mod order;
 mod spc;
 mod srt;
 mod units;
@@ -32,10 +33,12 @@ use std::str::FromStr;
 pub use detect::{DETECT_BYTES, detect};
 pub use error::{Place, TraceError};
 pub use log::COLUMNS as LOG_COLUMNS;
+pub use order::OrderWarning;
 pub use units::{GAPS_JUDGED, GapSuspicion, GapWarning};
 
 use crate::request::Request;
 use crate::units::{SimTime, Span};
+use order::OrderCheck;
 use units::GapCheck;
 
 /// One request of a trace.
@@ -142,6 +145,8 @@ pub struct TraceOptions {
     pub sector_bytes: u32,
     /// The event that counts in blkparse output.
     pub blkparse: BlkparseEvent,
+    /// Whether arrivals that go backwards are refused or counted. Off where a replay uses no arrivals.
+    pub check_order: bool,
 }
 
 impl Default for TraceOptions {
@@ -149,6 +154,7 @@ impl Default for TraceOptions {
         TraceOptions {
             sector_bytes: 512,
             blkparse: BlkparseEvent::default(),
+            check_order: true,
         }
     }
 }
@@ -158,6 +164,7 @@ pub struct TraceReader<R> {
     lines: lines::Lines<R>,
     parser: Parser,
     gaps: GapCheck,
+    order: OrderCheck,
     ended: bool,
 }
 
@@ -194,6 +201,7 @@ impl<R: BufRead> TraceReader<R> {
             lines: lines::Lines::new(format, input),
             parser,
             gaps: GapCheck::new(format),
+            order: OrderCheck::new(format, options.check_order),
             ended: false,
         }
     }
@@ -206,6 +214,11 @@ impl<R: BufRead> TraceReader<R> {
     /// A doubt about the unit of times, once [`GAPS_JUDGED`] records are read or the trace has ended.
     pub fn gap_warning(&self) -> Option<GapWarning> {
         self.gaps.warning()
+    }
+
+    /// The arrivals so far that lie before one above them, in formats whose records need not be in order.
+    pub fn order_warning(&self) -> Option<OrderWarning> {
+        self.order.warning()
     }
 }
 
@@ -229,6 +242,15 @@ impl<R: BufRead> Iterator for TraceReader<R> {
         };
         match record {
             Ok(Some(record)) => {
+                let early = match &self.parser {
+                    Parser::Msr(parser) => parser.early,
+                    Parser::Blkparse(parser) => parser.early,
+                    _ => Span::ZERO,
+                };
+                if let Err(error) = self.order.see(&record, early, self.lines.place()) {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
                 self.gaps.see(&record);
                 return Some(Ok(record));
             }

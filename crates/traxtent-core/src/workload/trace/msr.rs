@@ -18,6 +18,8 @@ pub(super) struct Msr {
     sector_bytes: u32,
     /// The first record's file time.
     origin: Option<u64>,
+    /// How long before the first record the last one arrived.
+    pub(super) early: Span,
 }
 
 impl Msr {
@@ -25,6 +27,7 @@ impl Msr {
         Msr {
             sector_bytes,
             origin: None,
+            early: Span::ZERO,
         }
     }
 
@@ -36,7 +39,9 @@ impl Msr {
             if self.origin.is_none() && is_heading(&line) {
                 continue;
             }
-            return msr(&line, self.sector_bytes, &mut self.origin).map(Some);
+            let (record, early) = msr(&line, self.sector_bytes, &mut self.origin)?;
+            self.early = early;
+            return Ok(Some(record));
         }
         Ok(None)
     }
@@ -48,11 +53,12 @@ pub(super) fn is_heading(line: &Line<'_>) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case("timestamp"))
 }
 
+/// The record of a line, and how long before the first record it arrived.
 pub(super) fn msr(
     line: &Line<'_>,
     sector_bytes: u32,
     origin: &mut Option<u64>,
-) -> Result<TraceRecord, TraceError> {
+) -> Result<(TraceRecord, Span), TraceError> {
     let [time, _, disk, kind, offset, size, response] = line.split(
         true,
         false,
@@ -65,7 +71,9 @@ pub(super) fn msr(
     };
     let ticks_max = TIME_MAX_PS / PS_PER_TICK;
     let ticks = line.whole("timestamp", time, u64::MAX)?;
-    let since = ticks.saturating_sub(*origin.get_or_insert(ticks));
+    let origin = *origin.get_or_insert(ticks);
+    let since = ticks.saturating_sub(origin);
+    let early = origin.saturating_sub(ticks).min(ticks_max);
     if since > ticks_max {
         return Err(line.field(
             "timestamp",
@@ -76,11 +84,12 @@ pub(super) fn msr(
     let response = line.whole("response time", response, ticks_max)?;
     let offset = u128::from(line.whole("offset", offset, u64::MAX)?);
     let size = line.whole("size", size, u64::MAX)?;
-    Ok(TraceRecord {
+    let record = TraceRecord {
         arrival: Some(SimTime(since * PS_PER_TICK)),
         think: None,
         measured: Some(Span(response * PS_PER_TICK)),
         device: line.whole("disk", disk, u64::from(u32::MAX))? as u32,
         request: line.bytes(op, offset, size, sector_bytes)?,
-    })
+    };
+    Ok((record, Span(early * PS_PER_TICK)))
 }

@@ -30,6 +30,8 @@ const SHORT_IO: u32 = 1;
 const SUSPECT_IO: u32 = 4;
 /// Seconds and µs, then eleven words; id and size come before.
 const WORDS: usize = 11;
+/// The word that holds the length.
+const BYTES: usize = 4;
 
 pub(super) struct Srt {
     sector_bytes: u32,
@@ -97,6 +99,14 @@ impl Srt {
             lines.words(&mut rest[..(size as usize - 52) / 4], false)?;
             if id & 0xffff == SHORT_IO {
                 let format = lines.format();
+                lines.mark(place);
+                if body[BYTES] == 0 {
+                    return Err(TraceError::Empty {
+                        format,
+                        place,
+                        unit: "bytes",
+                    });
+                }
                 return self.record(&body, unit_bytes).map(Some).map_err(
                     |(field, value, expected)| TraceError::Field {
                         format,
@@ -177,7 +187,8 @@ impl Srt {
         }
         let offset = u128::from(address) * u128::from(unit_bytes);
         let Some((lbn, sectors)) = covering(offset, u128::from(bytes), self.sector_bytes) else {
-            return Err(("bytes", bytes, "a request needs at least 1 byte".to_owned()));
+            let expected = format!("expected a range below sector {}", i64::MAX);
+            return Err(("bytes", bytes, expected));
         };
         let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
         Ok(TraceRecord {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use traxtent_core::request::Request;
 use traxtent_core::units::{Lbn, SimTime};
-use traxtent_core::workload::trace::detect;
+use traxtent_core::workload::trace::{Place, detect};
 use traxtent_core::workload::{TraceFormat, TraceOptions, TraceReader, TraceRecord};
 
 use super::{failure, read, samples, srt};
@@ -36,7 +36,7 @@ fn damage_is_named() {
         (
             DiskSimAscii,
             "1 0 5 0 1\n",
-            "line 1: sectors: \"0\": a request needs 1 to 4294967295 sectors",
+            "disksim-ascii trace, line 1: a request of 0 sectors; it needs at least 1",
         ),
         (
             DiskSimAscii,
@@ -66,7 +66,7 @@ fn damage_is_named() {
         (
             Spc,
             "0,1,0,R,1\n",
-            "line 1: length: \"0\": a request needs at least 1 byte",
+            "spc trace, line 1: a request of 0 bytes; it needs at least 1",
         ),
         (
             Spc,
@@ -96,7 +96,7 @@ fn damage_is_named() {
         (
             Blkparse,
             "8,0 0 3 0.1 697 D R 223490 + 0 [x]\n",
-            "line 1: length: \"0\": a request needs at least 1 byte",
+            "blkparse trace, line 1: a request of 0 sectors; it needs at least 1",
         ),
         (
             Blkparse,
@@ -179,6 +179,125 @@ fn damage_is_named() {
     assert!(failure(DiskSimAscii, b"1 0 5 8 1\n\xff\n").contains("line 2: byte 0 is not text"));
 }
 
+/// Is a trace recognized, so that the reader names the line, although its first line asks for nothing or a later one is damaged?
+#[test]
+fn a_damaged_line_is_named_rather_than_the_format_doubted() {
+    use TraceFormat::{Blkparse, DiskSimAscii, DiskSimValidate, Msr, Spc};
+    for (format, text, expected) in [
+        (
+            DiskSimAscii,
+            "1 0 5 0 1\n",
+            "line 1: a request of 0 sectors",
+        ),
+        (
+            DiskSimAscii,
+            "1 0 5 8 1\n2 0 5 0 1\n3 0 5 8 1\n",
+            "line 2: a request of 0 sectors",
+        ),
+        (
+            DiskSimAscii,
+            "1 0 5 8 1\nx 0 5 8 1\n",
+            "line 2: arrival: \"x\"",
+        ),
+        (
+            DiskSimValidate,
+            "R Hit 1 0 1 1\n",
+            "line 1: a request of 0 sectors",
+        ),
+        (Spc, "0,1,0,R,1\n", "line 1: a request of 0 bytes"),
+        (Msr, "1,h,0,Read,0,0,3\n", "line 1: a request of 0 bytes"),
+        (
+            Blkparse,
+            "8,0 0 3 0.1 697 D R 223490 + 0 [x]\n",
+            "line 1: a request of 0 sectors",
+        ),
+    ] {
+        assert_eq!(detect(text.as_bytes()).unwrap(), format, "{text:?}");
+        let message = failure(format, text.as_bytes());
+        assert!(message.contains(expected), "{text:?}: {message}");
+    }
+    let mut nothing = srt();
+    let first = nothing.iter().position(|&byte| byte == 0x0c).unwrap() + 1;
+    nothing[first + 24..first + 28].fill(0);
+    let message = failure(TraceFormat::HpSrt, &nothing);
+    let expected = format!("record 1 at byte {first}: a request of 0 bytes");
+    assert!(message.contains(&expected), "{message}");
+}
+
+/// Is an arrival before the one above it refused with its place where the format orders its records?
+#[test]
+fn steps_back_are_refused() {
+    use TraceFormat::{DiskSimAscii, FioV3, Spc};
+    for (format, text, place) in [
+        (
+            DiskSimAscii,
+            "5 0 1 8 1\n\n# a comment\n4.5 0 1 8 1\n",
+            "line 4",
+        ),
+        (
+            Spc,
+            "0,1,512,R,2\n0,1,512,R,2\n0,1,512,R,1.9995\n",
+            "line 3",
+        ),
+        (
+            FioV3,
+            "fio version 3 iolog\n1000 /a add\n1000 /a read 0 4096\n500 /a read 0 4096\n",
+            "line 4",
+        ),
+    ] {
+        let expected = format!(
+            "{format} trace, {place}: the request arrives 0.5 ms before one above it; sort the trace by time"
+        );
+        assert_eq!(failure(format, text.as_bytes()), expected);
+    }
+    // Two records joined, the second before the first.
+    let mut joined = srt();
+    let first = joined.iter().position(|&byte| byte == 0x0c).unwrap() + 1;
+    joined[first + 8..first + 12].copy_from_slice(&9_u32.to_be_bytes());
+    let last = joined.len() - 56;
+    let expected = format!("record 3 at byte {last}: the request arrives 6500 ms before");
+    let message = failure(TraceFormat::HpSrt, &joined);
+    assert!(message.contains(&expected), "{message}");
+    // Times that no replay uses are not judged.
+    let options = TraceOptions {
+        check_order: false,
+        ..TraceOptions::default()
+    };
+    let text = "5 0 1 8 1\n4.5 0 1 8 1\n";
+    let reader = TraceReader::new(DiskSimAscii, text.as_bytes(), options);
+    assert_eq!(reader.filter(Result::is_ok).count(), 2);
+}
+
+/// Are steps back counted, with the first place and the largest distance, where loggers do not order their records?
+#[test]
+fn steps_back_are_counted() {
+    use TraceFormat::{Blkparse, Msr, RequestLog};
+    let log = super::request_log();
+    let late = log.replace(",0.5,", ",7.000000001,");
+    assert_ne!(log, late);
+    for (format, text, counted) in [
+        // The second lies before the first, which is the origin of the times.
+        (
+            Msr,
+            "70000,h,0,Read,0,512,3\n10000,h,0,Read,0,512,3\n80000,h,0,Read,0,512,3\n79000,h,0,Read,0,512,3\n",
+            Some((2, Place::Line(2), 6.0)),
+        ),
+        (
+            Blkparse,
+            "8,0 0 1 0.100 7 D R 8 + 8 [x]\n8,0 1 1 0.101 7 D R 8 + 8 [x]\n8,0 0 2 0.0995 7 D R 8 + 8 [x]\n",
+            Some((1, Place::Line(3), 1.5)),
+        ),
+        (RequestLog, &log, None),
+        (RequestLog, &late, Some((2, Place::Line(2), 5.0))),
+    ] {
+        let mut reader = TraceReader::new(format, text.as_bytes(), TraceOptions::default());
+        assert!(reader.by_ref().all(|record| record.is_ok()), "{text}");
+        let found = reader.order_warning();
+        let found = found.map(|it| (it.count, it.first, it.furthest.as_ms()));
+        assert_eq!(found, counted, "{text}");
+    }
+}
+
 /// Does a reader end at its first error?
 #[test]
 fn reading_ends_at_an_error() {
@@ -215,7 +334,8 @@ proptest! {
 
     /// Does what is written as a DiskSim ascii trace read back?
     #[test]
-    fn ascii_round_trips(records in prop::collection::vec((0..1u64 << 50, 0..99u32, 0..1u64 << 60, 1..=u32::MAX, any::<bool>()), 1..20)) {
+    fn ascii_round_trips(mut records in prop::collection::vec((0..1u64 << 50, 0..99u32, 0..1u64 << 60, 1..=u32::MAX, any::<bool>()), 1..20)) {
+        records.sort_unstable();
         let text: String = records.iter().map(|&(ps, device, lbn, sectors, read)| {
             format!("{}.{:09} {device} {lbn} {sectors} {}\n", ps / 1_000_000_000, ps % 1_000_000_000, u8::from(read))
         }).collect();

@@ -107,10 +107,11 @@ fn replay_paces() {
         replay(ascii, ASCII, ReplayPace::Closed { outstanding: 2 }).unwrap(),
         [0.0, 0.0, 5.0]
     );
-    // An arrival out of order comes with the one before it.
+    // An arrival out of order comes with the one before it, where the format has such.
+    let msr = "0,h,0,Read,0,512,3\n50000,h,0,Read,0,512,3\n30000,h,0,Read,0,512,3\n60000,h,0,Read,0,512,3\n";
     assert_eq!(
-        replay(ascii, "5 0 1 1 1\n3 0 1 1 1\n6 0 1 1 1\n", recorded).unwrap(),
-        [5.0, 5.0, 6.0]
+        replay(TraceFormat::Msr, msr, recorded).unwrap(),
+        [0.0, 5.0, 5.0, 6.0]
     );
     let validate = TraceFormat::DiskSimValidate;
     let text = "R Hit 1 1 1 1000\nR Hit 1 1 1 2500\nR Hit 1 1 1 9\n";

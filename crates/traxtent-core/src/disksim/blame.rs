@@ -1,0 +1,113 @@
+//! The DiskSim parameter that a figure of a profile was read from.
+//!
+//! [`Profile::check`](crate::profile::Profile::check) holds the bounds of all figures. What it refuses in an imported
+//! drive is said of the user's own file: its name, the line, the parameter and its value.
+
+use super::params::{Block, Node, ParamError, Value};
+use crate::profile::ProfileError;
+
+/// Where a parameter stands, from the drive's block.
+#[derive(Clone, Copy)]
+enum Within {
+    Drive,
+    Mechanics,
+    Scheduler,
+}
+
+use Within::{Drive, Mechanics, Scheduler};
+
+/// Figures, or the beginnings of their paths, and their parameters. The first that fits and is in the file counts.
+const PARAMETERS: &[(&str, Within, &str)] = &[
+    ("mechanics.rpm", Mechanics, "Rotation speed (in rpms)"),
+    ("mechanics.head_switch_ms", Mechanics, "Head switch time"),
+    (
+        "mechanics.write_settle_ms",
+        Mechanics,
+        "Add. write settling delay",
+    ),
+    ("mechanics.seek.ms", Mechanics, "Constant seek time"),
+    (
+        "mechanics.seek.single_ms",
+        Mechanics,
+        "Single cylinder seek time",
+    ),
+    ("mechanics.seek.average_ms", Mechanics, "Average seek time"),
+    ("mechanics.seek.full_ms", Mechanics, "Full strobe seek time"),
+    ("mechanics.seek", Mechanics, "Full seek curve"),
+    ("mechanics.seek", Mechanics, "HPL seek equation values"),
+    ("queue.scheduler.weight", Scheduler, "Timeout time/weight"),
+    ("queue.depth", Drive, "Max queue length"),
+    ("cache.segments", Drive, "Number of buffer segments"),
+    ("cache.segment_sectors", Drive, "Segment size (in blks)"),
+    ("cache.read_watermark", Drive, "High (read) water mark"),
+    ("cache.write_watermark", Drive, "Low (write) water mark"),
+    (
+        "cache.read_ahead.min_sectors",
+        Drive,
+        "Minimum read-ahead (blks)",
+    ),
+    (
+        "cache.read_ahead.max_sectors",
+        Drive,
+        "Maximum read-ahead (blks)",
+    ),
+];
+
+/// An error of the profile that was made of `drive`, a `disksim_disk` or `dm_disk` block, as one of the file.
+pub(super) fn blame(drive: &Block, error: &ProfileError) -> ParamError {
+    if let ProfileError::Geometry(problem) = error
+        && let Some(layout) = model(drive).and_then(|model| model.get("Layout Model"))
+    {
+        return layout.error(format!("Layout Model: {problem}"));
+    }
+    let ProfileError::OutOfBounds { key, value, bound } = error else {
+        return drive.error(error.to_string());
+    };
+    let Some((name, node)) = parameter(drive, key) else {
+        return drive.error(error.to_string());
+    };
+    // An element of a list stands on a line of its own.
+    let same = |node: &&Node| node.value.show() == *value;
+    if let Value::List(values) = &node.value {
+        let node = values.iter().find(same).unwrap_or(node);
+        return node.error(format!("{name}: {value}: must be {bound}"));
+    }
+    let own = node.value.show();
+    node.error(if own == *value {
+        format!("{name} = {own}: must be {bound}")
+    } else {
+        format!("{name} = {own} makes {value}: must be {bound}")
+    })
+}
+
+/// The parameter of a figure, by name, and its value.
+fn parameter<'a>(drive: &'a Block, figure: &str) -> Option<(&'static str, &'a Node)> {
+    let mechanics = model(drive).and_then(|model| inner(model, "Mechanical Model"));
+    let node = |within, name| match within {
+        Drive => drive.get(name),
+        Mechanics => mechanics?.get(name),
+        Scheduler => inner(drive, "Scheduler")?.get(name),
+    };
+    // Their number depends on the type of the curve.
+    let ten = "First ten seek times";
+    let plus_ten = mechanics.and_then(|block| block.get_str("Seek type").ok()?);
+    if figure == "mechanics.seek.first_ms" && plus_ten == Some("hplplus10") {
+        return Some((ten, node(Mechanics, ten)?));
+    }
+    PARAMETERS
+        .iter()
+        .filter(|(known, ..)| figure.starts_with(known))
+        .find_map(|&(_, within, name)| Some((name, node(within, name)?)))
+}
+
+/// The block of the layout and the mechanics.
+fn model(drive: &Block) -> Option<&Block> {
+    match drive.kind.as_str() {
+        "dm_disk" => Some(drive),
+        _ => inner(drive, "Model"),
+    }
+}
+
+fn inner<'a>(block: &'a Block, key: &str) -> Option<&'a Block> {
+    block.get(key)?.block().ok().map(|inner| &**inner)
+}
