@@ -7,13 +7,16 @@
 
 mod catalogue;
 mod claim;
+mod data_sheet;
 mod experiment;
 mod finding;
+pub mod jobs;
 mod run;
 mod store;
 
 pub use catalogue::{PAPERS, Paper, Selection, UnknownClaim, experiments};
 pub use claim::{Claim, Published, Unit, Within};
+pub use data_sheet::{DataSheet, data_sheet, data_sheets};
 pub use experiment::{Experiment, FigureSpec, PublishedPoint, SpecError};
 pub use finding::{Finding, Reason, Sample, Spread, Verdict, reasons, score};
 pub use run::{Outcome, Plan, RunError, Seeds, Skipped, run};

@@ -13,6 +13,7 @@ pub mod excluded;
 pub mod extraction;
 mod figure;
 pub mod fs;
+pub mod jobs;
 pub mod linux;
 pub mod log;
 mod measurements;

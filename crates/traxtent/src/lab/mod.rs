@@ -1,5 +1,6 @@
 //! `traxtent lab`: the experiments of the papers.
 
+mod jobs;
 mod markdown;
 mod page;
 mod report;
@@ -66,6 +67,11 @@ enum Verb {
     ///
     /// Takes the papers' drive for reference, one of 3 TB and one of 20 TB. docs/today.md says what the answers mean.
     Today(today::Args),
+    /// Run fio's usual jobs on drives, and hold them against what their makers publish
+    ///
+    /// Reads and writes in sequence and at random, and reads in sequence of every size from 4 KiB to 4 MiB at every depth from 1 to
+    /// 32. Exit status 1 means that a bound does not hold. docs/jobs.md says what the bounds are, and has the table.
+    Jobs(jobs::Args),
 }
 
 #[derive(clap::Args, Debug)]
@@ -131,6 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             json,
         } => run_some(ids, how, set, pictures.as_deref(), *json),
         Verb::Report(args) => report::run(args),
+        Verb::Jobs(args) => jobs::run(args),
         Verb::Today(args) => today::run(args),
     }
 }

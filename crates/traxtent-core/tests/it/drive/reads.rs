@@ -140,7 +140,11 @@ fn a_stream_keeps_what_is_to_come() {
         .map(|i| (2.0 * f64::from(i) + 0.5, read(u64::from(4 * i), 4)))
         .collect();
     let served: Vec<_> = serve(&p, &requests).iter().map(|c| c.served).collect();
-    assert_eq!(served[3..], [Served::Buffer; 9][..served.len() - 3], "{served:?}");
+    assert_eq!(
+        served[3..],
+        [Served::Buffer; 9][..served.len() - 3],
+        "{served:?}"
+    );
 }
 
 /// How far does each kind of read-ahead go? A read of sectors beyond it is no hit.

@@ -38,13 +38,24 @@ fn writes_complete_on_the_media_or_in_the_buffer() {
 fn a_disabled_cache_takes_no_write() {
     let off = write_back(|p| p.cache.enabled = false);
     assert_completions(&off, &[(0.0, write(20, 10))], &[3.0]);
-    assert_eq!(serve(&off, &[(0.0, write(20, 10))])[0].served, Served::Media);
+    assert_eq!(
+        serve(&off, &[(0.0, write(20, 10))])[0].served,
+        Served::Media
+    );
 }
 
 /// Does a write stream at the rate of the media whatever its size, also beyond a segment, and with a queue?
 #[test]
 fn sequential_writes_of_any_size_stream() {
-    for (sectors, depth) in [(16, 1), (63, 1), (64, 1), (65, 2), (100, 2), (200, 1), (200, 4)] {
+    for (sectors, depth) in [
+        (16, 1),
+        (63, 1),
+        (64, 1),
+        (65, 2),
+        (100, 2),
+        (200, 1),
+        (200, 4),
+    ] {
         let p = write_back(|p| {
             p.cache.write_segments = 1;
             p.cache.writes_while_busy = false;
@@ -63,7 +74,10 @@ fn sequential_writes_of_any_size_stream() {
         }
         // Eight tracks take 8 revolutions of 10 ms, 4 skews of 1 ms and 4 of 3 - 1 ms; the first sector may have to come round.
         let most = 80.0 + 12.0 + 12.0;
-        assert!(now.as_ms() < most, "{sectors} sectors, {depth} at a time: {now}");
+        assert!(
+            now.as_ms() < most,
+            "{sectors} sectors, {depth} at a time: {now}"
+        );
     }
 }
 

@@ -1,0 +1,219 @@
+//! The jobs that everybody runs first on a drive: fio's usual ones, and reads in sequence of every size and depth.
+//!
+//! What a data sheet promises is held beside them in the crate `traxtent-experiments`.
+
+use std::num::NonZeroU32;
+
+use traxtent_core::profile::{ReadAheadUntil, Standing};
+
+use crate::{Bench, LabError};
+
+/// A job, as fio's users know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its name: what is done, how much at a time, at which depth.
+    pub name: &'static str,
+    /// The same as a line of the workload grammar, without an end.
+    pub workload: &'static str,
+}
+
+const fn job(name: &'static str, workload: &'static str) -> Job {
+    Job { name, workload }
+}
+
+/// The usual jobs, the first three of them reads in sequence and the next three writes.
+pub const JOBS: [Job; 11] = [
+    job("read 4k", "sequential,size=4KiB"),
+    job("read 128k", "sequential,size=128KiB"),
+    job("read 1m", "sequential,size=1MiB"),
+    job("write 4k", "sequential,size=4KiB,read=0%"),
+    job("write 128k", "sequential,size=128KiB,read=0%"),
+    job("write 1m", "sequential,size=1MiB,read=0%"),
+    job("randread 4k", "random,size=4KiB"),
+    job("randread 4k, 32", "random,size=4KiB,outstanding=32"),
+    job("randwrite 4k", "random,size=4KiB,read=0%"),
+    job(
+        "randwrite 4k, 32",
+        "random,size=4KiB,read=0%,outstanding=32",
+    ),
+    job("randrw 4k, 32", "random,size=4KiB,read=70%,outstanding=32"),
+];
+
+/// How much a drive gets done.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// Megabytes of 10^6 bytes a second.
+    pub mb_per_s: f64,
+    /// Requests a second.
+    pub requests_per_s: f64,
+    /// The mean response time, in milliseconds.
+    pub response_ms: f64,
+}
+
+/// The rate at which a drive that was at rest serves a workload without an end for so many seconds of simulated time.
+///
+/// # Errors
+/// If the workload does not fit the drive.
+pub fn rate(bench: &Bench, workload: &str, seconds: NonZeroU32) -> Result<Rate, LabError> {
+    let (mut requests, mut sectors, mut response_ms) = (0u64, 0u64, 0.0);
+    // More requests than any drive serves in that time.
+    let line = format!("{workload},count=10000000000,time={seconds}s");
+    let end = bench.each(&line, |outcome| {
+        requests += 1;
+        sectors += u64::from(outcome.arrival.request.sectors);
+        response_ms += outcome.response().as_ms();
+    })?;
+    let bytes = sectors as f64 * f64::from(bench.profile.sector.logical_bytes);
+    Ok(Rate {
+        mb_per_s: bytes / 1e3 / end.as_ms(),
+        requests_per_s: requests as f64 * 1e3 / end.as_ms(),
+        response_ms: response_ms / requests as f64,
+    })
+}
+
+/// The rate of reads in sequence of 8 MiB, one at a time: that of the media with all changes of track, or of a slower bus.
+///
+/// # Errors
+/// If the drive is smaller than that.
+pub fn streaming(bench: &Bench, seconds: NonZeroU32) -> Result<Rate, LabError> {
+    rate(bench, "sequential,size=8MiB", seconds)
+}
+
+/// Sizes of reads in sequence, in KiB.
+pub const SIZES_KIB: [u32; 11] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+/// How many of them are outstanding.
+pub const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// The rates of reads in sequence in megabytes a second, by depth and then by size.
+///
+/// # Errors
+/// If the drive is smaller than a request.
+pub fn reads_in_sequence(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Vec<f64>>, LabError> {
+    let of = |depth: u32, kib: u32| {
+        let workload = format!("sequential,size={kib}KiB,outstanding={depth}");
+        Ok(rate(bench, &workload, seconds)?.mb_per_s)
+    };
+    let at_depth = |depth: &u32| SIZES_KIB.iter().map(|&kib| of(*depth, kib)).collect();
+    DEPTHS.iter().map(at_depth).collect()
+}
+
+/// A place where larger or more requests get less done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drop {
+    /// The depth at which it is seen.
+    pub depth: u32,
+    /// The size of a read, in KiB.
+    pub size_kib: u32,
+    /// What the rate is of that with the next smaller size, or the next lower depth, whichever is higher.
+    pub share: f64,
+}
+
+/// The places where reads in sequence are slower than with a smaller size or a lower depth, by more than `tolerance`.
+pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<Drop> {
+    let mut found = Vec::new();
+    for (row, depth) in DEPTHS.into_iter().enumerate() {
+        for (column, size_kib) in SIZES_KIB.into_iter().enumerate() {
+            let smaller = column.checked_sub(1).map(|column| rates[row][column]);
+            let lower = row.checked_sub(1).map(|row| rates[row][column]);
+            let before = smaller.into_iter().chain(lower).fold(0.0, f64::max);
+            let share = rates[row][column] / before;
+            if share < 1.0 - tolerance {
+                found.push(Drop {
+                    depth,
+                    size_kib,
+                    share,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Whether the drive reads ahead at all.
+pub fn reads_ahead(bench: &Bench) -> bool {
+    let cache = &bench.profile.cache;
+    cache.enabled && cache.read_ahead.until != ReadAheadUntil::None
+}
+
+/// Figures of firmware and the values that each is changed to.
+pub const FIRMWARE: [(&str, &[&str]); 25] = [
+    ("cache.segments", &["2", "16"]),
+    ("cache.segment_sectors", &["128", "1024"]),
+    ("cache.write_segments", &["1"]),
+    ("cache.write_back", &["none", "full"]),
+    ("cache.combine_writes", &["true", "false"]),
+    ("cache.read_hits_on_written", &["true", "false"]),
+    ("cache.hits_while_busy", &["true", "false"]),
+    ("cache.writes_while_busy", &["true", "false"]),
+    ("cache.almost_hits", &["true", "false"]),
+    ("cache.drop_delivered", &["true", "false"]),
+    ("cache.read_watermark", &["0.0", "0.5"]),
+    ("cache.write_watermark", &["0.0", "0.5"]),
+    ("cache.read_ahead.until", &["track-end", "segment-end"]),
+    ("cache.read_ahead.min_sectors", &["0", "64"]),
+    ("cache.read_ahead.on_idle_hit", &["true", "false"]),
+    ("cache.read_ahead.stop_in_sector", &["true", "false"]),
+    ("cache.read_ahead.stop_on_write_hit", &["true", "false"]),
+    ("cache.read_ahead.on_arrival", &["true", "false"]),
+    ("queue.scheduler", &["fcfs", "look", "sptf"]),
+    ("queue.preseek", &["none", "before-completion"]),
+    ("access.zero_latency_read", &["true", "false"]),
+    ("access.zero_latency_write", &["true", "false"]),
+    ("access.read_on_arrival", &["true", "false"]),
+    ("bus.delivery", &["in-order", "in-order-when-complete"]),
+    ("bus.hold.during_read", &["true", "false"]),
+];
+
+/// What a job gets done once a figure is another.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    /// The figure.
+    pub key: &'static str,
+    /// Its other value.
+    pub value: &'static str,
+    /// The job that it changes most.
+    pub job: Job,
+    /// Its rate over that with the drive's own figure.
+    pub ratio: f64,
+}
+
+/// The effect of each assumed figure of [`FIRMWARE`] with each other value on the job that it changes most. Values that a drive
+/// cannot have are left out.
+///
+/// # Errors
+/// If a job does not fit the drive.
+pub fn effects(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Effect>, LabError> {
+    let all = |bench: &Bench| -> Result<Vec<f64>, LabError> {
+        let of = |job: &Job| Ok(rate(bench, job.workload, seconds)?.requests_per_s);
+        JOBS.iter().map(of).collect()
+    };
+    let own = all(bench)?;
+    let mut found = Vec::new();
+    for (key, values) in FIRMWARE {
+        let origin = bench.profile.provenance.of(key);
+        if origin.is_none_or(|origin| origin.standing != Standing::Assumed) {
+            continue;
+        }
+        for value in values {
+            let Ok(changed) = bench.with(key, value) else {
+                continue;
+            };
+            if changed.profile == bench.profile {
+                continue;
+            }
+            let rates = all(&changed)?;
+            let ratios = std::iter::zip(&rates, &own).map(|(rate, own)| rate / own);
+            let distance = |ratio: f64| ratio.ln().abs();
+            let most = std::iter::zip(JOBS, ratios)
+                .max_by(|a, b| distance(a.1).total_cmp(&distance(b.1)))
+                .expect("there are jobs");
+            found.push(Effect {
+                key,
+                value,
+                job: most.0,
+                ratio: most.1,
+            });
+        }
+    }
+    Ok(found)
+}

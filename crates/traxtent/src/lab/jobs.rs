@@ -1,0 +1,263 @@
+//! `traxtent lab jobs`: fio's usual jobs on drives.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::num::NonZeroU32;
+
+use serde_json::{Value, json};
+use traxtent_core::profile::builtin;
+use traxtent_experiments::jobs::{Jobs, Miss, jobs};
+use traxtent_lab::jobs::{Effect, JOBS, Rate, effects};
+use traxtent_lab::{Bench, LabError};
+
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::progress::Progress;
+use crate::table::{Side, Table};
+
+/// The drive that does nothing but answer.
+const WITHOUT_MECHANICS: &str = "instant";
+
+/// An effect that changes no job by more is not printed.
+const EFFECT_LEAST: f64 = 0.1;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Built-in drives; all with mechanics, if none is named
+    #[arg(value_name = "DRIVE")]
+    drives: Vec<String>,
+    /// Change each assumed figure of the firmware instead, one at a time, and print those that change a job by more than a tenth
+    #[arg(long)]
+    firmware: bool,
+    /// How long each job runs, in seconds of simulated time
+    #[arg(long, value_name = "N", default_value = "10")]
+    seconds: NonZeroU32,
+    /// The seed of where random requests lie
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<()> {
+    let names: Vec<&str> = match args.drives.is_empty() {
+        true => builtin::names()
+            .filter(|name| *name != WITHOUT_MECHANICS)
+            .collect(),
+        false => args.drives.iter().map(String::as_str).collect(),
+    };
+    let benches = names
+        .into_iter()
+        .map(|name| Bench::new(name, args.seed))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(broken)?;
+    match args.firmware {
+        true => print_effects(
+            &of_each(&benches, |bench| effects(bench, args.seconds))?,
+            args,
+        ),
+        false => print_jobs(&of_each(&benches, |bench| jobs(bench, args.seconds))?, args),
+    }
+}
+
+fn broken(error: LabError) -> Failure {
+    Failure::input(format!("lab jobs: {error}"))
+}
+
+fn of_each<'a, T>(
+    benches: &'a [Bench],
+    measure: impl Fn(&Bench) -> Result<T, LabError>,
+) -> Result<Vec<(&'a str, T)>> {
+    let progress = Progress::new("drives", Some(benches.len() as u64));
+    let of = |bench: &'a Bench| {
+        let measured = measure(bench).map_err(broken)?;
+        progress.add(1);
+        Ok((bench.profile.name.as_str(), measured))
+    };
+    benches.iter().map(of).collect()
+}
+
+fn print_jobs(measured: &[(&str, Jobs)], args: &Args) -> Result<()> {
+    let misses = measured
+        .iter()
+        .flat_map(|(name, jobs)| jobs.misses.iter().map(move |miss| (*name, miss)));
+    let misses: Vec<(&str, &Miss)> = misses.collect();
+    if args.json {
+        output::json(&measured.iter().map(drive_json).collect::<Vec<_>>())?;
+    } else {
+        let mut out = output::stdout();
+        writeln!(out, "In sequence, MB/s; 8m is the drive's streaming rate")?;
+        in_sequence(measured).write(&mut out)?;
+        writeln!(
+            out,
+            "\nAt random, 4 KiB, requests/s; the mean time of a read alone in ms"
+        )?;
+        at_random(measured).write(&mut out)?;
+        writeln!(out)?;
+        for (name, miss) in &misses {
+            writeln!(out, "{name}: {miss}")?;
+        }
+        writeln!(
+            out,
+            "{} of {} drives within all bounds; {} s of simulated time a job, seed {}",
+            measured
+                .iter()
+                .filter(|(_, jobs)| jobs.misses.is_empty())
+                .count(),
+            measured.len(),
+            args.seconds,
+            args.seed
+        )?;
+        output::finish(out)?;
+    }
+    match misses.len() {
+        0 => Ok(()),
+        count => Err(Failure::Finding(format!("{count} bounds do not hold"))),
+    }
+}
+
+fn in_sequence(measured: &[(&str, Jobs)]) -> Table {
+    let titles = [
+        "READ 4k", "128k", "1m", "8m", "MAKER", "WRITE 4k", "128k", "1m",
+    ];
+    let titles = titles.map(|title| (title, Side::Right));
+    let mut table = Table::new(std::iter::once(("DRIVE", Side::Left)).chain(titles));
+    for (name, jobs) in measured {
+        let rate = |index: usize| format!("{:.1}", jobs.rates[index].mb_per_s);
+        table.row([
+            (*name).to_owned(),
+            rate(0),
+            rate(1),
+            rate(2),
+            format!("{:.1}", jobs.streaming.mb_per_s),
+            shown(jobs.published_mb_per_s, 1),
+            rate(3),
+            rate(4),
+            rate(5),
+        ]);
+    }
+    table
+}
+
+fn at_random(measured: &[(&str, Jobs)]) -> Table {
+    let titles = [
+        "READ",
+        "32",
+        "WRITE",
+        "32",
+        "MIXED, 32",
+        "READ, ms",
+        "MAKER",
+    ];
+    let titles = titles.map(|title| (title, Side::Right));
+    let mut table = Table::new(std::iter::once(("DRIVE", Side::Left)).chain(titles));
+    for (name, jobs) in measured {
+        let rates = jobs.rates[6..].iter();
+        let rates = rates.map(|rate| format!("{:.0}", rate.requests_per_s));
+        let times = [
+            format!("{:.1}", jobs.rates[6].response_ms),
+            shown(jobs.published_access_ms, 1),
+        ];
+        table.row(
+            std::iter::once((*name).to_owned())
+                .chain(rates)
+                .chain(times),
+        );
+    }
+    table
+}
+
+/// A figure that may be missing.
+fn shown(figure: Option<f64>, decimals: usize) -> String {
+    figure.map_or("-".to_owned(), |figure| format!("{figure:.decimals$}"))
+}
+
+fn drive_json((name, jobs): &(&str, Jobs)) -> Value {
+    let rate = |rate: &Rate| {
+        json!({
+            "mb_per_s": rate.mb_per_s,
+            "requests_per_s": rate.requests_per_s,
+            "response_ms": rate.response_ms,
+        })
+    };
+    let rates: BTreeMap<&str, Value> = std::iter::zip(JOBS, &jobs.rates)
+        .map(|(job, of)| (job.name, rate(of)))
+        .collect();
+    json!({
+        "drive": name,
+        "jobs": rates,
+        "streaming": rate(&jobs.streaming),
+        "published_mb_per_s": jobs.published_mb_per_s,
+        "published_access_ms": jobs.published_access_ms,
+        "source": jobs.sheet.map(|sheet| &sheet.source),
+        "misses": jobs.misses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+/// A change of a figure that some drives feel: how many, and the drive and the job that feel it most.
+struct Felt<'a> {
+    drives: usize,
+    most: (&'a str, &'a Effect),
+}
+
+fn print_effects(measured: &[(&str, Vec<Effect>)], args: &Args) -> Result<()> {
+    let distance = |effect: &Effect| effect.ratio.ln().abs();
+    let mut felt: BTreeMap<(&str, &str), Felt<'_>> = BTreeMap::new();
+    let all = measured
+        .iter()
+        .flat_map(|(name, effects)| effects.iter().map(move |effect| (*name, effect)));
+    for (name, effect) in all.filter(|(_, effect)| (effect.ratio - 1.0).abs() > EFFECT_LEAST) {
+        let entry = felt.entry((effect.key, effect.value)).or_insert(Felt {
+            drives: 0,
+            most: (name, effect),
+        });
+        entry.drives += 1;
+        if distance(effect) > distance(entry.most.1) {
+            entry.most = (name, effect);
+        }
+    }
+    if args.json {
+        let row = |((key, value), felt): (&(&str, &str), &Felt<'_>)| {
+            json!({
+                "key": key,
+                "value": value,
+                "drives": felt.drives,
+                "drive": felt.most.0,
+                "job": felt.most.1.job.name,
+                "ratio": felt.most.1.ratio,
+            })
+        };
+        return output::json(&felt.iter().map(row).collect::<Vec<_>>());
+    }
+    let mut table = Table::new([
+        ("FIGURE", Side::Left),
+        ("CHANGED TO", Side::Left),
+        ("DRIVES", Side::Right),
+        ("MOST ON", Side::Left),
+        ("JOB", Side::Left),
+        ("RATIO", Side::Right),
+    ]);
+    for ((key, value), felt) in &felt {
+        table.row([
+            (*key).to_owned(),
+            (*value).to_owned(),
+            felt.drives.to_string(),
+            felt.most.0.to_owned(),
+            felt.most.1.job.name.to_owned(),
+            format!("{:.2}", felt.most.1.ratio),
+        ]);
+    }
+    let mut out = output::stdout();
+    table.write(&mut out)?;
+    writeln!(
+        out,
+        "\nRequests/s over those with the drive's own figure; only where that figure is assumed. {} drives, {} s of simulated \
+         time a job, seed {}",
+        measured.len(),
+        args.seconds,
+        args.seed
+    )?;
+    output::finish(out)
+}

@@ -1,0 +1,135 @@
+//! The usual jobs beside what makers publish, with a bound for each.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use traxtent_core::profile::Standing;
+use traxtent_lab::jobs::{self, Drop, JOBS, Rate};
+use traxtent_lab::{Bench, LabError};
+
+use crate::data_sheet::{DataSheet, data_sheet};
+
+/// How far reads of 128 KiB may be below the drive's streaming rate, and that from its maker's.
+pub const RATE_TOLERANCE: f64 = 0.1;
+/// How far the mean time of a random read may be from the average seek and half a revolution.
+pub const ACCESS_TOLERANCE: f64 = 0.15;
+/// How much slower a larger size or depth may be before that needs a reason.
+pub const DROP_TOLERANCE: f64 = 0.025;
+
+/// What a drive makes of the usual jobs.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    /// The rates of [`JOBS`], in their order.
+    pub rates: Vec<Rate>,
+    /// The rate of reads of 8 MiB in sequence.
+    pub streaming: Rate,
+    /// What the maker publishes, if it was found.
+    pub sheet: Option<&'static DataSheet>,
+    /// The rate that streaming is held against, in MB/s: the maker's, or that of a measured bus which is slower.
+    pub published_mb_per_s: Option<f64>,
+    /// The average seek that the maker publishes and half a revolution, in milliseconds.
+    pub published_access_ms: Option<f64>,
+    /// The bounds that do not hold.
+    pub misses: Vec<Miss>,
+}
+
+/// A bound that does not hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Miss {
+    /// Reads of 128 KiB, as a share of the streaming rate.
+    ShortReads(f64),
+    /// Streaming, as a share of the published rate.
+    Streaming(f64),
+    /// The mean time of a random read, as a share of the published access time.
+    Access(f64),
+    /// A larger size or depth that is slower.
+    Drop(Drop),
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Miss::ShortReads(share) => {
+                write!(f, "reads of 128 KiB have {share:.2} of the streaming rate")
+            }
+            Miss::Streaming(share) => write!(f, "streaming has {share:.2} of the published rate"),
+            Miss::Access(share) => {
+                write!(
+                    f,
+                    "random reads take {share:.2} of the published access time"
+                )
+            }
+            Miss::Drop(Drop {
+                depth,
+                size_kib,
+                share,
+            }) => write!(
+                f,
+                "reads in sequence of {size_kib} KiB at depth {depth} have {share:.2} of the rate at a lower size or depth"
+            ),
+        }
+    }
+}
+
+/// Runs the usual jobs on a drive, each for so many seconds of simulated time.
+///
+/// # Errors
+/// If a job does not fit the drive.
+pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
+    let rates = JOBS
+        .iter()
+        .map(|job| jobs::rate(bench, job.workload, seconds))
+        .collect::<Result<Vec<_>, _>>()?;
+    let streaming = jobs::streaming(bench, seconds)?;
+    let drops = jobs::drops(&jobs::reads_in_sequence(bench, seconds)?, DROP_TOLERANCE);
+    let profile = &bench.profile;
+    let sheet = data_sheet(&profile.name);
+    let bus_mb_per_s = f64::from(profile.sector.logical_bytes) / profile.bus.read_sector_ms / 1e3;
+    let bus = profile.provenance.of("bus.read_sector_ms");
+    let measured_bus = bus.is_some_and(|origin| origin.standing == Standing::Measured);
+    let sustained = sheet.and_then(|sheet| sheet.sustained_mb_per_s);
+    let published_mb_per_s = match measured_bus {
+        true => Some(sustained.map_or(bus_mb_per_s, |rate| rate.min(bus_mb_per_s))),
+        false => sustained,
+    };
+    let seek = sheet.and_then(|sheet| sheet.average_read_seek_ms);
+    let published_access_ms = seek.map(|seek| seek + profile.revolution_ms() / 2.0);
+
+    let mut misses = Vec::new();
+    let [_, short_reads, ..] = &rates[..] else {
+        unreachable!("there are more jobs")
+    };
+    let share = short_reads.mb_per_s / streaming.mb_per_s;
+    if jobs::reads_ahead(bench) && share < 1.0 - RATE_TOLERANCE {
+        misses.push(Miss::ShortReads(share));
+    }
+    let mut hold = |is: f64, published: Option<f64>, tolerance, miss: fn(f64) -> Miss| {
+        let share = published.map(|published| is / published);
+        misses.extend(
+            share
+                .filter(|share| (share - 1.0).abs() > tolerance)
+                .map(miss),
+        );
+    };
+    hold(
+        streaming.mb_per_s,
+        published_mb_per_s,
+        RATE_TOLERANCE,
+        Miss::Streaming,
+    );
+    hold(
+        rates[6].response_ms,
+        published_access_ms,
+        ACCESS_TOLERANCE,
+        Miss::Access,
+    );
+    misses.extend(drops.into_iter().map(Miss::Drop));
+    Ok(Jobs {
+        rates,
+        streaming,
+        sheet,
+        published_mb_per_s,
+        published_access_ms,
+        misses,
+    })
+}
