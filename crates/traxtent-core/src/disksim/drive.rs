@@ -12,8 +12,9 @@ use crate::profile::{
 /// Longest duration that a parameter may state, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
 
-/// DiskSim's weight of age in its aged SPTF is a percentage of the time waited.
-const AGED_SPTF_UNIT: f64 = 100.0;
+/// The unit of DiskSim's weight of age in its aged SPTF: thousandths of the time waited
+/// (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
+const AGED_SPTF_UNIT: f64 = 1000.0;
 
 /// Milliseconds a sector on the bus that a disk hangs from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
