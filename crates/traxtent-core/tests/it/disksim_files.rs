@@ -3,9 +3,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use traxtent_core::disksim::{Document, Imported, disk_geometry};
+use traxtent_core::disksim::{Document, Imported, disk_geometry, load_system};
 use traxtent_core::geometry::{Geometry, write_csv};
+use traxtent_core::profile::{Profile, Scheduler};
 
+use crate::drive::tiny::{read as read_of, serve};
 use crate::shared::shared;
 
 pub(crate) fn read(path: &str) -> Result<Vec<u8>, String> {
@@ -26,6 +28,63 @@ pub(crate) fn csv(geometry: &Geometry) -> String {
     let mut out = Vec::new();
     write_csv(geometry, &mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+/// The first drive of `NAME.parv` in `folder`, with parameters of `NAME.diskspecs` set to other values.
+pub(crate) fn drive_with(folder: &Path, name: &str, changes: &[(&str, &str)]) -> Profile {
+    let source = |file: &str| {
+        let bytes = std::fs::read(folder.join(file)).map_err(|e| e.to_string())?;
+        if !file.ends_with(".diskspecs") {
+            return Ok(bytes);
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        Ok(changes.iter().fold(text, set).into_bytes())
+    };
+    let file = format!("{name}.parv");
+    let system = load_system(&file, &source(&file).unwrap(), None, &source);
+    system.unwrap().disks.swap_remove(0).profile
+}
+
+/// Sets the one parameter of that name in a parameter file.
+fn set(text: String, &(key, value): &(&str, &str)) -> String {
+    let of = |line: &str| line.split_once('=').is_some_and(|(k, _)| k.trim() == key);
+    let found = text.lines().filter(|line| of(line)).count();
+    assert_eq!(found, 1, "lines that set {key:?}");
+    let changed = |line: &str| match of(line) {
+        true => format!("{key} = {value},\n"),
+        false => format!("{line}\n"),
+    };
+    text.lines().map(changed).collect()
+}
+
+/// Does an aged SPTF queue serve requests in DiskSim's order, its weight being in thousandths?
+#[test]
+fn the_weight_of_age_is_in_thousandths() {
+    let folder = testkit::shared_data!("disksim");
+    let changes = [
+        ("Max queue length", "16"),
+        ("Scheduling policy", "14"),
+        ("Timeout time/weight", "100"),
+    ];
+    let profile = drive_with(&folder, "ibm18es", &changes);
+    assert_eq!(profile.queue.scheduler, Scheduler::AgedSptf { weight: 0.1 });
+    // When each request arrives, where it reads, and how long it takes in DiskSim 4.0.
+    let requests = [
+        (0.0, 1_000, 6.791),
+        (0.0, 4_402_000, 15.837),
+        (1.0, 2_067_000, 25.699),
+        (2.0, 8_358_000, 43.654),
+        (20.0, 3_863_000, 14.325),
+        (22.0, 16_234_000, 35.443),
+    ];
+    let done = serve(
+        &profile,
+        &requests.map(|(ms, lbn, _)| (ms, read_of(lbn, 8))),
+    );
+    for (is, (_, lbn, disksim_ms)) in done.iter().zip(requests) {
+        let ms = is.response().as_ms();
+        assert!((ms - disksim_ms).abs() < 0.002, "LBN {lbn}: {ms} ms");
+    }
 }
 
 /// Is the track list of each reference layout equal, to the byte, to DiskSim's own?

@@ -8,4 +8,5 @@ mod random;
 mod reads;
 mod refusals;
 pub(crate) mod tiny;
+mod undecided;
 mod writes;

@@ -1,0 +1,252 @@
+//! Cases in which DiskSim 4.0 answers otherwise than the model, and nothing measured has decided
+//! yet.
+//!
+//! Each test states two response times of the same request to the same drive: ours, which it
+//! asserts, and DiskSim's. A change to the model that moves an answer fails here and tells which of
+//! the two it moved to. Whoever makes it states the new answer; that ours stands here does not say
+//! that it is right.
+//!
+//! DiskSim's times are those of `disksim NAME.parv OUT ascii TRACE 0`, with the requests of the
+//! test in TRACE and its parameters set in NAME.diskspecs. They are exact to about 0.0005 ms:
+//! DiskSim rounds angles.
+
+use traxtent_core::profile::Profile;
+use traxtent_core::request::Request;
+
+use super::tiny::{read, serve, write};
+use crate::disksim_files::drive_with;
+
+/// The tolerance of a time that is stated with four decimals.
+const STATED_MS: f64 = 0.0001;
+
+/// The largest difference from DiskSim's time with which the model agrees with it.
+const AGREES_MS: f64 = 0.001;
+
+/// The response times of one request, which is named by its place.
+struct Answers {
+    request: usize,
+    ours_ms: f64,
+    disksim_ms: f64,
+}
+
+/// Asserts that the model still gives our answers.
+#[track_caller]
+fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], answers: &[Answers]) {
+    let done = serve(profile, requests);
+    for answer in answers {
+        let is_ms = done[answer.request].response().as_ms();
+        let moved_to = match (is_ms - answer.disksim_ms).abs() < AGREES_MS {
+            true => "DiskSim's answer",
+            false => "an answer of neither",
+        };
+        assert!(
+            (is_ms - answer.ours_ms).abs() < STATED_MS,
+            "request {}: {is_ms:.4} ms, {moved_to}; ours was {:.4} ms, DiskSim 4.0: {:.4} ms",
+            answer.request,
+            answer.ours_ms,
+            answer.disksim_ms,
+        );
+    }
+}
+
+/// Does a command wait for the bus while the drive's own data cross it?
+///
+/// Ours: it is received at once. DiskSim: it waits for the transfer in progress, and its overhead
+/// begins only then. Here the second command's 0.252 ms of overhead then cost it a revolution.
+#[test]
+fn a_command_during_a_transfer() {
+    let folder = testkit::shared_data!("disksim");
+    assert_undecided(
+        &drive_with(&folder, "ibm18es", &[("Max queue length", "2")]),
+        &[(10.0, read(100_000, 200)), (30.0, read(1_000_300, 8))],
+        &[Answers {
+            request: 1,
+            ours_ms: 11.9176,
+            disksim_ms: 20.2514,
+        }],
+    );
+}
+
+/// Does a transfer wait for the overhead of a command that came before it?
+///
+/// Ours: commands take nothing of the bus from the drive's own data. DiskSim: a command holds the
+/// bus until its overhead ends. In sequential reads with a queue, each command so delays the next
+/// transfer.
+#[test]
+fn a_transfer_during_a_command() {
+    let folder = testkit::shared_data!("disksim");
+    let profile = drive_with(&folder, "ibm18es", &[("Max queue length", "2")]);
+    assert_undecided(
+        &profile,
+        &[(10.0, read(100_000, 8)), (16.3, read(1_000_000, 8))],
+        &[Answers {
+            request: 0,
+            ours_ms: 7.1542,
+            disksim_ms: 7.3603,
+        }],
+    );
+    // All are there at once; the queue of two lets the others wait in front of the drive.
+    let sequential: Vec<_> = (0..12).map(|i| (10.0, read(100_000 + 8 * i, 8))).collect();
+    assert_undecided(
+        &profile,
+        &sequential,
+        &[Answers {
+            request: 11,
+            ours_ms: 16.0422,
+            disksim_ms: 18.5650,
+        }],
+    );
+}
+
+/// Does the buffer keep what a read-ahead has read when a write stops it and overlaps it?
+///
+/// Ours: the segment is emptied. DiskSim: the segment becomes valid with the old sectors, and
+/// serves them to later reads even where the write has changed them. A read-ahead that has ended is
+/// emptied in both.
+#[test]
+fn a_write_over_a_read_ahead_in_progress() {
+    let folder = testkit::shared_data!("disksim");
+    assert_undecided(
+        &drive_with(&folder, "barracuda", &[]),
+        &[
+            (10.0, read(100_000, 8)),
+            (35.0, write(100_020, 8)),
+            (70.0, read(100_020, 8)),
+            (110.0, read(100_028, 8)),
+            (150.0, read(100_000, 8)),
+        ],
+        &[
+            Answers {
+                request: 3,
+                ours_ms: 5.3193,
+                disksim_ms: 1.1540,
+            },
+            Answers {
+                request: 4,
+                ours_ms: 5.7315,
+                disksim_ms: 1.1540,
+            },
+        ],
+    );
+}
+
+/// Does read-ahead wait when the segment is full of what a hit has still to send?
+///
+/// Ours: it goes on, over the oldest sectors. DiskSim: a sector that lies a segment or more ahead
+/// of what the host has received of the hit is not read and comes round a revolution later. That
+/// slows the hit that reaches it, and keeps more of the sectors that the next read asks for.
+#[test]
+fn read_ahead_into_a_full_segment_during_a_hit() {
+    let folder = testkit::shared_data!("disksim");
+    assert_undecided(
+        &drive_with(&folder, "atlas_III", &[]),
+        &[
+            (10.0, read(100_000, 48)),
+            (24.0, read(100_048, 48)),
+            (34.0, read(100_096, 48)),
+        ],
+        &[
+            Answers {
+                request: 1,
+                ours_ms: 5.4620,
+                disksim_ms: 6.1198,
+            },
+            Answers {
+                request: 2,
+                ours_ms: 11.6153,
+                disksim_ms: 5.4620,
+            },
+        ],
+    );
+}
+
+/// Does a waiting read let the minimum of read-ahead pass the limit of read-ahead?
+///
+/// Ours: the minimum ends at the limit, here the end of the track. DiskSim: a request that waits
+/// before the minimum is reached makes it the limit, so that the head goes on to the next track.
+#[test]
+fn minimum_read_ahead_while_a_read_waits() {
+    let folder = testkit::shared_data!("disksim");
+    let changes = [
+        ("Max queue length", "2"),
+        ("Minimum read-ahead (blks)", "100"),
+    ];
+    assert_undecided(
+        &drive_with(&folder, "atlas10k", &changes),
+        &[(10.0, read(100_100, 8)), (10.0, read(3_000_000, 8))],
+        &[Answers {
+            request: 1,
+            ours_ms: 13.9194,
+            disksim_ms: 19.9044,
+        }],
+    );
+}
+
+/// Do a write's data wait until the read-ahead before it has reached its minimum?
+///
+/// Ours: the buffer takes them as soon as the read is complete. DiskSim: it takes them when the arm
+/// is free.
+#[test]
+fn minimum_read_ahead_while_a_write_waits() {
+    let folder = testkit::shared_data!("disksim");
+    let changes = [
+        ("Max queue length", "2"),
+        ("Minimum read-ahead (blks)", "60"),
+    ];
+    assert_undecided(
+        &drive_with(&folder, "atlas10k", &changes),
+        &[(10.0, read(100_000, 8)), (11.0, write(3_000_000, 8))],
+        &[Answers {
+            request: 1,
+            ours_ms: 3.3963,
+            disksim_ms: 3.8047,
+        }],
+    );
+}
+
+/// Is the overhead "after a read" or "after a write" chosen by the last request that was submitted,
+/// or that completed?
+///
+/// The last read, a hit, arrives while the read before it is on its way and after a write has
+/// completed. Ours: "after a read", 0.068 ms. DiskSim: "after a write", 0.309 ms.
+#[test]
+fn overhead_after_a_request_in_progress() {
+    let folder = testkit::shared_data!("disksim");
+    let changes = [
+        ("Max queue length", "2"),
+        ("Allow sneaky full read hits", "1"),
+    ];
+    assert_undecided(
+        &drive_with(&folder, "cheetah4LP", &changes),
+        &[
+            (10.0, read(100_000, 8)),
+            (50.0, write(5_000_000, 8)),
+            (60.0, read(3_000_000, 8)),
+            (62.0, read(100_008, 8)),
+        ],
+        &[Answers {
+            request: 3,
+            ours_ms: 0.9160,
+            disksim_ms: 1.1570,
+        }],
+    );
+}
+
+/// Does a zero-latency write that begins inside its sectors write only those that the buffer has?
+///
+/// Ours: the first sector is waited for, but the bus then takes 0.099 ms a sector and the head 0.018,
+/// so that it writes sectors that have not come, and ends a revolution after it began. This is a
+/// mistake. DiskSim: sectors that have not come are written in the next revolution.
+#[test]
+fn a_zero_latency_write_over_a_slow_bus() {
+    let folder = testkit::shared_data!("disksim");
+    assert_undecided(
+        &drive_with(&folder, "atlas10k", &[("Fast write level", "0")]),
+        &[(0.0, read(50, 1)), (100.0, write(100_210, 60))],
+        &[Answers {
+            request: 1,
+            ours_ms: 8.6804,
+            disksim_ms: 9.4329,
+        }],
+    );
+}
