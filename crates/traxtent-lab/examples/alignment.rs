@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Parser;
 use traxtent_lab::Bench;
-use traxtent_lab::alignment::{
-    DRIVES, FileSystem, Machine, Phase, missing, missing_guest, times, with_firmware,
-};
+use traxtent_lab::alignment::{DRIVES, FileSystem, Machine, Phase, missing, missing_guest, times};
 
 #[derive(Parser)]
 struct Args {
@@ -70,7 +68,7 @@ fn main() -> Result<()> {
     for drive in &args.drives {
         for &kind in &kinds {
             for &seed in &args.seeds {
-                let mut bench = with_firmware(&Bench::new(drive, seed)?)?;
+                let mut bench = Bench::new(drive, seed)?;
                 for change in &args.with {
                     let Some((key, value)) = change.split_once('=') else {
                         bail!("{change}: expected KEY=VALUE");

@@ -244,13 +244,13 @@ impl Drive {
         } else {
             from
         };
-        let (position, media_end, full) = match self.refill(&job, &accepted) {
+        let (position, media_end, full) = match self.refill(&job, &accepted, from) {
             Some(mut refill) => {
                 let base = first.0 as i64 - job.request.lbn.0 as i64;
                 let (position, media_end) =
                     self.sweep_write((position, from), (&access, base), &mut refill, &mut legs);
                 self.bus.keep(refill.later_transfers());
-                (position, media_end, refill.end())
+                (position, media_end, refill.end().max(accepted.full))
             }
             None => {
                 let (position, media_end) = self.sweep(position, from, &access, &mut legs);
@@ -284,20 +284,31 @@ impl Drive {
         self.note_written(job.tag, media_end);
     }
 
-    /// The transfers of a write that is larger than its segment.
-    fn refill(&self, job: &Job, accepted: &Accepted) -> Option<Refill> {
+    /// The transfers of a write that the media may have to wait for in its middle: one that is larger than its segment, or that
+    /// still comes over a bus slower than the media.
+    fn refill(&self, job: &Job, accepted: &Accepted, ready: SimTime) -> Option<Refill> {
         let cache = &self.profile.cache;
         let (sectors, size) = (job.request.sectors, cache.segment_sectors);
-        if sectors <= size {
+        let is_late = || {
+            let track = self.geometry.track_of(job.request.lbn);
+            let slots = track.map_or(1, |track| track.slots);
+            let passes = self.mechanics.revolution().0 / u64::from(slots);
+            accepted.full > ready && accepted.inflow.per_sector.0 > passes
+        };
+        if sectors <= size && !is_late() {
             return None;
         }
+        let watermark = f64::from(size) * cache.write_watermark;
         let c = &self.controller;
         Some(Refill::new(
             u64::from(sectors),
             accepted.inflow,
             RefillRules {
-                segment: u64::from(size),
-                watermark: (f64::from(size) * cache.write_watermark) as u64,
+                segment: u64::from(size.max(2)),
+                watermark: match cache.watermark_of_request {
+                    true => watermark as u64,
+                    false => watermark.ceil() as u64,
+                },
                 reconnect: [c.first_reselect, c.other_reselect]
                     .map(|take| take + c.data_preparation),
                 hold: c.hold_write,

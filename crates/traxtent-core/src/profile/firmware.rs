@@ -103,7 +103,7 @@ pub enum Preseek {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
-    /// Whether data outlive their request in the buffer.
+    /// Whether data outlive their request in the buffer. Where they do not, writes are complete on the media alone.
     pub enabled: bool,
     /// Number of segments.
     pub segments: u32,
@@ -128,8 +128,9 @@ pub struct CacheSpec {
     /// Whether writes are taken into free segments while the media work for another request.
     #[serde(default)]
     pub writes_while_busy: bool,
-    /// Whether a read of the very sector that read-ahead is about to fetch is a hit.
-    #[serde(default)]
+    /// Whether a drive that stops read-ahead in the middle of a sector (`read_ahead.stop_in_sector`) goes on with it for a read that
+    /// begins with that sector. All others do: they finish the sector, and have it.
+    #[serde(default = "yes")]
     pub almost_hits: bool,
     /// Whether data are dropped from the buffer once delivered.
     #[serde(default)]
@@ -137,8 +138,9 @@ pub struct CacheSpec {
     /// Share of a read, or of a segment, that must be buffered before data cross the bus.
     #[serde(default)]
     pub read_watermark: f64,
-    /// How far a write's buffered data must drain before more are asked for, as a share.
-    #[serde(default)]
+    /// How much of a write may still be in a full segment when the drive asks for more, as a share of the segment; 1 where it asks as
+    /// soon as there is room. It counts for writes that are larger than a segment.
+    #[serde(default = "one")]
     pub write_watermark: f64,
     /// Whether the watermarks are shares of the request (else of the segment).
     #[serde(default = "yes")]
@@ -330,4 +332,8 @@ pub struct ExtraDisconnect {
 
 fn yes() -> bool {
     true
+}
+
+fn one() -> f64 {
+    1.0
 }

@@ -35,11 +35,6 @@ const FIRST_SECTORS: [u64; 2] = [40, 34];
 /// The drives, and the MiB of the tarball on each.
 pub const DRIVES: [(&str, u64); 3] = [("wd10ears", 365), ("st2000l003", 451), ("dt01aca300", 451)];
 
-/// A figure of firmware that the profiles leave as a drive of 2000 has it. Without it a read of the sector that
-/// read-ahead comes to next makes the drive throw its read-ahead away and lose a revolution, at every small file: a tree of
-/// 451 MiB then takes five minutes to read. Assumed, and not fitted to anything.
-const FIRMWARE: (&str, &str) = ("cache.almost_hits", "true");
-
 /// Seconds that a drive takes for the phases of [`Phase::ALL`].
 #[derive(Clone, Debug)]
 pub struct Times {
@@ -93,14 +88,6 @@ pub fn times(
     })
 }
 
-/// The bench with the firmware that this experiment takes its drives to have.
-///
-/// # Errors
-/// If the drive has no such figure.
-pub fn with_firmware(bench: &Bench) -> Result<Bench, LabError> {
-    bench.with(FIRMWARE.0, FIRMWARE.1)
-}
-
 /// File systems of a machine on the drive of a bench, with the paper's tarball.
 fn all(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Vec<Times>, LabError> {
     let missing = match machine {
@@ -115,8 +102,7 @@ fn all(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Vec<Time
     let folder = bench.recordings.as_deref().unwrap_or(passing.path());
     let drive = DRIVES.iter().find(|(name, _)| *name == bench.profile.name);
     let mib = bench.few(drive.map_or(451, |(_, mib)| *mib));
-    let bench = with_firmware(bench)?;
-    let of = |kind: &FileSystem| times(&bench, (machine, *kind), mib, 0, &traxtent, folder);
+    let of = |kind: &FileSystem| times(bench, (machine, *kind), mib, 0, &traxtent, folder);
     kinds.iter().map(of).collect()
 }
 

@@ -73,12 +73,6 @@ const HABITS: &[Habit] = &[
         },
     },
     Habit {
-        name: "cache.almost_hits",
-        choices: SWITCH,
-        set: |c, v| c.buffer.cache.almost_hits = is(v),
-        get: |c| f64::from(u8::from(c.buffer.cache.almost_hits)),
-    },
-    Habit {
         name: "cache.read_ahead.stop_in_sector",
         choices: SWITCH,
         set: |c, v| c.buffer.cache.read_ahead.stop_in_sector = is(v),
