@@ -19,7 +19,7 @@ use traxtent_exec::Noise;
 use crate::cpu_time;
 
 use super::compare::{AtMoved, Differences, compare};
-use super::{RandomDrive, Trap, random_drive};
+use super::{Layouts, RandomDrive, Trap};
 
 /// A probe may ask so much for each track before it counts as one that goes on for ever.
 const REQUESTS_A_TRACK: u64 = 20_000;
@@ -27,6 +27,8 @@ const REQUESTS_A_TRACK: u64 = 20_000;
 /// What is tried on a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
+    /// What the drives are like.
+    pub layouts: Layouts,
     /// How tracks are found.
     pub algorithm: Algorithm,
     /// How much of it is verified.
@@ -39,10 +41,16 @@ impl Trial {
     /// A trial on a steady clock.
     pub fn new(algorithm: Algorithm, verify: Verify) -> Trial {
         Trial {
+            layouts: Layouts::Any,
             algorithm,
             verify,
             noise: None,
         }
+    }
+
+    /// The same on other drives.
+    pub fn on(self, layouts: Layouts) -> Trial {
+        Trial { layouts, ..self }
     }
 
     /// The same on an unsteady one.
@@ -222,7 +230,7 @@ pub fn run(
                     if !seeds.contains(&seed) {
                         break;
                     }
-                    let outcome = attempt(&random_drive(seed), trial);
+                    let outcome = attempt(&trial.layouts.drive(seed), trial);
                     tell(&outcome);
                     let mut outcomes = outcomes.lock().expect("no thread panics here");
                     outcomes.push(outcome);
