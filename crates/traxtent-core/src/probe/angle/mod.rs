@@ -373,6 +373,7 @@ impl Search<'_, '_> {
 
     /// Takes a track as found and goes to the next.
     fn keep(&mut self, kind: Kind, confirm: Confirm) -> Result<(), ProbeError> {
+        let kind = kind.within_a_turn();
         self.held.push_back(Found {
             first_lbn: Lbn(self.first),
             sectors: kind.sectors,

@@ -52,6 +52,15 @@ impl Kind {
         wrap(self.skew - f64::from(self.sectors) * self.pitch)
     }
 
+    /// The same, with sectors small enough for all of them to lie on one track.
+    pub(super) fn within_a_turn(self) -> Kind {
+        let most = 1.0 / f64::from(self.sectors.max(1));
+        Kind {
+            pitch: self.pitch.min(most),
+            ..self
+        }
+    }
+
     fn is_like(&self, other: &Kind, steady: bool) -> bool {
         self.sectors == other.sectors && self.turns_like(other, steady)
     }
