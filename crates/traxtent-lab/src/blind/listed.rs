@@ -26,7 +26,11 @@ pub(super) fn mapped(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec
         for cylinder in zone.cylinders {
             for k in 0..size.surfaces {
                 let surface = if backward { size.surfaces - 1 - k } else { k };
-                let spare = if k + 1 == size.surfaces { zone.spare } else { 0 };
+                let spare = if k + 1 == size.surfaces {
+                    zone.spare
+                } else {
+                    0
+                };
                 for (first_slot, sectors) in extents(dice, size, zone.slots, spare, odd) {
                     let pattern = list.pattern(zone.slots, first_slot, sectors);
                     list.root.push(BranchSpec {
@@ -92,7 +96,11 @@ pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpe
             let listed = one_by_one && dice.chance(0.2);
             for k in 0..size.surfaces {
                 let surface = if backward { size.surfaces - 1 - k } else { k };
-                let slots = if alike { zone.slots } else { by_surface[usize::from(surface)] };
+                let slots = if alike {
+                    zone.slots
+                } else {
+                    by_surface[usize::from(surface)]
+                };
                 let (start, way) = match (k % 2 == 1) != backward {
                     false => (first, 1),
                     true => (first + width - 1, -1),

@@ -73,6 +73,11 @@ impl RandomDrive {
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry)).with_faults(faults)
     }
 
+    /// The LBNs kept elsewhere than on their track, ascending.
+    pub fn moved(&self) -> Vec<Lbn> {
+        Survey::of(&self.geometry).moved
+    }
+
     /// The tracks around an LBN with their defects, a line each: to see what a probe met there.
     pub fn around(&self, lbn: Lbn) -> String {
         Survey::of(&self.geometry).around(lbn)

@@ -77,6 +77,10 @@ pub struct Findings {
     pub host_time: Duration,
     /// Why it ended early, if it did.
     pub failure: Option<String>,
+    /// LBNs said to be kept elsewhere, if the drive tells.
+    pub moved: Option<Vec<Lbn>>,
+    /// How many boundaries are said to be doubtful.
+    pub doubtful: u64,
     /// What it says besides.
     pub notes: Vec<String>,
 }
@@ -114,6 +118,8 @@ pub fn probe(
     let ended = catch_unwind(whole);
     findings.failure = match ended {
         Ok(Ok(extraction)) => {
+            findings.moved = extraction.moved_known.then_some(extraction.moved);
+            findings.doubtful = extraction.doubtful;
             findings.notes = extraction.notes;
             None
         }
@@ -152,6 +158,11 @@ impl Outcome {
     /// Whether every boundary was found and nothing else.
     pub fn is_exact(&self) -> bool {
         self.findings.failure.is_none() && self.differences.is_exact()
+    }
+
+    /// Whether what was found is wrong and nothing says so: no failure, and no doubtful boundaries.
+    pub fn misleads(&self) -> bool {
+        !self.is_exact() && self.findings.failure.is_none() && self.findings.doubtful == 0
     }
 }
 

@@ -363,6 +363,11 @@ impl Pattern {
         late.any(|past| (past.kind.pitch - pitch).abs() < tolerance)
     }
 
+    /// Forgets the last tracks.
+    pub(super) fn forget_last(&mut self, count: usize) {
+        self.past.truncate(self.past.len().saturating_sub(count));
+    }
+
     /// Puts the last track right.
     pub(super) fn replace_last(&mut self, kind: Kind) {
         if self.past.pop_back().is_some() {

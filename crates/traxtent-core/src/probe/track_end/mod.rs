@@ -252,8 +252,8 @@ impl Track<'_, '_> {
             return Ok(None);
         };
         let passed = behind.start..next.place.slot;
-        let resumes = follows(last, next.place)
-            && bad.moved_of(bad.within(home(last), passed)) == strays;
+        let resumes =
+            follows(last, next.place) && bad.moved_of(bad.within(home(last), passed)) == strays;
         Ok(Some(next).filter(|_| resumes))
     }
 
