@@ -5,6 +5,8 @@
 //! LBNs lie in the slots before and behind a row of bad slots, those between the two are elsewhere.
 //! At the end of a track, as many LBNs are as the row has grown defects, if they break the order.
 
+use std::ops::RangeInclusive;
+
 use super::algorithm::{ProbeError, Region};
 use super::ask::home;
 use super::bad::Bad;
@@ -43,7 +45,7 @@ fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError
     for (first, last) in rows {
         let row = bad.within(home(first), first.slot..last.slot.saturating_add(1));
         let count = bad.moved_of(row);
-        found.extend(moved_from(target, first, last, count)?);
+        found.extend(moved_from(target, &bad, first..=last, count)?);
     }
     found.sort_unstable();
     found.dedup();
@@ -61,10 +63,11 @@ fn row(bad: &Bad, place: Place) -> (Place, Place) {
 /// The LBNs of a row of bad slots that are elsewhere, `count` of them at most.
 fn moved_from(
     target: &mut dyn Target,
-    first: Place,
-    last: Place,
+    bad: &Bad,
+    row: RangeInclusive<Place>,
     count: u64,
 ) -> Result<Vec<u64>, TargetError> {
+    let (first, last) = row.into_inner();
     let beside = |target: &mut dyn Target, slot: Option<u32>, from: Place| match slot {
         Some(slot) => target.translate_back(Place { slot, ..from }),
         None => Ok(None),
@@ -80,25 +83,31 @@ fn moved_from(
     // At an end of the track, or beside a slot that holds an LBN of another one.
     if let Some(Lbn(before)) = before {
         let moved = before + 1..before + 1 + count;
-        if is_apart(target, before, moved.start)? && is_apart(target, moved.end - 1, moved.end)? {
+        if is_apart(target, bad, before, moved.start)?
+            && is_apart(target, bad, moved.end - 1, moved.end)?
+        {
             return Ok(moved.collect());
         }
     }
     if let Some(Lbn(behind)) = behind
         && let Some(start) = behind.checked_sub(count)
-        && is_apart(target, behind - 1, behind)?
-        && (start == 0 || is_apart(target, start - 1, start)?)
+        && is_apart(target, bad, behind - 1, behind)?
+        && (start == 0 || is_apart(target, bad, start - 1, start)?)
     {
         return Ok((start..behind).collect());
     }
     Ok(Vec::new())
 }
 
-/// Whether two LBNs do not lie one after the other on a track, as far as the drive has both.
-fn is_apart(target: &mut dyn Target, one: u64, next: u64) -> Result<bool, TargetError> {
+/// Whether two LBNs do not lie one after the other on a track, with only bad slots between them.
+fn is_apart(target: &mut dyn Target, bad: &Bad, one: u64, next: u64) -> Result<bool, TargetError> {
     if next >= target.identity().capacity.0 {
         return Ok(true);
     }
     let (one, next) = (target.translate(Lbn(one))?, target.translate(Lbn(next))?);
-    Ok(home(one) != home(next) || one.slot >= next.slot)
+    if home(one) != home(next) || one.slot >= next.slot {
+        return Ok(true);
+    }
+    let between = one.slot + 1..next.slot;
+    Ok(bad.within(home(one), between.clone()).len() < between.len())
 }
