@@ -4,7 +4,7 @@
 //! deviations make up for one another. Where predictions fail often, they do. So a sample is taken
 //! only where the pattern is established. Where predictions have failed more than once within
 //! [`AROUND`] tracks, every boundary is tested, those of [`BEFORE`] tracks before them included; so
-//! are all where predictions fail often on the whole drive, or where tracks begin without a skew.
+//! are all where predictions fail often over a long way, or where tracks begin without a skew.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,10 @@ const ESTABLISHED: u64 = 32;
 const REGULAR_TRACKS: u64 = 100;
 
 /// No drive is called irregular for fewer failures than this: its pattern is learned by some.
-const FAILURES_MIN: u64 = 12;
+const FAILURES_MIN: u64 = 4;
+
+/// Failures so many tracks ago count by a third: most drives that are regular later are learned first.
+const MEMORY_TRACKS: f64 = 1024.0;
 
 /// A track that has been found and may still be put right.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +59,9 @@ pub(super) struct Area {
     /// How many tracks have been found, and how many of them are known by a sample.
     tracks: u64,
     sampled: u64,
-    /// How many predictions have failed.
+    /// How many predictions have failed, and how many of them of late.
     failures: u64,
+    failures_late: f64,
     /// The last two that did: how many tracks had been found then.
     last: Option<u64>,
     before: Option<u64>,
@@ -66,6 +70,7 @@ pub(super) struct Area {
 impl Area {
     pub(super) fn found(&mut self, confirm: Confirm) {
         self.tracks += 1;
+        self.failures_late *= 1.0 - 1.0 / MEMORY_TRACKS;
         self.sampled += u64::from(confirm == Confirm::Sampled);
     }
 
@@ -79,12 +84,16 @@ impl Area {
     /// Notes that a prediction has failed.
     pub(super) fn surprise(&mut self) {
         self.failures += 1;
+        self.failures_late += 1.0;
         (self.before, self.last) = (self.last, Some(self.tracks));
     }
 
     fn is_irregular(&self) -> bool {
         let near = |at: u64| self.tracks.saturating_sub(at) < AROUND;
-        self.tracks < ESTABLISHED || self.before.is_some_and(near) || self.is_irregular_throughout()
+        let late = (self.tracks as f64).min(MEMORY_TRACKS);
+        let often =
+            self.failures >= FAILURES_MIN && self.failures_late * REGULAR_TRACKS as f64 > late;
+        self.tracks < ESTABLISHED || self.before.is_some_and(near) || often
     }
 
     /// How many tracks have been found since the last failure but one.
