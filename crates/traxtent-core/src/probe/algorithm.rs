@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::angle;
 use super::clock::Clock;
 use super::dixtrac::dixtrac;
+use super::elsewhere::kept_elsewhere;
 use super::jump::jump;
 use super::scan;
 use super::target::{Target, TargetError};
@@ -161,9 +162,18 @@ pub struct Extraction {
     pub unreadable: Vec<Lbn>,
     /// LBNs found to be kept elsewhere than on their track.
     pub moved: Vec<Lbn>,
+    /// Whether `moved` has all of them, by the drive's list of grown defects. Otherwise it has those
+    /// that the search met, which are few.
+    pub moved_known: bool,
+    /// How many boundaries are predicted where tracks are irregular, and have not been tested: some
+    /// may be wrong. Only [`Algorithm::Angle`] with [`Verify::Sample`] leaves any.
+    pub doubtful: u64,
     /// What the reader should know, a line each.
     pub notes: Vec<String>,
 }
+
+/// The note where no list says which LBNs are kept elsewhere.
+const MOVED_UNKNOWN: &str = "sectors kept elsewhere are not counted: the drive does not translate addresses or lists no defects";
 
 /// Why a search ends early; what it found before has been handed over.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -242,7 +252,7 @@ impl<'a> Prober<'a> {
         if let Ready::Timed(clock) = &mut self.drive {
             clock.begin();
         }
-        match (&mut self.drive, self.algorithm) {
+        let mut found = match (&mut self.drive, self.algorithm) {
             (Ready::Translating(target), Algorithm::Walk) => {
                 walk(*target, region, Search::Binary, sink)
             }
@@ -252,6 +262,15 @@ impl<'a> Prober<'a> {
             (Ready::Timed(clock), Algorithm::Scan) => scan::scan(clock, region, sink),
             (Ready::Timed(clock), Algorithm::Angle) => angle::search(clock, region, verify, sink),
             _ => unreachable!("{} has been made ready otherwise", self.algorithm.name()),
+        }?;
+        let target: &mut dyn Target = match &mut self.drive {
+            Ready::Translating(target) => *target,
+            Ready::Timed(clock) => &mut *clock.target,
+        };
+        match kept_elsewhere(target, region)? {
+            Some(moved) => (found.moved, found.moved_known) = (moved, true),
+            None => found.notes.push(MOVED_UNKNOWN.to_owned()),
         }
+        Ok(found)
     }
 }

@@ -8,6 +8,10 @@
 //! Taken literally, step 2 overlooks a boundary between `T` and `T + S - 1` if another happens to
 //! lie at `T + S`, as behind a track of 6 sectors and one of 386 where 392 are expected. So here
 //! `T + S - 1` must also be on the track of `T`, which needs no further translation.
+//!
+//! Going LBN by LBN costs as many translations as a track has LBNs, for each track that differs from
+//! the one before it: hundreds a track on drives whose tracks are irregular. It is kept because the
+//! paper's cost is measured with it (experiment Q2); [`walk`] and `tree` bisect instead.
 
 use super::algorithm::{Extraction, ProbeError, Region, Sink};
 use super::target::Target;

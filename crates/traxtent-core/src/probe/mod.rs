@@ -17,6 +17,7 @@ mod check;
 mod clock;
 mod count;
 mod dixtrac;
+mod elsewhere;
 mod jump;
 mod method;
 mod pattern;
@@ -34,6 +35,7 @@ pub use algorithm::{
 };
 pub use check::{Checked, Moved, Sample, check};
 pub use count::{Counted, Counts};
+pub use elsewhere::kept_elsewhere;
 pub use method::{Evidence, Method, Qualified, Rejected, qualify};
 pub use survey::survey;
 pub use target::{Defects, Identity, Target, TargetError, Timing};

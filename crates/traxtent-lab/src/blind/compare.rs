@@ -6,6 +6,8 @@ use traxtent_core::geometry::{Geometry, Remedy};
 use traxtent_core::probe::Algorithm;
 use traxtent_core::units::Lbn;
 
+use super::survey::whole_tracks;
+
 /// Where a track may be said to begin that begins with, or follows, LBNs kept elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtMoved {
@@ -77,7 +79,7 @@ pub fn compare(
     });
     let mut found = ascending.filter(inner).peekable();
     let mut out = Differences::default();
-    let bounds = geometry.tracks().map(|track| track.first_lbn);
+    let bounds = whole_tracks(geometry).map(|track| track.first_lbn);
     for bound in bounds.filter(inner) {
         out.boundaries += 1;
         let stands = standing_for(bound, &moved);

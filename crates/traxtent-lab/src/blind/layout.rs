@@ -30,13 +30,13 @@ impl Size {
     }
 
     /// 40 to 1,200 sectors around the outermost tracks.
-    fn slots(&self, dice: &mut Dice) -> u32 {
+    pub(super) fn slots(&self, dice: &mut Dice) -> u32 {
         let slots = dice.of_ranges(&[48..120, 100..350, 250..700, 600..1_200]) as u32;
         self.whole(slots)
     }
 
     /// At least 40, and a multiple of the physical sector.
-    fn whole(&self, slots: u32) -> u32 {
+    pub(super) fn whole(&self, slots: u32) -> u32 {
         slots.clamp(40, 1_200) / self.ratio * self.ratio
     }
 }

@@ -15,6 +15,7 @@ mod defects;
 mod dice;
 mod firmware;
 mod layout;
+mod listed;
 mod run;
 mod skews;
 mod survey;
@@ -72,6 +73,11 @@ impl RandomDrive {
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry)).with_faults(faults)
     }
 
+    /// The LBNs kept elsewhere than on their track, ascending.
+    pub fn moved(&self) -> Vec<Lbn> {
+        Survey::of(&self.geometry).moved
+    }
+
     /// The tracks around an LBN with their defects, a line each: to see what a probe met there.
     pub fn around(&self, lbn: Lbn) -> String {
         Survey::of(&self.geometry).around(lbn)
@@ -80,20 +86,52 @@ impl RandomDrive {
 
 /// The drive that belongs to a seed: 300 to 4,000 tracks of 40 to 1,200 sectors, 1 to 10 surfaces.
 pub fn random_drive(seed: u64) -> RandomDrive {
-    // A draw that contradicts itself is drawn again, from a seed of its own.
-    (0..)
-        .find_map(|retry: u64| draw(seed, retry.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
-        .expect("most draws give a drive")
+    Layouts::Any.drive(seed)
 }
 
-fn draw(seed: u64, salt: u64) -> Option<RandomDrive> {
+/// The layouts that a seed is drawn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layouts {
+    /// Any order, sparing scheme and zoning; one in eight irregular. See [`random_drive`].
+    #[default]
+    Any,
+    /// Irregular ones, as DiskSim's layouts g2 and g4 describe measured drives: tracks that begin at
+    /// odd slots, tracks that defects split, tiny zones, tracks of many sizes.
+    Irregular,
+}
+
+impl Layouts {
+    /// All of them.
+    pub const ALL: [Layouts; 2] = [Layouts::Any, Layouts::Irregular];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Layouts::Any => "any",
+            Layouts::Irregular => "irregular",
+        }
+    }
+
+    /// The drive that belongs to a seed.
+    pub fn drive(self, seed: u64) -> RandomDrive {
+        // A draw that contradicts itself is drawn again, from a seed of its own.
+        (0..)
+            .find_map(|retry: u64| draw(self, seed, retry.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .expect("most draws give a drive")
+    }
+}
+
+fn draw(layouts: Layouts, seed: u64, salt: u64) -> Option<RandomDrive> {
     let dice = &mut Dice::new(seed ^ salt);
     let mut sector = firmware::sector(dice);
     let ratio = sector.ratio();
     let size = Size::draw(dice, ratio);
     let mechanics = firmware::mechanics(dice, size.cylinders);
     let skews = Skews::draw(dice, &mechanics, size.cylinders);
-    let spec = layout(dice, size, &skews)?;
+    let spec = match layouts {
+        Layouts::Any => layout(dice, size, &skews)?,
+        Layouts::Irregular => listed(dice, size, &skews)?,
+    };
     let geometry = Geometry::build(&spec).ok()?;
     let survey = Survey::of(&geometry);
     let small = (300..4_001).contains(&survey.tracks.len());
@@ -103,7 +141,10 @@ fn draw(seed: u64, salt: u64) -> Option<RandomDrive> {
     let shift = spec.zones.first().map_or(0, |zone| zone.reserved_sectors) as u32 % ratio;
     sector.lowest_aligned_lbn = (ratio - shift) % ratio;
     let most_slots = survey.tracks.iter().map(|track| track.slots).max()?;
-    let name = format!("random-{seed}");
+    let name = match layouts {
+        Layouts::Any => format!("random-{seed}"),
+        Layouts::Irregular => format!("irregular-{seed}"),
+    };
     let profile = firmware::profile(dice, name, sector, mechanics, spec, most_slots);
     profile.check().ok()?;
     let verifies = dice.chance(0.8);
@@ -124,6 +165,18 @@ fn layout(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
         layout::zoned(dice, size, skews)
     };
     defects::slip(dice, &mut spec, size.ratio).ok()?;
+    defects::cut(dice, &mut spec, size.ratio).ok()?;
+    defects::remap(dice, &mut spec, size.ratio).ok()?;
+    Some(spec)
+}
+
+/// An irregular layout, some of its sectors kept elsewhere.
+fn listed(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
+    let mut spec = if dice.chance(0.5) {
+        listed::mapped(dice, size, skews)
+    } else {
+        listed::indexed(dice, size, skews)
+    };
     defects::cut(dice, &mut spec, size.ratio).ok()?;
     defects::remap(dice, &mut spec, size.ratio).ok()?;
     Some(spec)

@@ -19,7 +19,7 @@ use traxtent_exec::Noise;
 use crate::cpu_time;
 
 use super::compare::{AtMoved, Differences, compare};
-use super::{RandomDrive, Trap, random_drive};
+use super::{Layouts, RandomDrive, Trap};
 
 /// A probe may ask so much for each track before it counts as one that goes on for ever.
 const REQUESTS_A_TRACK: u64 = 20_000;
@@ -27,6 +27,8 @@ const REQUESTS_A_TRACK: u64 = 20_000;
 /// What is tried on a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
+    /// What the drives are like.
+    pub layouts: Layouts,
     /// How tracks are found.
     pub algorithm: Algorithm,
     /// How much of it is verified.
@@ -39,10 +41,16 @@ impl Trial {
     /// A trial on a steady clock.
     pub fn new(algorithm: Algorithm, verify: Verify) -> Trial {
         Trial {
+            layouts: Layouts::Any,
             algorithm,
             verify,
             noise: None,
         }
+    }
+
+    /// The same on other drives.
+    pub fn on(self, layouts: Layouts) -> Trial {
+        Trial { layouts, ..self }
     }
 
     /// The same on an unsteady one.
@@ -69,6 +77,10 @@ pub struct Findings {
     pub host_time: Duration,
     /// Why it ended early, if it did.
     pub failure: Option<String>,
+    /// LBNs said to be kept elsewhere, if the drive tells.
+    pub moved: Option<Vec<Lbn>>,
+    /// How many boundaries are said to be doubtful.
+    pub doubtful: u64,
     /// What it says besides.
     pub notes: Vec<String>,
 }
@@ -106,6 +118,8 @@ pub fn probe(
     let ended = catch_unwind(whole);
     findings.failure = match ended {
         Ok(Ok(extraction)) => {
+            findings.moved = extraction.moved_known.then_some(extraction.moved);
+            findings.doubtful = extraction.doubtful;
             findings.notes = extraction.notes;
             None
         }
@@ -144,6 +158,11 @@ impl Outcome {
     /// Whether every boundary was found and nothing else.
     pub fn is_exact(&self) -> bool {
         self.findings.failure.is_none() && self.differences.is_exact()
+    }
+
+    /// Whether what was found is wrong and nothing says so: no failure, and no doubtful boundaries.
+    pub fn misleads(&self) -> bool {
+        !self.is_exact() && self.findings.failure.is_none() && self.findings.doubtful == 0
     }
 }
 
@@ -222,7 +241,7 @@ pub fn run(
                     if !seeds.contains(&seed) {
                         break;
                     }
-                    let outcome = attempt(&random_drive(seed), trial);
+                    let outcome = attempt(&trial.layouts.drive(seed), trial);
                     tell(&outcome);
                     let mut outcomes = outcomes.lock().expect("no thread panics here");
                     outcomes.push(outcome);

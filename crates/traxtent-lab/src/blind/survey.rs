@@ -1,7 +1,7 @@
 //! A finished drive's tracks and defects side by side: for the list of its traps, and to leave out
 //! drives whose tracks no timing can tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use traxtent_core::geometry::{Geometry, Remedy, Track};
@@ -14,6 +14,21 @@ pub(super) struct Survey {
     pub(super) slipped: BTreeMap<(u32, u16), Vec<Range<u32>>>,
     /// LBNs kept elsewhere, ascending.
     pub(super) moved: Vec<Lbn>,
+    /// The first LBNs of tracks that the layout lists in parts.
+    split: BTreeSet<Lbn>,
+}
+
+/// The tracks of a drive, in LBN order. A layout may list a track in parts, around its defects.
+pub(super) fn whole_tracks(geometry: &Geometry) -> impl Iterator<Item = Track> {
+    let mut parts = geometry.tracks().peekable();
+    std::iter::from_fn(move || {
+        let mut track = parts.next()?;
+        let home = (track.cylinder, track.surface);
+        while let Some(part) = parts.next_if(|part| (part.cylinder, part.surface) == home) {
+            track.sectors += part.sectors;
+        }
+        Some(track)
+    })
 }
 
 impl Survey {
@@ -37,8 +52,11 @@ impl Survey {
             }
         }
         moved.sort_unstable();
+        let tracks: Vec<Track> = whole_tracks(geometry).collect();
+        let parts = |track: &&Track| geometry.track_end(track.first_lbn) != Some(track.end_lbn());
         Survey {
-            tracks: geometry.tracks().collect(),
+            split: tracks.iter().filter(parts).map(|t| t.first_lbn).collect(),
+            tracks,
             slipped,
             moved,
         }
@@ -135,7 +153,9 @@ impl Survey {
                 || pairs().any(|(a, b)| a.overlaps(b) || a.tells(b, times) || b.tells(a, times))
         };
         let inside = |track: &Track| {
-            let odd = !self.runs_of(track).is_empty() || !self.moved_of(track).is_empty();
+            let odd = !self.runs_of(track).is_empty()
+                || !self.moved_of(track).is_empty()
+                || self.split.contains(&track.first_lbn);
             !odd || {
                 let arcs = arcs(track);
                 (1..arcs.len()).all(|cut| told(&arcs[..cut], &arcs[cut..]))

@@ -4,7 +4,7 @@ use std::thread;
 
 use traxtent_core::probe::{Algorithm, Verify};
 use traxtent_exec::{DefectLists, Noise};
-use traxtent_lab::blind::{Outcome, Trial, attempt, judge, probe, random_drive, run};
+use traxtent_lab::blind::{Layouts, Outcome, Trial, attempt, judge, probe, random_drive, run};
 
 /// Seeds of drives that `tree` is known to miss. An irregular layout with a group of tracks that is unlike those before and
 /// behind it and has as many sectors in all: without a test in every group, which costs what `tree` is there to save,
@@ -161,4 +161,118 @@ fn angle_is_exact() {
 fn angle_is_exact_in_noise() {
     let trial = Trial::new(Algorithm::Angle, Verify::Full).with_noise(Noise::TYPICAL);
     all_exact(200, &trial);
+}
+
+/// Tries so many irregular drives, and in a soak 200.
+fn irregular(drives: u64, trial: &Trial) -> Vec<Outcome> {
+    let drives = testkit::repeats(drives).min(200);
+    run(0..drives, &trial.on(Layouts::Irregular), 2, |_| ())
+}
+
+/// Fails with the seed and the first mistakes of each outcome.
+fn none_of<'a>(what: &str, outcomes: impl Iterator<Item = &'a Outcome>) {
+    let lines: Vec<String> = outcomes.map(ToString::to_string).collect();
+    assert!(lines.is_empty(), "{what}:\n{}", lines.join("\n"));
+}
+
+/// Do `tree` and `angle --verify full` find every track of irregular drives?
+#[test]
+fn irregular_drives_are_exact() {
+    for (algorithm, verify) in [
+        (Algorithm::Tree, Verify::None),
+        (Algorithm::Angle, Verify::Full),
+    ] {
+        let outcomes = irregular(20, &Trial::new(algorithm, verify));
+        none_of(algorithm.name(), outcomes.iter().filter(|o| !o.is_exact()));
+    }
+}
+
+/// Is `angle` with a sample exact on irregular drives, or does it say that boundaries are doubtful?
+#[test]
+fn a_sample_of_an_irregular_drive_does_not_mislead() {
+    let outcomes = irregular(40, &Trial::new(Algorithm::Angle, Verify::Sample));
+    none_of(
+        "wrong without a word",
+        outcomes.iter().filter(|o| o.misleads()),
+    );
+    let doubtful = outcomes.iter().filter(|o| o.findings.doubtful > 0).count();
+    assert!(
+        doubtful * 4 < outcomes.len(),
+        "{doubtful} are doubtful: too many are not tested"
+    );
+}
+
+/// Irregular drives that a way once missed, by what surprised it.
+const IRREGULAR_SURPRISES: [(&str, Algorithm, Verify, &[u64]); 3] = [
+    (
+        "an LBN kept elsewhere behind a gap that no list names",
+        Algorithm::Tree,
+        Verify::None,
+        &[96],
+    ),
+    (
+        "an LBN kept elsewhere at the start of a track that has a gap, or just before it",
+        Algorithm::Angle,
+        Verify::Full,
+        &[5, 127, 129, 145, 174],
+    ),
+    (
+        "two short tracks between two samples",
+        Algorithm::Angle,
+        Verify::Sample,
+        &[15, 21, 25, 38, 111, 155, 188, 192],
+    ),
+];
+
+/// Are the irregular drives that once surprised found now?
+#[test]
+fn irregular_drives_that_once_surprised() {
+    for (surprise, algorithm, verify, seeds) in IRREGULAR_SURPRISES {
+        for &seed in seeds {
+            let outcome = attempt(
+                &Layouts::Irregular.drive(seed),
+                &Trial::new(algorithm, verify),
+            );
+            assert!(outcome.is_exact(), "{surprise}: {outcome}");
+        }
+    }
+}
+
+/// Are all LBNs kept elsewhere listed, also those amid tracks that a way only predicts? By whatever finds the tracks;
+/// and does a way that only times, on a drive without lists, say that it cannot count them?
+#[test]
+fn sectors_kept_elsewhere_are_counted() {
+    for layouts in Layouts::ALL {
+        let mut count = 0;
+        for seed in 0..testkit::repeats(40).min(200) {
+            let drive = layouts.drive(seed);
+            let truth = drive.moved();
+            count += truth.len();
+            for (algorithm, verify) in [
+                (Algorithm::Tree, Verify::None),
+                (Algorithm::Angle, Verify::Sample),
+            ] {
+                let findings = probe(drive.target(), algorithm, verify, |_| ());
+                let name = algorithm.name();
+                assert_eq!(
+                    findings.moved.as_ref(),
+                    Some(&truth),
+                    "{name}, {} drives, seed {seed}",
+                    layouts.name()
+                );
+            }
+            if seed < 3 {
+                let silent = drive.target().without_translation();
+                let findings = probe(silent, Algorithm::Angle, Verify::Sample, |_| ());
+                assert_eq!(findings.moved, None, "seed {seed}");
+                let says = |note: &String| note.contains("sectors kept elsewhere are not counted");
+                assert!(
+                    findings.notes.iter().any(says),
+                    "seed {seed}: {:?}",
+                    findings.notes
+                );
+            }
+        }
+        assert!(count > 40, "{count} LBNs are elsewhere");
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use traxtent_core::geometry::{Order, Sparing};
 use traxtent_core::profile::Profile;
 use traxtent_core::units::Lbn;
-use traxtent_lab::blind::{RandomDrive, Trap, random_drive};
+use traxtent_lab::blind::{Layouts, RandomDrive, Trap, random_drive};
 
 fn drives() -> impl Iterator<Item = RandomDrive> {
     (0..200).map(random_drive)
@@ -73,14 +73,50 @@ fn drives_are_profiles() {
 #[test]
 fn seeds_are_pinned() {
     // FNV-1a, over the text of all drives.
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in drives().flat_map(|d| d.profile.to_toml().into_bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
+    let hash_of = |drives: &mut dyn Iterator<Item = RandomDrive>| {
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        for byte in drives.flat_map(|d| d.profile.to_toml().into_bytes()) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        hash
+    };
+    let hashes = [
+        hash_of(&mut drives()),
+        hash_of(&mut (0..40).map(|seed| Layouts::Irregular.drive(seed))),
+    ];
     assert_eq!(
-        hash, 0xdc5e_1056_2dca_ced3,
-        "a change of the generator changes every drive: {hash:#x}"
+        hashes,
+        [0xdc5e_1056_2dca_ced3, 0xd2e5_1abb_2f5d_8688],
+        "a change of the generator changes every drive: {hashes:#x?}"
     );
+}
+
+/// Do irregular drives have what DiskSim's layouts g2 and g4 have: tracks that begin at odd slots, tracks in two parts,
+/// zones of a few cylinders, tracks of many sizes, slips?
+#[test]
+fn irregular_drives_are_irregular() {
+    let [mut odd, mut parts, mut slips, mut sizes] = [0; 4];
+    for drive in (0..40).map(|seed| Layouts::Irregular.drive(seed)) {
+        let spec = &drive.profile.geometry;
+        let tree = spec.tree.as_ref().expect("it is listed");
+        odd += usize::from(tree.tracks.iter().any(|track| track.first_slot > 0));
+        slips += usize::from(tree.slips.len() > 10);
+        sizes += usize::from(tree.tracks.len() > 10);
+        let homes: Vec<_> = drive
+            .geometry
+            .tracks()
+            .map(|t| (t.cylinder, t.surface))
+            .collect();
+        parts += usize::from(homes.windows(2).any(|pair| pair[0] == pair[1]));
+    }
+    for (count, what) in [
+        (odd, "begin at odd slots"),
+        (parts, "are in parts"),
+        (slips, "have slips"),
+        (sizes, "are of many sizes"),
+    ] {
+        assert!(count >= 10, "tracks of {count} drives {what}");
+    }
 }
 
 /// Is what cannot be told left out: a track of a single physical sector, which looks like a remapped

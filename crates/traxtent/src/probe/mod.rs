@@ -105,7 +105,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let (Some(path), Some(measured)) = (&args.profile, &measured) {
         output::write(path, measured.profile.to_toml().as_bytes())?;
     }
-    report::print(&name, &done, measured.as_ref(), why, args)
+    report::print(&name, &done, measured.as_ref(), why, args)?;
+    match done.doubtful {
+        0 => Ok(()),
+        count => Err(Failure::Finding(format!(
+            "{name}: tracks are irregular, and {count} boundaries are predicted, not tested; to test all: --verify full"
+        ))),
+    }
 }
 
 /// The algorithm, and why it.

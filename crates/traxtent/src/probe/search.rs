@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use traxtent_core::probe::{
     Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
+    kept_elsewhere,
 };
 use traxtent_core::trackmap::{Cost, MapBuilder, MapFile, Method, lbn_ranges};
 use traxtent_core::units::{Lbn, Sectors, Span};
@@ -36,6 +37,10 @@ pub(super) struct Done {
     pub(super) checkpoint: Checkpoint,
     pub(super) cpu_s: f64,
     pub(super) resumed: bool,
+    /// Whether the file lists all LBNs that are kept elsewhere.
+    pub(super) moved_known: bool,
+    /// How many boundaries are predicted where tracks are irregular, and have not been tested.
+    pub(super) doubtful: u64,
 }
 
 impl Plan {
@@ -166,13 +171,28 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
         return Err(failure);
     }
     match result {
-        Ok(found) => {
+        Ok(mut found) => {
+            if let Some(before) = &plan.before {
+                // What the earlier part had found elsewhere is not in its checkpoint.
+                let whole = kept_elsewhere(&mut meter.watch(&mut *target), plan.whole);
+                let whole =
+                    whole.map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;
+                found.moved_known = whole.is_some();
+                found.moved.extend(whole.into_iter().flatten());
+                if found.doubtful > 0 {
+                    let [_, sampled, _] = before.confidence.counts();
+                    found.doubtful += sampled;
+                }
+            }
+            let (moved_known, doubtful) = (found.moved_known, found.doubtful);
             let none = || Failure::Io(format!("{}: no track begins in the region", plan.name));
             Ok(Done {
                 file: plan.file(true, meter.cost(), found).ok_or_else(none)?,
                 resumed: plan.before.is_some(),
                 checkpoint: plan.checkpoint,
                 cpu_s: cpu_seconds(),
+                moved_known,
+                doubtful,
             })
         }
         Err(error) => Err(ended(plan, meter, &error)),

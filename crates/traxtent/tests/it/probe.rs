@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use traxtent_core::probe::{Algorithm, Verify};
+use traxtent_lab::blind::{RandomDrive, Trial, attempt, random_drive};
+
 use super::command::{json, prints, traxtent, traxtent_in};
 
 /// Is the map of a drive that translates the drive's own, and is it told what that took?
@@ -396,6 +399,82 @@ fn by_timing() {
         "{}",
         answer.err
     );
+}
+
+/// Is a sample of an irregular drive's boundaries that leaves some untested told, with what to type and exit status 1?
+/// And is nothing doubtful where all is tested?
+#[test]
+fn doubtful_boundaries() {
+    let sample = Trial::new(Algorithm::Angle, Verify::Sample);
+    let is_doubtful =
+        |drive: &RandomDrive| drive.verifies && attempt(drive, &sample).findings.doubtful > 0;
+    let drive = (0..400)
+        .map(random_drive)
+        .find(is_doubtful)
+        .expect("some drive is doubtful");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.toml"), drive.profile.to_toml()).unwrap();
+    let run = |verify: &str| {
+        let options = [
+            "probe",
+            "a.toml",
+            "--algorithm",
+            "angle",
+            "--tracks-only",
+            "--json",
+            "--verify",
+            verify,
+        ];
+        traxtent_in(folder.path(), &options)
+    };
+    let answer = run("sample");
+    assert_eq!(answer.status, 1, "seed {}: {}", drive.seed, answer.err);
+    assert!(
+        answer.err.contains("to test all: --verify full"),
+        "{}",
+        answer.err
+    );
+    let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert!(object["doubtful"].as_u64() > Some(0), "{object}");
+    let notes = object["notes"].to_string();
+    assert!(notes.contains("are predicted and not tested"), "{notes}");
+    let answer = run("full");
+    assert_eq!(answer.status, 0, "seed {}: {}", drive.seed, answer.err);
+    let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(object["doubtful"], 0);
+}
+
+/// Is a remapped sector amid a track counted, by translation and by timing?
+#[test]
+fn a_remapped_sector_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let has_moved = |drive: &RandomDrive| drive.verifies && !drive.moved().is_empty();
+    let drive = (0..100)
+        .map(random_drive)
+        .find(has_moved)
+        .expect("some drive has one");
+    fs::write(folder.path().join("a.toml"), drive.profile.to_toml()).unwrap();
+    for algorithm in ["tree", "angle"] {
+        let options = [
+            "probe",
+            "a.toml",
+            "--algorithm",
+            algorithm,
+            "--tracks-only",
+            "--verify",
+            "full",
+            "--json",
+        ];
+        let answer = traxtent_in(folder.path(), &options);
+        assert_eq!(answer.status, 0, "seed {}: {}", drive.seed, answer.err);
+        let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        assert_eq!(
+            object["moved"],
+            drive.moved().len(),
+            "{algorithm}, seed {}",
+            drive.seed
+        );
+    }
 }
 
 /// Is what does not turn told from a disk, with the reason and exit status 1?

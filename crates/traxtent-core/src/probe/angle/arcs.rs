@@ -42,6 +42,8 @@ struct Parts {
     arcs: Vec<Arc>,
     /// From `start` to the end of the last arc.
     span: f64,
+    /// How many of its first LBNs are kept elsewhere; they may be the last ones of the track before.
+    strays: u64,
     /// The LBN behind the last.
     end: u64,
 }
@@ -72,6 +74,7 @@ impl Parts {
         Parts {
             start: arc.line.angle - before,
             span: before + arc.span(),
+            strays: moved,
             arcs: vec![arc],
             end: arc.end,
         }
@@ -80,6 +83,11 @@ impl Parts {
     fn last(&self) -> &Arc {
         self.arcs.last().expect("a track has an arc")
     }
+
+    /// From its first LBN that is not kept elsewhere to the end of the last arc.
+    fn own_span(&self) -> f64 {
+        self.span - self.strays as f64 * self.arcs[0].line.pitch
+    }
 }
 
 impl Search<'_, '_> {
@@ -87,6 +95,9 @@ impl Search<'_, '_> {
     pub(super) fn take_apart(&mut self, pitch: f64) -> Result<(Kind, f64), ProbeError> {
         let mut track = self.opening(pitch)?;
         while track.end < self.end && self.goes_on(&mut track, AHEAD)? {}
+        if track.strays > 0 && track.span > 1.0 + self.jump_min(pitch) {
+            return self.strays_before(&track);
+        }
         let longest = track.arcs.iter().max_by_key(|arc| arc.sectors());
         let pitch = longest.map_or(pitch, |arc| arc.line.pitch);
         let next = match track.end < self.end {
@@ -107,6 +118,22 @@ impl Search<'_, '_> {
         ))
     }
 
+    /// The LBNs at `self.first` that are kept elsewhere, where the track behind them has no room for them: as a track of
+    /// their own, which can join the one before.
+    fn strays_before(&mut self, behind: &Parts) -> Result<(Kind, f64), ProbeError> {
+        let pitch = behind.arcs[0].line.pitch;
+        let next = behind.arcs[0].line.angle;
+        let first = self.first;
+        self.result.moved.retain(|moved| moved.0 < first);
+        self.angle = behind.start;
+        let kind = Kind {
+            sectors: behind.strays as u32,
+            pitch,
+            skew: fraction(next - behind.start),
+        };
+        Ok((kind, next))
+    }
+
     /// The first arc of the track at `self.first`; its first LBNs may be kept elsewhere.
     fn opening(&mut self, pitch: f64) -> Result<Parts, ProbeError> {
         let own = self.arc_from(self.first, pitch)?;
@@ -115,7 +142,9 @@ impl Search<'_, '_> {
         }
         let behind = self.arc_from(own.end, pitch)?;
         let parts = Parts::of(behind, own.sectors());
-        let has_room = !behind.is_short() && self.has_room(&parts, own.sectors());
+        // A physical sector is no track, so what lies behind it need not be long to be one.
+        let long = !behind.is_short() || own.sectors() <= self.clock.physical_ratio();
+        let has_room = long && self.has_room(&parts, own.sectors());
         let last = self.recent.back().map(|(line, _)| line.angle);
         let moved = self.is_moved(last, parts.start, &own, &behind);
         if has_room && moved && !self.joins(&Parts::of(own, 0), &behind, AHEAD)? {
@@ -213,7 +242,7 @@ impl Search<'_, '_> {
     fn joins(&mut self, track: &Parts, arc: &Arc, ahead: usize) -> Result<bool, ProbeError> {
         let last = track.last();
         let gap = self.gap(&last.line, last.end, arc.line.angle);
-        let fits = track.span + gap + arc.span() <= 1.0 + self.jump_min(last.line.pitch);
+        let fits = track.own_span() + gap + arc.span() <= 1.0 + self.jump_min(last.line.pitch);
         if !fits || self.differs(last, arc) {
             return Ok(false);
         }

@@ -15,6 +15,7 @@
 //! which shows it. It cannot be seen elsewhere.
 
 mod arcs;
+mod area;
 mod pattern;
 mod shift;
 mod track;
@@ -23,9 +24,10 @@ mod window;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use super::algorithm::{Confirm, Extraction, Found, ProbeError, Region, Sink, Verify};
+use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink, Verify};
 use super::clock::{Clock, fraction, wrap};
 use crate::units::Lbn;
+use area::{AROUND, Area, BEFORE, Held};
 use pattern::{Kind, Pattern, SLIPS};
 use track::Line;
 use window::Tested;
@@ -54,7 +56,11 @@ const MOVED_MAX: u32 = 16;
 /// A search in progress.
 struct Search<'a, 'b> {
     clock: &'b mut Clock<'a>,
+    /// How much to test, as asked for.
+    asked: Verify,
+    /// The same where the search is: everything, where tracks are irregular.
     verify: Verify,
+    area: Area,
     /// The LBN behind the last of the drive.
     end: u64,
     /// Tracks that begin here or behind are not wanted.
@@ -71,7 +77,7 @@ struct Search<'a, 'b> {
     switch: Option<f64>,
     /// The last tracks, for measuring that.
     recent: VecDeque<(Line, u32)>,
-    held: VecDeque<Found>,
+    held: VecDeque<Held>,
     /// Whether the last surprise was more than a few sectors more or less: skews may be anything then.
     turned: bool,
     /// How many predictions have failed, and how often of late an alternative was right.
@@ -89,7 +95,9 @@ pub(super) fn search<'b>(
     sink: &'b mut Sink<'b>,
 ) -> Result<Extraction, ProbeError> {
     let mut search = Search {
+        asked: verify,
         verify,
+        area: Area::default(),
         end: clock.capacity(),
         stop: region.end.0,
         pattern: Pattern::new(!clock.is_noisy()),
@@ -119,6 +127,13 @@ pub(super) fn search<'b>(
         }
     }
     search.flush(0)?;
+    search.result.doubtful = search.area.doubtful();
+    if search.result.doubtful > 0 {
+        search.result.notes.push(format!(
+            "{} boundaries are predicted and not tested, on a drive whose tracks are irregular; --verify full tests all",
+            search.result.doubtful
+        ));
+    }
     let method = search.clock.method();
     search
         .result
@@ -142,7 +157,11 @@ impl Search<'_, '_> {
 
     /// Finds the next tracks: all that were predicted, or those up to the first surprise and the one behind it.
     fn advance(&mut self) -> Result<(), ProbeError> {
-        let predicted = self.wanted(self.pattern.predict(self.reach));
+        self.look_around()?;
+        if self.first >= self.end {
+            return Ok(());
+        }
+        let predicted = self.wanted(self.pattern.predict(self.reach.min(self.reach_max())));
         let Tested {
             known,
             whole,
@@ -159,6 +178,7 @@ impl Search<'_, '_> {
         // Where one surprise is, others are near.
         self.reach = (self.reach / 2).clamp(2, REACH_AFTER);
         self.turned = true;
+        self.area.surprise();
         let surprising = predicted.get(count).copied();
         if let Some(predicted) = surprising
             && self.first < self.end
@@ -352,12 +372,13 @@ impl Search<'_, '_> {
             let first = self.first;
             self.first += u64::from(kind.sectors);
             self.result.moved.extend((first..self.first).map(Lbn));
-            (*sectors, last.sectors) = (together, together);
-            self.pattern.replace_last(Kind {
+            *sectors = together;
+            last.kind = Kind {
                 sectors: together,
                 pitch: line.pitch,
                 skew,
-            });
+            };
+            self.pattern.replace_last(last.kind);
         }
         joins
     }
@@ -373,30 +394,35 @@ impl Search<'_, '_> {
 
     /// Takes a track as found and goes to the next.
     fn keep(&mut self, kind: Kind, confirm: Confirm) -> Result<(), ProbeError> {
-        self.held.push_back(Found {
-            first_lbn: Lbn(self.first),
-            sectors: kind.sectors,
-            confirm,
-        });
+        let kind = kind.within_a_turn();
         let line = Line {
             lbn: self.first,
             angle: self.angle,
             pitch: kind.pitch,
         };
+        self.held.push_back(Held {
+            line,
+            kind,
+            confirm,
+        });
         self.recent.push_back((line, kind.sectors));
         if self.recent.len() > RECENT {
             self.recent.pop_front();
         }
         self.first += u64::from(kind.sectors);
+        self.area.found(confirm);
         self.angle += kind.skew;
         self.pattern.push(kind);
-        self.flush(HELD)
+        self.flush(match self.asked {
+            Verify::Sample => AROUND as usize + BEFORE,
+            Verify::None | Verify::Full => HELD,
+        })
     }
 
     /// Hands over all but the last `keep` tracks.
     fn flush(&mut self, keep: usize) -> Result<(), ProbeError> {
         while self.held.len() > keep {
-            let found = self.held.pop_front().expect("it is not empty");
+            let found = self.held.pop_front().expect("it is not empty").found();
             if found.first_lbn.0 >= self.stop {
                 continue;
             }

@@ -52,6 +52,15 @@ impl Kind {
         wrap(self.skew - f64::from(self.sectors) * self.pitch)
     }
 
+    /// The same, with sectors small enough for all of them to lie on one track.
+    pub(super) fn within_a_turn(self) -> Kind {
+        let most = 1.0 / f64::from(self.sectors.max(1));
+        Kind {
+            pitch: self.pitch.min(most),
+            ..self
+        }
+    }
+
     fn is_like(&self, other: &Kind, steady: bool) -> bool {
         self.sectors == other.sectors && self.turns_like(other, steady)
     }
@@ -352,6 +361,11 @@ impl Pattern {
     pub(super) fn had_pitch(&self, pitch: f64, tolerance: f64) -> bool {
         let mut late = self.past.iter().rev().take(24);
         late.any(|past| (past.kind.pitch - pitch).abs() < tolerance)
+    }
+
+    /// Forgets the last tracks.
+    pub(super) fn forget_last(&mut self, count: usize) {
+        self.past.truncate(self.past.len().saturating_sub(count));
     }
 
     /// Puts the last track right.

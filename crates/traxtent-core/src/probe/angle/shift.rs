@@ -17,34 +17,6 @@ const MARGIN: u32 = SLIPS;
 const SURE: f64 = 0.25;
 
 impl Search<'_, '_> {
-    /// Narrows down which boundary is the first that fails, from `low`, before which all holds, to `wrong`.
-    pub(super) fn narrow(
-        &mut self,
-        window: &Window<'_>,
-        mut low: usize,
-        mut wrong: usize,
-        drift: &mut Drift,
-    ) -> Result<(usize, usize), ProbeError> {
-        // What is no shift, such as a zone that begins, may look like none by chance.
-        let pitch = window.kinds[wrong].pitch;
-        let off = self.off_start(window, wrong + 1, drift)?;
-        let shifted = off.and_then(|off| whole(off / pitch));
-        if shifted.is_none_or(|shift| shift == 0) {
-            return Ok((low, wrong));
-        }
-        let mut here = wrong;
-        while low < wrong {
-            let track = low + (wrong - low).div_ceil(2);
-            match self.shift(window, track, here, drift)? {
-                None => break,
-                Some(0) => low = track,
-                Some(_) => wrong = track - 1,
-            }
-            here = track;
-        }
-        Ok((low, wrong))
-    }
-
     /// What ends at a boundary that fails, by where the next track begins: fewer sectors, or more, or the same ones if
     /// it is the skew that changes.
     pub(super) fn instead(
@@ -63,7 +35,7 @@ impl Search<'_, '_> {
             Some(shift) => {
                 let sectors = kind.sectors.checked_add_signed(-shift);
                 let sectors = sectors.filter(|sectors| *sectors > 2 * MARGIN);
-                sectors.map(|sectors| Kind { sectors, ..kind })
+                sectors.map(|sectors| Kind { sectors, ..kind }.within_a_turn())
             }
             None => Some(Kind {
                 skew: fraction(kind.skew + off),

@@ -263,7 +263,7 @@ impl Search<'_, '_> {
                 if self.on(line, lbn)? {
                     around = around
                         .filter(|_| fresh || high == limit)
-                        .map(|_| lbn + step);
+                        .map(|_| lbn.saturating_add(step));
                     low = lbn;
                 } else {
                     around = around
@@ -271,7 +271,7 @@ impl Search<'_, '_> {
                         .map(|_| lbn.saturating_sub(step));
                     high = lbn;
                 }
-                step *= 2;
+                step = step.saturating_mul(2);
             }
             let Some(behind) = self.behind_moved(line, high, limit)? else {
                 break;

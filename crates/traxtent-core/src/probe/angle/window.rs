@@ -134,12 +134,8 @@ impl Search<'_, '_> {
         while let Some(surprise) = self.run(&window, &mut tests, &mut drift)? {
             // Before the last boundary that holds and the first that does not, bisect.
             wrong = surprise;
-            let mut good = self.low(&tests, &tested, wrong);
-            if self.verify != Verify::Full && (!self.turned || kinds.len() > REACH_AFTER) {
-                (good, wrong) = self.narrow(&window, good, wrong, &mut drift)?;
-            }
             loop {
-                let low = self.low(&tests, &tested, wrong).max(good);
+                let low = self.low(&tests, &tested, wrong);
                 if low >= wrong {
                     break;
                 }

@@ -227,7 +227,34 @@ impl Track<'_, '_> {
             }
             return self.at(on);
         }
-        Ok(None)
+        match (self.lists_tell(), last) {
+            (true, Some(last)) => self.resumes_behind_a_gap(last, outside),
+            _ => Ok(None),
+        }
+    }
+
+    /// Where the track goes on if a gap that no list names comes after its slot `last`, and then the
+    /// slots of strays, `outside` the first of them.
+    fn resumes_behind_a_gap(
+        &mut self,
+        last: Place,
+        outside: u64,
+    ) -> Result<Option<Anchor>, ProbeError> {
+        let bad = self.ask.bad();
+        let behind = last.slot.saturating_add(1)..u32::MAX;
+        let mut grown = bad.within(home(last), behind.clone()).iter();
+        let Some(first) = grown.find(|place| bad.is_moved(**place)) else {
+            return Ok(None);
+        };
+        let row = bad.after(*first).iter();
+        let strays = 1 + row.take_while(|place| bad.is_moved(**place)).count() as u64;
+        let Some(next) = self.at(outside + strays)? else {
+            return Ok(None);
+        };
+        let passed = behind.start..next.place.slot;
+        let resumes =
+            follows(last, next.place) && bad.moved_of(bad.within(home(last), passed)) == strays;
+        Ok(Some(next).filter(|_| resumes))
     }
 
     /// Where the track's first LBN is that is on it, if those from its start on are strays.

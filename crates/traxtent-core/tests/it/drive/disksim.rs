@@ -79,3 +79,18 @@ fn the_first_request_comes_after_a_read() {
     assert_disksims("ibm18es", &[], &[write(0, 8)], &[0.891]);
     assert_disksims("barracuda", &[], &[write(0, 8)], &[2.082]);
 }
+
+/// Does a zero-latency write over a bus that is slower than the media write only what has come, and the rest a revolution later?
+#[test]
+fn a_write_over_a_slow_bus() {
+    let folder = testkit::shared_data!("disksim");
+    let drive = drive_with(&folder, "atlas10k", &[("Fast write level", "0")]);
+    for (sectors, expected) in [(30, 8.8954), (60, 9.4329), (100, 16.1338)] {
+        let requests = [(0.0, read(50, 1)), (100.0, write(100_210, sectors))];
+        let ms = serve(&drive, &requests)[1].response().as_ms();
+        assert!(
+            (ms - expected).abs() < ROUNDING_MS,
+            "{sectors}: {ms:.4} ms, DiskSim 4.0: {expected:.4} ms"
+        );
+    }
+}

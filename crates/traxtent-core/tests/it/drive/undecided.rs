@@ -231,22 +231,3 @@ fn overhead_after_a_request_in_progress() {
         }],
     );
 }
-
-/// Does a zero-latency write that begins inside its sectors write only those that the buffer has?
-///
-/// Ours: the first sector is waited for, but the bus then takes 0.099 ms a sector and the head 0.018,
-/// so that it writes sectors that have not come, and ends a revolution after it began. This is a
-/// mistake. DiskSim: sectors that have not come are written in the next revolution.
-#[test]
-fn a_zero_latency_write_over_a_slow_bus() {
-    let folder = testkit::shared_data!("disksim");
-    assert_undecided(
-        &drive_with(&folder, "atlas10k", &[("Fast write level", "0")]),
-        &[(0.0, read(50, 1)), (100.0, write(100_210, 60))],
-        &[Answers {
-            request: 1,
-            ours_ms: 8.6804,
-            disksim_ms: 9.4329,
-        }],
-    );
-}

@@ -1,0 +1,113 @@
+//! LBNs kept elsewhere than on their track, by the list of grown defects.
+//!
+//! Finding tracks shows only those LBNs that are looked at. The list has them all: a bad slot whose
+//! LBN has been remapped is a grown defect. Its LBN follows from its neighbours on the track. Where
+//! LBNs lie in the slots before and behind a row of bad slots, those between the two are elsewhere.
+//! At the end of a track, as many LBNs are as the row has grown defects, if they break the order.
+
+use std::ops::RangeInclusive;
+
+use super::algorithm::{ProbeError, Region};
+use super::ask::home;
+use super::bad::Bad;
+use super::target::{Defects, Target, TargetError};
+use crate::geometry::Place;
+use crate::units::Lbn;
+
+/// Lists the LBNs of a region that are kept elsewhere than on their track, ascending; `None` where the drive does not
+/// tell, because it does not translate or has no lists. Costs a few translations a grown defect.
+///
+/// # Errors
+/// Where the drive fails.
+pub fn kept_elsewhere(
+    target: &mut dyn Target,
+    region: Region,
+) -> Result<Option<Vec<Lbn>>, ProbeError> {
+    match list(target, region) {
+        Ok(found) => Ok(Some(found)),
+        Err(TargetError::Unsupported(_) | TargetError::Refused(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError> {
+    let defects: Defects = target.defects()?;
+    let grown = defects.grown.clone();
+    if !grown.is_empty() {
+        // Where the drive does not translate, places tell nothing.
+        target.translate(region.first)?;
+    }
+    let bad = Bad::new(defects);
+    let mut found = Vec::new();
+    let mut rows: Vec<(Place, Place)> = grown.into_iter().map(|place| row(&bad, place)).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    for (first, last) in rows {
+        let row = bad.within(home(first), first.slot..last.slot.saturating_add(1));
+        let count = bad.moved_of(row);
+        found.extend(moved_from(target, &bad, first..=last, count)?);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.retain(|lbn| (region.first.0..region.end.0).contains(lbn));
+    Ok(found.into_iter().map(Lbn).collect())
+}
+
+/// The first and the last of the bad slots side by side around one.
+fn row(bad: &Bad, place: Place) -> (Place, Place) {
+    let first = bad.before(place).first().copied().unwrap_or(place);
+    let last = bad.after(place).last().copied().unwrap_or(place);
+    (first, last)
+}
+
+/// The LBNs of a row of bad slots that are elsewhere, `count` of them at most.
+fn moved_from(
+    target: &mut dyn Target,
+    bad: &Bad,
+    row: RangeInclusive<Place>,
+    count: u64,
+) -> Result<Vec<u64>, TargetError> {
+    let (first, last) = row.into_inner();
+    let beside = |target: &mut dyn Target, slot: Option<u32>, from: Place| match slot {
+        Some(slot) => target.translate_back(Place { slot, ..from }),
+        None => Ok(None),
+    };
+    let before = beside(target, first.slot.checked_sub(1), first)?;
+    let behind = beside(target, last.slot.checked_add(1), last)?;
+    if let (Some(before), Some(behind)) = (before, behind)
+        && let Some(between) = behind.0.checked_sub(before.0 + 1)
+        && between <= count
+    {
+        return Ok((before.0 + 1..behind.0).collect());
+    }
+    // At an end of the track, or beside a slot that holds an LBN of another one.
+    if let Some(Lbn(before)) = before {
+        let moved = before + 1..before + 1 + count;
+        if is_apart(target, bad, before, moved.start)?
+            && is_apart(target, bad, moved.end - 1, moved.end)?
+        {
+            return Ok(moved.collect());
+        }
+    }
+    if let Some(Lbn(behind)) = behind
+        && let Some(start) = behind.checked_sub(count)
+        && is_apart(target, bad, behind - 1, behind)?
+        && (start == 0 || is_apart(target, bad, start - 1, start)?)
+    {
+        return Ok((start..behind).collect());
+    }
+    Ok(Vec::new())
+}
+
+/// Whether two LBNs do not lie one after the other on a track, with only bad slots between them.
+fn is_apart(target: &mut dyn Target, bad: &Bad, one: u64, next: u64) -> Result<bool, TargetError> {
+    if next >= target.identity().capacity.0 {
+        return Ok(true);
+    }
+    let (one, next) = (target.translate(Lbn(one))?, target.translate(Lbn(next))?);
+    if home(one) != home(next) || one.slot >= next.slot {
+        return Ok(true);
+    }
+    let between = one.slot + 1..next.slot;
+    Ok(bad.within(home(one), between.clone()).len() < between.len())
+}

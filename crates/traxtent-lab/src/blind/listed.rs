@@ -1,0 +1,257 @@
+//! Random irregular layouts, as DiskSim's layouts g2 and g4 describe drives that were measured.
+//!
+//! A map (g2) lists every run of LBNs: most are whole tracks, others begin at odd slots, end early,
+//! or are parts of a track that a defect splits. An index (g4) lists sections: short passes over
+//! surfaces whose tracks differ in size, with turns that differ by a fraction of a sector, tracks
+//! that are listed one by one, and long lists of slipped sectors.
+
+use traxtent_core::geometry::{BranchSpec, Child, GeometrySpec, SlipSpec, TrackSpec, TreeSpec};
+
+use super::dice::Dice;
+use super::layout::Size;
+use super::skews::Skews;
+
+/// A drive as a map of a measured drive lists it (g2).
+pub(super) fn mapped(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
+    let mut list = Listing::new(size);
+    let odd = dice.of(&[0.01, 0.03, 0.1, 0.3]);
+    let alternates = dice.chance(0.5);
+    let (head, step) = (skews.turns(0, true), skews.turns(1, true));
+    let mut angle = 0.0;
+    let mut backward = false;
+    for zone in zones(dice, size) {
+        // Skews are whole sectors of the zone.
+        let whole = |turns: f64| (turns * f64::from(zone.slots)).ceil() / f64::from(zone.slots);
+        let (head, step) = (whole(head), whole(step));
+        for cylinder in zone.cylinders {
+            for k in 0..size.surfaces {
+                let surface = if backward { size.surfaces - 1 - k } else { k };
+                let spare = if k + 1 == size.surfaces {
+                    zone.spare
+                } else {
+                    0
+                };
+                for (first_slot, sectors) in extents(dice, size, zone.slots, spare, odd) {
+                    let pattern = list.pattern(zone.slots, first_slot, sectors);
+                    list.root.push(BranchSpec {
+                        cylinder: cylinder as i32,
+                        surface: surface.into(),
+                        angle_turns: angle,
+                        ..BranchSpec::once(Child::Track(pattern))
+                    });
+                }
+                let turn = if k + 1 == size.surfaces { step } else { head };
+                angle = (angle + turn).fract();
+            }
+            backward = alternates && !backward;
+        }
+    }
+    list.finish()
+}
+
+/// The parts of a track that hold LBNs, from a first slot on: mostly all of it.
+fn extents(dice: &mut Dice, size: Size, slots: u32, spare: u32, odd: f64) -> Vec<(u32, u32)> {
+    let ratio = size.ratio;
+    let physical = (slots - spare) / ratio;
+    if !dice.chance(odd) {
+        return vec![(0, physical * ratio)];
+    }
+    let few = 1 + physical / 12;
+    let parts = match dice.pick(0..6) {
+        0 | 1 => {
+            let first = dice.pick32(1..few + 1);
+            vec![(first, physical - first)]
+        }
+        2 => vec![(0, physical - dice.pick32(1..few + 1))],
+        3 => {
+            let first = dice.pick32(1..few + 1);
+            vec![(first, physical - first - dice.pick32(1..few + 1))]
+        }
+        // A defect splits it.
+        _ => {
+            let gap = dice.of(&[1, 1, 2, 3]).min(few);
+            let cut = dice.pick32(physical / 8..physical - physical / 8 - gap);
+            vec![(0, cut), (cut + gap, physical - cut - gap)]
+        }
+    };
+    let slots_of = |(first, sectors)| (first * ratio, sectors * ratio);
+    parts.into_iter().map(slots_of).collect()
+}
+
+/// A drive as an index of sections describes it (g4).
+pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
+    let mut list = Listing::new(size);
+    let wander = dice.of(&[0.0, 0.000_2, 0.000_5]);
+    let one_by_one = dice.chance(0.3);
+    let odd = dice.of(&[0.0, 0.002, 0.02]);
+    let mut backward = false;
+    let mut angle = 0.0;
+    for zone in zones(dice, size) {
+        // Surfaces differ by as much as those of one drive do.
+        let by_surface: Vec<u32> = (0..size.surfaces).map(|_| zone.near(dice, size)).collect();
+        let alike = dice.chance(0.3);
+        let mut first = zone.cylinders.start;
+        while first < zone.cylinders.end {
+            let width = dice.pick32(1..33).min(zone.cylinders.end - first);
+            let listed = one_by_one && dice.chance(0.2);
+            for k in 0..size.surfaces {
+                let surface = if backward { size.surfaces - 1 - k } else { k };
+                let slots = if alike {
+                    zone.slots
+                } else {
+                    by_surface[usize::from(surface)]
+                };
+                let (start, way) = match (k % 2 == 1) != backward {
+                    false => (first, 1),
+                    true => (first + width - 1, -1),
+                };
+                let turn = skews.turns(1, false) + wander * dice.between(-1.0, 1.0);
+                let mut at = start as i32;
+                let mut left = width;
+                while left > 0 {
+                    // A track of its own now and then, as defects make it.
+                    let alone = listed || dice.chance(odd * f64::from(left));
+                    let count = match (listed, alone) {
+                        (true, _) => 1,
+                        (_, true) if left > 1 => dice.pick32(1..left),
+                        _ => left,
+                    };
+                    let pattern = match listed && dice.chance(4.0 * odd) {
+                        true => {
+                            let (first, sectors) = extents(dice, size, slots, 0, 1.0)[0];
+                            list.pattern(slots, first, sectors)
+                        }
+                        false => list.pattern(slots, 0, slots),
+                    };
+                    list.root.push(BranchSpec {
+                        cylinder: at,
+                        surface: surface.into(),
+                        angle_turns: angle,
+                        repeat: count.into(),
+                        cylinder_step: if count > 1 { way } else { 0 },
+                        angle_step_turns: if count > 1 { turn } else { 0.0 },
+                        ..BranchSpec::once(Child::Track(pattern))
+                    });
+                    at += way * count as i32;
+                    angle = (angle + turn * f64::from(count)).fract();
+                    left -= count;
+                }
+                angle = millionths(angle - turn + skews.turns(0, true));
+            }
+            angle = millionths(angle - skews.turns(0, true) + skews.turns(width, true));
+            backward = dice.chance(0.5) != backward;
+            first += width;
+        }
+    }
+    let mut spec = list.finish();
+    slips(dice, size, &mut spec);
+    spec
+}
+
+/// Slips in runs of one to six physical sectors, as often as drives that were measured have them.
+fn slips(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
+    let Some(tree) = &mut spec.tree else { return };
+    let mut sectors = 0;
+    for branch in &tree.nodes[0] {
+        if let Child::Track(track) = branch.of {
+            sectors += branch.repeat * u64::from(tree.tracks[track as usize].sectors);
+        }
+    }
+    let every = dice.of(&[3, 10, 40]) * u64::from(tree.tracks[0].slots);
+    let ratio = u64::from(size.ratio);
+    let mut position = dice.pick(1..every);
+    while position + 100 * ratio < sectors {
+        let run = dice.pick32(1..7) * size.ratio;
+        let first = position / ratio * ratio;
+        tree.slips.push(SlipSpec {
+            position: first,
+            sectors: run,
+        });
+        position = first + u64::from(run) + ratio + dice.pick(1..2 * every);
+    }
+}
+
+/// A zone of a listed drive.
+struct Zone {
+    cylinders: std::ops::Range<u32>,
+    slots: u32,
+    spare: u32,
+}
+
+impl Zone {
+    fn near(&self, dice: &mut Dice, size: Size) -> u32 {
+        size.whole((f64::from(self.slots) * dice.between(0.88, 1.0)) as u32)
+    }
+}
+
+/// Zones of many cylinders, and tiny ones of one to four, down to the innermost cylinder.
+fn zones(dice: &mut Dice, size: Size) -> Vec<Zone> {
+    let mut zones = Vec::new();
+    let tiny = dice.of(&[0.1, 0.3, 0.6]);
+    let (mut first, mut slots) = (0, size.slots(dice));
+    while first < size.cylinders {
+        let left = size.cylinders - first;
+        let count = match dice.chance(tiny) {
+            true => dice.pick32(1..5),
+            false => dice.pick32(5..6 + size.cylinders / 4),
+        };
+        let end = first + count.min(left);
+        let spare = match dice.chance(0.3) {
+            true => size.ratio * dice.pick32(1..4),
+            false => 0,
+        };
+        zones.push(Zone {
+            cylinders: first..end,
+            slots,
+            spare,
+        });
+        first = end;
+        slots = size.whole((f64::from(slots) * dice.between(0.9, 1.02)) as u32);
+    }
+    zones
+}
+
+/// A layout that is being listed.
+struct Listing {
+    tree: TreeSpec,
+    root: Vec<BranchSpec>,
+    size: Size,
+}
+
+impl Listing {
+    fn new(size: Size) -> Listing {
+        Listing {
+            tree: TreeSpec::default(),
+            root: Vec::new(),
+            size,
+        }
+    }
+
+    fn pattern(&mut self, slots: u32, first_slot: u32, sectors: u32) -> u32 {
+        let track = TrackSpec {
+            slots,
+            first_slot,
+            sectors,
+        };
+        let known = self.tree.tracks.iter().position(|known| *known == track);
+        known.unwrap_or_else(|| {
+            self.tree.tracks.push(track);
+            self.tree.tracks.len() - 1
+        }) as u32
+    }
+
+    fn finish(mut self) -> GeometrySpec {
+        self.tree.nodes.push(self.root);
+        GeometrySpec {
+            surfaces: self.size.surfaces,
+            cylinders: self.size.cylinders,
+            tree: Some(self.tree),
+            ..GeometrySpec::default()
+        }
+    }
+}
+
+/// An angle in [0, 1), to a millionth of a turn.
+fn millionths(turns: f64) -> f64 {
+    ((turns - turns.floor()) * 1e6).round() / 1e6
+}
