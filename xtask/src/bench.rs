@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod jobs;
 mod layout;
 mod nbd;
 mod probe;
@@ -37,6 +38,8 @@ enum Subject {
     Layout,
     /// Ways to find tracks, on every drive: what they ask, how long it takes, whether it is exact
     Probe(probe::Options),
+    /// fio's usual jobs on served drives, beside the same simulated
+    Jobs(jobs::Options),
     /// A served drive: how fast without mechanics, beside nbdkit's own memory, and how true with them
     Serve(serve::Options),
     /// Volumes on members in memory, beside a plain file and beside the memory's own speed
@@ -53,6 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Subject::Sim { most } => sim::run(options.seed, *most)?,
         Subject::Layout => layout::run(options.seed)?,
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
+        Subject::Jobs(chosen) => return jobs::run(options.seed, chosen),
         Subject::Serve(chosen) => return serve::run(options.seed, chosen),
         Subject::Volume(chosen) => return volume::run(options.seed, chosen),
         Subject::Check => check::run()?,

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod extraction;
+mod jobs;
 mod partitions;
 mod reach;
 mod resume;

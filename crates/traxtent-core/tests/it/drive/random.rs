@@ -5,7 +5,7 @@ use std::sync::Arc;
 use traxtent_core::drive::{Breakdown, Completion, Drive};
 use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::{
-    Delivery, Preseek, Profile, ReadAheadUntil, Scheduler, WriteBack, builtin,
+    Delivery, OverheadSpec, Preseek, Profile, ReadAheadUntil, Scheduler, WriteBack, builtin,
 };
 use traxtent_core::request::{Op, Request};
 use traxtent_core::units::{Lbn, SimTime, Span};
@@ -320,6 +320,62 @@ fn completions_do_not_depend_on_who_looks() {
         }
         drain(&mut drive, None, &mut often);
         assert_eq!(often, done, "polled often");
+    });
+}
+
+/// Do reads in sequence, one at a time, have the rate of the media whatever the firmware, if it reads ahead as far as its segment
+/// reaches and its overheads are short?
+#[test]
+fn short_reads_in_sequence_stream() {
+    for_each_case(200, 4, |case| {
+        let mut profile = (*case.profile).clone();
+        let track = case
+            .geometry
+            .track_of(Lbn(0))
+            .map_or(1, |track| track.sectors);
+        let Some(mechanics) = &profile.mechanics else {
+            return;
+        };
+        // A hundredth of a revolution for everything that a command takes.
+        let longest = 60_000.0 / mechanics.rpm / 100.0 / 5.0;
+        let mut rng = Rng::new(case.seed);
+        let o = &mut profile.overheads;
+        *o = OverheadSpec::default();
+        for ms in [
+            &mut o.read_hit_after_read_ms,
+            &mut o.read_miss_after_read_ms,
+            &mut o.read_completion_ms,
+            &mut o.data_preparation_ms,
+            &mut o.per_request_ms,
+        ] {
+            *ms = rng.fraction() * longest;
+        }
+        let c = &mut profile.cache;
+        c.enabled = true;
+        c.segment_sectors = 4 * track;
+        c.read_watermark = 0.0;
+        c.almost_hits |= c.read_ahead.stop_in_sector;
+        c.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        c.read_ahead.max_sectors = 0;
+        c.read_ahead.max_from_request_start = false;
+        let profile = Arc::new(profile);
+        let total = 40 * u64::from(track);
+        let takes = |sectors: u32| {
+            let geometry = Arc::clone(&case.geometry);
+            let mut drive = Drive::with_geometry(Arc::clone(&profile), geometry);
+            let (mut now, mut lbn) = (SimTime::ZERO, 0);
+            while lbn < total {
+                let request = Request::read(Lbn(lbn), sectors);
+                now = drive.serve(now, request).unwrap().completed;
+                lbn += u64::from(sectors);
+            }
+            now.as_ms() / lbn as f64
+        };
+        let (short, long) = (takes(track / 4), takes(2 * track));
+        assert!(
+            short < 1.1 * long,
+            "{short} ms a sector, {long} in longer reads"
+        );
     });
 }
 
