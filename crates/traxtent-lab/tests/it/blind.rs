@@ -244,7 +244,7 @@ fn irregular_drives_that_once_surprised() {
 fn sectors_kept_elsewhere_are_counted() {
     for layouts in Layouts::ALL {
         let mut count = 0;
-        for seed in 0..testkit::repeats(40).min(200) {
+        for seed in 0..testkit::repeats(12).min(200) {
             let drive = layouts.drive(seed);
             let truth = drive.moved();
             count += truth.len();
@@ -261,7 +261,7 @@ fn sectors_kept_elsewhere_are_counted() {
                     layouts.name()
                 );
             }
-            if seed < 3 {
+            if seed == 0 {
                 let silent = drive.target().without_translation();
                 let findings = probe(silent, Algorithm::Angle, Verify::Sample, |_| ());
                 assert_eq!(findings.moved, None, "seed {seed}");
@@ -273,6 +273,6 @@ fn sectors_kept_elsewhere_are_counted() {
                 );
             }
         }
-        assert!(count > 40, "{count} LBNs are elsewhere");
+        assert!(count > 10, "{count} LBNs are elsewhere");
     }
 }
