@@ -68,7 +68,7 @@ impl Passed {
 /// How a drive takes a write that is larger than its segment.
 #[derive(Debug)]
 pub(super) struct RefillRules {
-    /// The segment's size, in sectors: two or more.
+    /// The segment's size, in sectors.
     pub(super) segment: u64,
     /// A drive that has left the bus asks for more once no more sectors than this are left in the segment, or one.
     pub(super) watermark: u64,
@@ -102,7 +102,7 @@ impl Refill {
             known: sectors.min(rules.segment),
             returns: 0,
             rules: RefillRules {
-                watermark: rules.watermark.clamp(1, rules.segment - 1),
+                watermark: rules.watermark.max(1).min(rules.segment - 1),
                 ..rules
             },
         }

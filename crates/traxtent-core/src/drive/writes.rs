@@ -304,7 +304,7 @@ impl Drive {
             u64::from(sectors),
             accepted.inflow,
             RefillRules {
-                segment: u64::from(size.max(2)),
+                segment: u64::from(size),
                 watermark: match cache.watermark_of_request {
                     true => watermark as u64,
                     false => watermark.ceil() as u64,

@@ -359,12 +359,12 @@ fn short_reads_in_sequence_stream() {
         c.read_ahead.max_sectors = 0;
         c.read_ahead.max_from_request_start = false;
         let profile = Arc::new(profile);
-        let total = 40 * u64::from(track);
+        let total = (40 * u64::from(track)).min(case.geometry.capacity().0);
         let takes = |sectors: u32| {
             let geometry = Arc::clone(&case.geometry);
             let mut drive = Drive::with_geometry(Arc::clone(&profile), geometry);
             let (mut now, mut lbn) = (SimTime::ZERO, 0);
-            while lbn < total {
+            while lbn + u64::from(sectors) <= total {
                 let request = Request::read(Lbn(lbn), sectors);
                 now = drive.serve(now, request).unwrap().completed;
                 lbn += u64::from(sectors);

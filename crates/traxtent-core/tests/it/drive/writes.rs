@@ -72,8 +72,8 @@ fn sequential_writes_of_any_size_stream() {
             now = drive.next_wakeup().unwrap();
             outstanding -= std::iter::from_fn(|| drive.poll(now)).count();
         }
-        // Eight tracks take 8 revolutions of 10 ms, 4 skews of 1 ms and 4 of 3 - 1 ms; the first sector may have to come round.
-        let most = 80.0 + 12.0 + 12.0;
+        // Sixteen tracks take a revolution of 10 ms each, 8 skews of 1 ms and 8 of 2 ms; the first sector has to come round.
+        let most = 160.0 + 24.0 + 12.0;
         assert!(
             now.as_ms() < most,
             "{sectors} sectors, {depth} at a time: {now}"
