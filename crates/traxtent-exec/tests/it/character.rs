@@ -67,7 +67,7 @@ fn assert_close(name: &str, residuals: &[Residual]) {
             100.0 * residual.relative_demerit()
         );
         assert!(residual.mean_error().abs() < 0.01, "{name} {residual:?}");
-        let most = match workload == &"sequential" && MISSED_IN_SEQUENCE.contains(&name) {
+        let most = match *workload == "sequential" && MISSED_IN_SEQUENCE.contains(&name) {
             true => 0.065,
             false => 0.02,
         };
