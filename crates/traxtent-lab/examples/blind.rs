@@ -21,7 +21,7 @@ struct Options {
     /// The first drive's seed; the others count on from there
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// What the drives are like: any, or irregular
+    /// The kind of layouts that the drives have: any, or irregular
     #[arg(long, value_parser = layouts, default_value = "any")]
     layouts: Layouts,
     /// How tracks are found; may be repeated

@@ -195,7 +195,7 @@ impl Refill {
     }
 }
 
-/// What of a write has left the segment: the sectors of an access that may begin before or within the request.
+/// The sectors of a write that have left the segment, by an access that may begin before or within the request.
 struct Drained<'a> {
     passed: &'a Passed,
     /// The request's sector that the access begins with; negative where it begins before.

@@ -219,7 +219,7 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
 /// data are good. A volume that has to be recovered is refused unless `recover` is set, since recovery believes all members.
 ///
 /// # Errors
-/// Of [`find`].
+/// As for [`find`].
 pub fn find_doubtful(
     paths: &[PathBuf],
     force: bool,
@@ -235,7 +235,7 @@ pub fn find_doubtful(
 /// Finds out how devices belong together as [`find`] does, without one of the members, which is to be left out for good.
 ///
 /// # Errors
-/// Of [`find`].
+/// As for [`find`].
 pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoError> {
     let path = {
         let found = assembled(paths, false, MEMBER_TIMEOUT)?;
@@ -250,7 +250,7 @@ pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoE
 /// Finds out how devices belong together, with another member time-out.
 ///
 /// # Errors
-/// Of [`find`].
+/// As for [`find`].
 pub(crate) fn find_within(
     paths: &[PathBuf],
     force: bool,

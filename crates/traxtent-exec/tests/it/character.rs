@@ -39,9 +39,8 @@ const WRITES: Options = Options {
 /// Of 1999 and 1994, with zero-latency access and without; two of today.
 const DRIVES: [&str; 4] = ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"];
 
-/// Drives whose twins miss the demerit in sequence, by 2.0 to 6.1 % of the mean. Since reads in sequence join read-ahead they take 0.4
-/// to 0.6 ms on most of these, and the 20 to 30 us by which drive and twin differ count for more: the share of requests that find the
-/// buffer full. Not yet looked into.
+/// Drives whose fitted profiles miss the demerit in sequence: 2.0 to 6.1 % of the mean, where 2 % is asked for. They met it before reads
+/// in sequence joined read-ahead, which shortened the mean. The cause is not known.
 const MISSED_IN_SEQUENCE: [&str; 6] = [
     "cheetah15k7",
     "hd103sj",

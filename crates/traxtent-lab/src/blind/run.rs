@@ -27,7 +27,7 @@ const REQUESTS_A_TRACK: u64 = 20_000;
 /// What is tried on a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// What the drives are like.
+    /// The kind of layouts that the drives have.
     pub layouts: Layouts,
     /// How tracks are found.
     pub algorithm: Algorithm,

@@ -73,7 +73,7 @@ pub enum TraceError {
         format: TraceFormat,
         /// Where.
         place: Place,
-        /// What it counts: sectors or bytes.
+        /// The unit that it counts in: sectors or bytes.
         unit: &'static str,
     },
     /// An arrival before the one above it, in a format whose records are in order of time.
