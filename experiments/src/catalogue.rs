@@ -1,4 +1,4 @@
-//! All experiments, and how they are called.
+//! The list of all experiments, and their names.
 
 use std::sync::LazyLock;
 
@@ -24,11 +24,11 @@ static TEXTS: &[(&str, &str)] = texts![
 /// A paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// What its claims begin with.
+    /// The letter with which its claims begin.
     pub letter: char,
-    /// What it is called besides.
+    /// The alternative name.
     pub name: &'static str,
-    /// Who wrote it, its title, and where it appeared.
+    /// The authors, the title, and where it appeared.
     pub title: &'static str,
 }
 
@@ -56,10 +56,10 @@ pub static PAPERS: [Paper; 4] = [
     },
 ];
 
-/// Every experiment, in the order of listings.
+/// Returns all experiments, in the order of listings.
 ///
 /// # Panics
-/// If a text is no experiment, which a test would have said.
+/// Panics if a text is not a valid experiment, which a test would have found.
 pub fn experiments() -> &'static [Experiment] {
     static EXPERIMENTS: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
         let read = |&(folder, text)| match Experiment::parse(folder, text) {
@@ -83,10 +83,11 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Claims (T9a), groups (T9), papers (T, traxtents), or all that need nothing but the model. Letters may be small or large.
+    /// Selects claims (T9a), groups (T9), papers (T, traxtents), or all that need only the model.
+    /// Letters may be lower or upper case.
     ///
     /// # Errors
-    /// If a name is that of no claim.
+    /// Returns an error if no claim has one of the names.
     pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Selection, UnknownClaim> {
         let mut known = Vec::new();
         for name in names.iter().map(AsRef::as_ref) {
@@ -102,14 +103,14 @@ impl Selection {
         Ok(Selection { names: known })
     }
 
-    /// All claims that need nothing but the model.
+    /// Selects all claims that need only the model.
     pub fn all() -> Selection {
         Selection {
             names: vec![ALL.to_owned()],
         }
     }
 
-    /// Whether a claim of an experiment is chosen.
+    /// Returns whether a claim of an experiment is selected.
     pub fn has(&self, experiment: &Experiment, claim: &Claim) -> bool {
         let apart = experiment.measurement.missing.is_some();
         let names = self.names.iter();
@@ -118,7 +119,7 @@ impl Selection {
             .any(|name| (name == ALL && !apart) || claim.is_called(name))
     }
 
-    /// The experiments with a chosen claim.
+    /// The experiments with a selected claim.
     pub fn experiments(&self) -> Vec<&'static Experiment> {
         let chosen = |experiment: &&Experiment| {
             let mut claims = experiment.claims.iter();
@@ -127,7 +128,7 @@ impl Selection {
         experiments().iter().filter(chosen).collect()
     }
 
-    /// The findings for chosen claims alone.
+    /// Keeps only the findings for selected claims.
     pub fn retain(&self, findings: &mut Vec<Finding>) {
         let chosen = self.experiments();
         let of_chosen = |finding: &Finding| {
@@ -140,7 +141,8 @@ impl Selection {
     }
 }
 
-/// A name as claims have it, whose letter may be small, and a paper's be its title.
+/// Normalizes a name: the letter may be in lower case, and a paper may be given by its alternative
+/// name.
 fn called(name: &str) -> String {
     let small = name.to_lowercase();
     if small == ALL {
@@ -157,5 +159,5 @@ fn called(name: &str) -> String {
     }
 }
 
-/// What all claims are called together.
+/// The name that stands for all claims.
 const ALL: &str = "all";

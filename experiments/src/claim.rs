@@ -1,8 +1,8 @@
-//! A published number, and how far from it a measured one may be.
+//! A published number, and the tolerance for a measured one.
 
 use serde::{Deserialize, Serialize};
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -12,7 +12,7 @@ pub enum Unit {
     Change,
     /// A plain ratio.
     Ratio,
-    /// Things, one by one.
+    /// A number of things.
     Count,
     /// Milliseconds.
     Ms,
@@ -21,11 +21,11 @@ pub enum Unit {
     Seconds,
     /// Minutes.
     Minutes,
-    /// Shares of a turn of the platters.
+    /// Shares of a revolution.
     Revolutions,
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     Rpm,
-    /// Years of our era.
+    /// A calendar year.
     Year,
     /// Logical sectors.
     Sectors,
@@ -37,59 +37,60 @@ pub enum Unit {
     Gb,
     /// Streams of a server.
     Streams,
-    /// Things a second.
+    /// Things per second.
     PerSecond,
 }
 
-/// What a paper reports: a number or a range.
+/// The published value: a number or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Published {
     /// A number.
     Number(f64),
-    /// Anything from the one to the other, ends included.
+    /// Any value between the two ends, ends included.
     Range([f64; 2]),
 }
 
-/// How far the measured number may be from the published one. It may always be anywhere in a published range.
+/// The tolerance: how far the measured number may be from the published one. Any value within a
+/// published range is met.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Within {
-    /// This much, in the unit of the claim (0.03 is three points of a share).
+    /// This amount, in the unit of the claim (0.03 is three points of a share).
     Absolute(f64),
-    /// This part of the published number.
+    /// This fraction of the published number.
     Relative(f64),
-    /// The published number times this, and divided by it.
+    /// The published number times this factor, or divided by it.
     Factor(f64),
-    /// Nothing.
+    /// No tolerance.
     Exact,
-    /// It may be larger by any amount.
+    /// Any larger value.
     AtLeast,
-    /// It may be anything up to this, in the unit of the claim, whatever was published.
+    /// Any value up to this, in the unit of the claim, whatever was published.
     AtMost(f64),
 }
 
-/// One published number.
+/// A published number with its tolerance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What the number is called, such as T9a.
+    /// The ID of the claim, such as T9a.
     pub id: String,
-    /// What it says, in a line.
+    /// The statement of the claim, in one line.
     pub says: String,
-    /// The number.
+    /// The published number.
     pub published: Published,
     /// Its unit.
     pub unit: Unit,
     /// The tolerance.
     pub within: Within,
-    /// Whether it is judged, or only reported.
+    /// Whether the claim is scored, or only reported.
     pub scored: bool,
-    /// Why it is only reported, or why the model misses it, as far as that is known.
+    /// The reason why the claim is only reported, or why the model misses it, as far as known.
     #[serde(default)]
     pub reason: String,
-    /// Of so many numbers of the measurement, the one nearest to the published number is judged: where a paper does not
-    /// say which of them it means.
+    /// The number of measured values of which the one nearest to the published number is judged,
+    /// for papers that do not say which of them they mean.
     #[serde(default = "one")]
     pub nearest_of: usize,
 }
@@ -99,7 +100,7 @@ fn one() -> usize {
 }
 
 impl Published {
-    /// Both ends.
+    /// Both ends. For a number, they are equal.
     pub fn ends(self) -> [f64; 2] {
         match self {
             Published::Number(number) => [number; 2],
@@ -107,7 +108,7 @@ impl Published {
         }
     }
 
-    /// How far a number is from it, and from which end.
+    /// The distance of a number from it, and the nearer end.
     fn distance(self, measured: f64) -> (f64, f64) {
         let [from, to] = self.ends();
         if measured < from {
@@ -115,14 +116,14 @@ impl Published {
         } else if measured > to {
             (measured - to, to)
         } else {
-            // Also what is no number, which is near nothing.
+            // Not-a-number stays so and is not near anything.
             (measured * 0.0, to)
         }
     }
 }
 
 impl Claim {
-    /// Whether a measured number is within the tolerance.
+    /// Returns whether a measured number is within the tolerance.
     pub fn allows(&self, measured: f64) -> bool {
         let (distance, end) = self.published.distance(measured);
         match self.within {
@@ -138,10 +139,10 @@ impl Claim {
         }
     }
 
-    /// The one of several numbers that is nearest to the published one.
+    /// Returns the one of several numbers that is nearest to the published one.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there are no numbers.
     pub fn nearest(&self, measured: &[f64]) -> f64 {
         let distance = |number: &f64| self.published.distance(*number).0;
         let nearest = measured
@@ -150,7 +151,8 @@ impl Claim {
         *nearest.expect("a claim is held against some number")
     }
 
-    /// Whether an ID names this claim: its own, or that of a group, as T13 and T name T13a.
+    /// Returns whether an ID names this claim: its own ID, or that of a group, as T13 and T name
+    /// T13a.
     pub fn is_called(&self, id: &str) -> bool {
         let is_number = |character: Option<char>| character.is_some_and(|c| c.is_ascii_digit());
         let rest = self.id.strip_prefix(id);
@@ -160,7 +162,7 @@ impl Claim {
         })
     }
 
-    /// The published number, or range, with its unit.
+    /// The published number or range, with its unit.
     pub fn published(&self) -> String {
         match self.published {
             Published::Number(number) => self.unit.show(number),
@@ -190,7 +192,7 @@ impl Claim {
 }
 
 impl Unit {
-    /// A number with its unit.
+    /// Formats a number with its unit.
     pub fn show(self, number: f64) -> String {
         match self {
             _ if number.is_nan() => "none".to_owned(),
@@ -213,7 +215,7 @@ impl Unit {
     }
 }
 
-/// A number to so many decimals, where nothing is not less than nothing.
+/// Formats a number with fixed decimals, and negative zero as zero.
 fn fixed(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     match text.strip_prefix('-') {
@@ -222,7 +224,7 @@ fn fixed(number: f64, decimals: usize) -> String {
     }
 }
 
-/// What is counted, where a mean over seeds need not be whole.
+/// Formats a count. A mean over seeds need not be an integer.
 fn whole(number: f64) -> String {
     let tenths = fixed(number, 1);
     tenths
@@ -230,7 +232,7 @@ fn whole(number: f64) -> String {
         .map_or(tenths.clone(), str::to_owned)
 }
 
-/// A number without needless decimals.
+/// Formats a number without unnecessary decimals.
 fn plain(number: f64) -> String {
     let rounded = (number * 1e6).round() / 1e6;
     rounded.to_string()
@@ -253,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Is the bound itself met, and what lies beyond it missed?
+    /// Is the bound itself met, and any value beyond it missed?
     #[test]
     fn both_sides_of_a_bound() {
         let claim = claim(
@@ -266,7 +268,8 @@ mod tests {
         assert!(!claim.allows(f64::NAN) && !claim.allows(f64::INFINITY));
     }
 
-    /// Are the ends of a range in it, is a tolerance counted from its ends, and does a bound hold from one side only?
+    /// Are the ends of a range in it, is a tolerance counted from its ends, and does a bound hold
+    /// on one side only?
     #[test]
     fn ranges_and_bounds() {
         let range = |within| claim(Published::Range([2.0, 2.3]), Unit::Ratio, within);
@@ -289,7 +292,7 @@ mod tests {
         assert!(least.allows(0.9) && least.allows(1.0) && !least.allows(0.899));
     }
 
-    /// Do numbers read as the papers print them?
+    /// Are numbers formatted as the papers print them?
     #[test]
     fn shown() {
         let shown = |published, unit, within| {
@@ -338,7 +341,8 @@ mod tests {
         }
     }
 
-    /// Does a name find its own claim and its group, and not one whose number merely begins alike?
+    /// Does a name select its own claim and its group, but not a claim whose number only has the
+    /// same prefix?
     #[test]
     fn names() {
         let is = |id: &str, name: &str| {
@@ -352,7 +356,7 @@ mod tests {
         assert!(!is("Q1", "Q1a") && !is("T1a30", "T1a3"));
     }
 
-    /// Of several numbers, is the nearest one judged?
+    /// Is the nearest of several numbers judged?
     #[test]
     fn nearest() {
         let claim = claim(

@@ -1,4 +1,4 @@
-//! An experiment as its text has it, read strictly.
+//! An experiment as its text describes it, parsed strictly.
 
 use std::collections::BTreeSet;
 
@@ -9,32 +9,32 @@ use traxtent_lab::{Measurement, measurement};
 use crate::claim::{Claim, Published, Within};
 use crate::finding::{Finding, Sample};
 
-/// A measurement on stated drives, and the claims that its numbers are held against.
+/// A measurement on stated drives, and the claims with which its numbers are compared.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The number of its claims, such as T2.
+    /// The common number of its claims, such as T2.
     pub number: String,
-    /// What is done, in a line.
+    /// A one-line description.
     pub title: String,
-    /// The built-in drives on which the measurement is made, one after the other.
+    /// The built-in drives on which the measurement is made, one after another.
     pub drives: Vec<String>,
-    /// How data lie, in plain words.
+    /// The layout of the data, in plain words.
     pub layout: Option<String>,
-    /// What is asked of the drive, in plain words.
+    /// The workload, in plain words.
     pub workload: String,
-    /// The seeds over which the verdicts have to hold; one, if nothing is random.
+    /// The seeds for which the verdicts have to hold. One if nothing is random.
     pub seeds: Vec<u64>,
-    /// What is measured.
+    /// The measurement.
     pub measurement: &'static Measurement,
     /// Whether it replays traces that come with DiskSim.
     pub traces: bool,
-    /// Known differences from the paper's set-up.
+    /// Known differences from the paper's setup.
     pub differences: Option<String>,
     /// The paper's figure that is redrawn.
     pub figure: Option<FigureSpec>,
-    /// The claims, in the order in which the measurement answers, drive by drive.
+    /// The claims, in the order of the measurement's numbers, drive by drive.
     pub claims: Vec<Claim>,
-    /// All of the above as it was read.
+    /// The text from which all of the above was read.
     pub text: String,
 }
 
@@ -42,9 +42,9 @@ pub struct Experiment {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
-    /// What the paper calls it.
+    /// The name of the figure in the paper.
     pub name: String,
-    /// Points of it that the paper's text tells.
+    /// The points of the figure that the paper's text states.
     #[serde(default)]
     pub published: Vec<PublishedPoint>,
 }
@@ -53,44 +53,44 @@ pub struct FigureSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedPoint {
-    /// In which panel, from the left.
+    /// The index of the panel, from the left.
     #[serde(default)]
     pub panel: usize,
-    /// To which series it belongs.
+    /// The name of the series.
     pub series: String,
-    /// Where it lies; at the end of a bar, its row is the second.
+    /// The position. For the end of a bar, the second value is its row.
     pub at: [f64; 2],
 }
 
-/// What is wrong with an experiment's text, in one line.
+/// An error in an experiment's text, in one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// No experiment at all: the place, and what is wrong there.
+    /// The text cannot be parsed.
     #[error("experiments/{folder}/experiment.toml:{line}: {what}")]
     Syntax {
         /// The experiment's folder.
         folder: String,
         /// The line.
         line: usize,
-        /// What is wrong, in one line.
+        /// The error, in one line.
         what: String,
     },
-    /// Something that makes no sense.
+    /// A value is invalid.
     #[error("experiments/{folder}/experiment.toml: {key} = {value}: {expected}")]
     Value {
         /// The experiment's folder.
         folder: String,
         /// The key.
         key: String,
-        /// What it has.
+        /// The invalid value.
         value: String,
-        /// What it should have.
+        /// The expected value.
         expected: &'static str,
     },
 }
 
-/// The text's keys.
+/// The keys of the text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
@@ -115,10 +115,11 @@ enum Drives {
 }
 
 impl Experiment {
-    /// Reads the text in a folder.
+    /// Parses the text in a folder.
     ///
     /// # Errors
-    /// If it has other keys than these, names something that there is not, or makes no sense.
+    /// Returns an error if the text has unknown keys, refers to something that does not exist, or
+    /// has an invalid value.
     pub fn parse(folder: &str, text: &str) -> Result<Experiment, SpecError> {
         let read: Text = toml::from_str(text).map_err(|error| SpecError::Syntax {
             folder: folder.to_owned(),
@@ -184,10 +185,10 @@ impl Experiment {
 }
 
 impl Experiment {
-    /// Sets the numbers that a measurement gives, seed by seed, beside the claims.
+    /// Combines the numbers that a measurement gives, seed by seed, with the claims.
     ///
     /// # Panics
-    /// If there are more numbers than the claims ask for, or fewer.
+    /// Panics if the number of measured values differs from the number that the claims need.
     pub fn judge(&'static self, by_seed: &[(u64, Vec<f64>)]) -> Vec<Finding> {
         let wanted: usize = self.claims.iter().map(|claim| claim.nearest_of).sum();
         for (_, numbers) in by_seed {
@@ -211,7 +212,7 @@ impl Experiment {
     }
 }
 
-/// The line where reading ended.
+/// The line at which parsing ended.
 fn line_of(text: &str, error: &toml::de::Error) -> usize {
     let read = error.span().map_or(0, |span| span.start.min(text.len()));
     1 + text.as_bytes()[..read]
@@ -220,7 +221,7 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
         .count()
 }
 
-/// The number of the claims in a folder: T2 in T02.
+/// Returns the number of the claims in a folder: T2 in T02.
 fn number_of(folder: &str) -> Option<String> {
     let (letter, digits) = folder.split_at_checked(1)?;
     let is_letter = letter.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -229,7 +230,7 @@ fn number_of(folder: &str) -> Option<String> {
     (is_letter && are_digits && number > 0).then(|| format!("{letter}{number}"))
 }
 
-/// What makes sense in an experiment.
+/// The checks of an experiment's values.
 struct Check<'a> {
     folder: &'a str,
     number: &'a str,

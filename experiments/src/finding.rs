@@ -1,19 +1,20 @@
-//! A claim and what was measured, and what many of them come to.
+//! Findings: claims with their measured numbers, and summaries of findings.
 
 use crate::claim::Claim;
 
-/// What one seed gives.
+/// The result for one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The seed.
     pub seed: u64,
     /// The number that is judged.
     pub measured: f64,
-    /// All that were measured for the claim: one, unless it is judged by the nearest of several.
+    /// All numbers measured for the claim: one, unless the claim is judged by the nearest of
+    /// several.
     pub candidates: Vec<f64>,
 }
 
-/// A claim and what was measured.
+/// A claim and the numbers measured for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The claim.
@@ -22,28 +23,28 @@ pub struct Finding {
     pub samples: Vec<Sample>,
 }
 
-/// The least and the greatest of several numbers.
+/// The smallest and the largest of several numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The least.
+    /// The smallest.
     pub least: f64,
-    /// The greatest.
+    /// The largest.
     pub most: f64,
 }
 
-/// Whether a claim is met.
+/// Whether a claim is met, missed, or not scored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Within the tolerance, with every seed.
     Met,
-    /// Outside it, with any seed.
+    /// Outside the tolerance, with at least one seed.
     Missed,
-    /// Not judged.
+    /// Not scored.
     Reported,
 }
 
 impl Finding {
-    /// What was measured: the mean over the seeds.
+    /// The measured value: the mean over the seeds.
     pub fn measured(&self) -> f64 {
         match &self.samples[..] {
             [one] => one.measured,
@@ -54,7 +55,7 @@ impl Finding {
         }
     }
 
-    /// How far the seeds lie apart.
+    /// The spread over the seeds.
     pub fn spread(&self) -> Spread {
         let measured = || self.samples.iter().map(|sample| sample.measured);
         Spread {
@@ -63,13 +64,13 @@ impl Finding {
         }
     }
 
-    /// Whether every seed's number is within the tolerance.
+    /// Returns whether every seed's number is within the tolerance.
     pub fn within(&self) -> bool {
         let mut samples = self.samples.iter();
         samples.all(|sample| self.claim.allows(sample.measured))
     }
 
-    /// Whether the claim is met.
+    /// The verdict on the claim.
     pub fn verdict(&self) -> Verdict {
         match (self.claim.scored, self.within()) {
             (false, _) => Verdict::Reported,
@@ -80,7 +81,7 @@ impl Finding {
 }
 
 impl Verdict {
-    /// The word for it.
+    /// The verdict as a word.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Met => "met",
@@ -90,7 +91,7 @@ impl Verdict {
     }
 }
 
-/// How claims fared, in a line.
+/// Summarizes the verdicts in one line.
 pub fn score(findings: &[Finding]) -> String {
     let count = |verdict| {
         let findings = findings.iter();
@@ -106,18 +107,18 @@ pub fn score(findings: &[Finding]) -> String {
     )
 }
 
-/// Why claims are missed or only reported.
+/// A reason why claims are missed or only reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// Missed, or reported.
+    /// The verdict: missed or reported.
     pub verdict: Verdict,
-    /// The claims that this is the reason of.
+    /// The claims to which the reason applies.
     pub ids: Vec<&'static str>,
     /// The reason.
     pub why: &'static str,
 }
 
-/// Why claims are missed, and why others are only reported, a reason once.
+/// Lists the reasons why claims are missed or only reported, each reason once.
 pub fn reasons(findings: &[Finding]) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
     for finding in findings {

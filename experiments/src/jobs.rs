@@ -1,4 +1,4 @@
-//! The usual jobs beside what makers publish, with a bound for each.
+//! The usual jobs compared with the values that manufacturers publish, each with a bound.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,34 +9,38 @@ use traxtent_lab::{Bench, LabError};
 
 use crate::data_sheet::{DataSheet, data_sheet};
 
-/// How far reads of 128 KiB may be below the drive's streaming rate, and that from its maker's.
+/// The relative tolerance of the rate of 128 KiB reads to the streaming rate, and of the streaming
+/// rate to the manufacturer's rate.
 pub const RATE_TOLERANCE: f64 = 0.1;
-/// How far the mean time of a random read may be from the average seek and half a revolution.
+/// The relative tolerance of the mean time of a random read to the average seek plus half a
+/// revolution.
 pub const ACCESS_TOLERANCE: f64 = 0.15;
-/// How much slower a larger size or depth may be before that needs a reason.
+/// The relative loss at a larger size or depth above which a reason is needed.
 pub const DROP_TOLERANCE: f64 = 0.025;
-/// Drops whose reason is known: drive, depth and size in KiB. The Atlas 10K V schedules by position, and loses 3 % by taking requests
-/// of a sequence out of turn; first come, first served, it loses nothing (`--set queue.scheduler=fcfs`).
+/// Drops with a known reason: drive, depth and size in KiB. The Atlas 10K V schedules by position,
+/// and loses 3 % by serving sequential requests out of order. With first come, first served, it
+/// loses nothing (`--set queue.scheduler=fcfs`).
 const EXPLAINED: [(&str, u32, u32); 1] = [("maxtor10k5", 32, 16)];
 
-/// What a drive makes of the usual jobs.
+/// The results of the usual jobs on a drive.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     /// The rates of [`JOBS`], in their order.
     pub rates: Vec<Rate>,
-    /// The rate of reads of 8 MiB in sequence.
+    /// The rate of sequential reads of 8 MiB.
     pub streaming: Rate,
-    /// What the maker publishes, if it was found.
+    /// The manufacturer's data sheet, if one was found.
     pub sheet: Option<&'static DataSheet>,
-    /// The rate that streaming is held against, in MB/s: the maker's, or that of a measured bus which is slower.
+    /// The rate with which streaming is compared, in MB/s: the manufacturer's, or that of a
+    /// measured bus if it is slower.
     pub published_mb_per_s: Option<f64>,
-    /// The average seek that the maker publishes and half a revolution, in milliseconds.
+    /// The published average seek plus half a revolution, in milliseconds.
     pub published_access_ms: Option<f64>,
-    /// The bounds that do not hold.
+    /// The bounds that are exceeded.
     pub misses: Vec<Miss>,
 }
 
-/// A bound that does not hold.
+/// A bound that is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Miss {
     /// Reads of 128 KiB, as a share of the streaming rate.
@@ -74,10 +78,10 @@ impl fmt::Display for Miss {
     }
 }
 
-/// Runs the usual jobs on a drive, each for so many seconds of simulated time.
+/// Runs the usual jobs on a drive, each for `seconds` seconds of simulated time.
 ///
 /// # Errors
-/// If a job does not fit the drive.
+/// Returns an error if a job does not fit the drive.
 pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
     let rates = JOBS
         .iter()

@@ -1,9 +1,10 @@
-//! What papers report, and whether the model agrees.
+//! Published claims of papers, and whether the model agrees with them.
 //!
-//! An [`Experiment`] is a text: on which drive a measurement of the lab is made, and the [`Claim`]s that its numbers are
-//! held against. A [`Finding`] sets both side by side. This crate depends on the lab and nothing that measures
-//! depends on this one, so no measurement can look at a published number. A claim that is missed stays in the list,
-//! with the reason as far as it is known.
+//! An [`Experiment`] is a text. It names the drives on which a measurement of the lab is made, and
+//! the [`Claim`]s with which its numbers are compared. A [`Finding`] combines the two. This crate
+//! depends on the lab, and no crate that measures depends on this one, so a measurement cannot
+//! depend on a published number. A claim that is missed stays in the list, with the reason as far
+//! as it is known.
 
 mod catalogue;
 mod claim;

@@ -1,4 +1,4 @@
-//! Doing experiments: drive by drive and seed by seed, several at a time, each but once.
+//! Runs experiments: drive by drive and seed by seed, several at the same time, each only once.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,53 +10,55 @@ use crate::experiment::Experiment;
 use crate::finding::Finding;
 use crate::store::{Store, StoreError, Stored};
 
-/// How experiments are done.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// With which seeds.
+    /// The seeds.
     pub seeds: Seeds,
-    /// Whether a rough answer will do: a tenth of the requests.
+    /// Whether an approximate result is sufficient: a tenth of the requests.
     pub quick: bool,
-    /// Whether pictures are drawn as well, with the first seed on the first drive.
+    /// Whether figures are drawn as well, with the first seed on the first drive.
     pub pictures: bool,
-    /// How many measurements at a time.
+    /// The number of measurements at the same time.
     pub workers: usize,
-    /// Where results are kept, and taken from.
+    /// The store from which results are taken and in which they are kept.
     pub store: Option<Store>,
     /// The folder with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
-    /// Figures, by key, that drives have in place of their own: to ask what would be. Results are not kept then.
+    /// Profile parameters, by key, that replace those of the drives, to measure hypothetical
+    /// drives. The results are then not kept.
     pub changes: Vec<(String, String)>,
 }
 
-/// Which seeds.
+/// The seeds of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeds {
-    /// So many of an experiment's, going on behind the greatest if it has too few. One where nothing is random.
+    /// This number of an experiment's seeds, continued after the largest if there are too few. One
+    /// seed if nothing is random.
     First(usize),
-    /// This one.
+    /// Only this seed.
     Only(u64),
 }
 
 impl Plan {
-    /// How many measurements it makes of experiments, if all can be done.
+    /// The number of measurements that the run makes, if all experiments can be run.
     pub fn measurements(&self, experiments: &[&'static Experiment]) -> usize {
         jobs(experiments, self).len()
     }
 }
 
-/// What a run comes to.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// In the order of the claims.
+    /// The findings, in the order of the claims.
     pub findings: Vec<Finding>,
-    /// In the order of the experiments.
+    /// The figures, in the order of the experiments.
     pub pictures: Vec<(&'static Experiment, Figure)>,
-    /// Experiments that cannot be done on this machine, and why.
+    /// The experiments that cannot be run on this machine, and why.
     pub skipped: Vec<Skipped>,
 }
 
-/// Why a run ends early.
+/// The reasons why a run ends early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -69,21 +71,21 @@ pub enum RunError {
         drive: &'static str,
         /// The seed.
         seed: u64,
-        /// Why not.
+        /// The cause.
         error: Box<LabError>,
     },
-    /// Results cannot be kept.
+    /// A result cannot be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Does experiments, and calls `progress` whenever another measurement is done, from any thread.
+/// Runs experiments. Calls `progress` after each measurement, from any thread.
 ///
 /// # Errors
-/// With the first that cannot be done.
+/// Returns the error of the first measurement that fails.
 ///
 /// # Panics
-/// If a measurement has not as many numbers as its experiment's claims ask for.
+/// Panics if a measurement has a different number of values than its experiment's claims need.
 pub fn run(
     experiments: &[&'static Experiment],
     plan: &Plan,
@@ -118,10 +120,10 @@ pub fn run(
     Ok(outcome)
 }
 
-/// An experiment that cannot be done, and why.
+/// An experiment that cannot be run, and the reason.
 pub type Skipped = (&'static Experiment, String);
 
-/// Experiments that cannot be done here, and the others.
+/// Separates the experiments that cannot be run here from the others.
 fn sorted_out(
     experiments: &[&'static Experiment],
     plan: &Plan,
@@ -171,7 +173,7 @@ struct Job {
     picture: bool,
 }
 
-/// Each experiment's measurements, seed by seed and drive by drive, then its picture.
+/// The measurements of each experiment, seed by seed and drive by drive, then its figure.
 fn jobs(experiments: &[&'static Experiment], plan: &Plan) -> Vec<Job> {
     let mut jobs = Vec::new();
     for experiment in experiments.iter().copied() {
@@ -197,7 +199,7 @@ fn jobs(experiments: &[&'static Experiment], plan: &Plan) -> Vec<Job> {
     jobs
 }
 
-/// Does jobs, several at a time; results in the order of the jobs.
+/// Runs jobs, several at the same time. Returns the results in the order of the jobs.
 fn do_all(
     jobs: &[Job],
     plan: &Plan,

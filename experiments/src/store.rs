@@ -1,7 +1,9 @@
-//! Measured numbers and pictures, kept in a folder, so that a run that was broken off goes on where it was.
+//! Stores measured numbers and figures in a folder, so that an interrupted run resumes where it
+//! stopped.
 //!
-//! An entry tells which build of the program made it and from which text of the experiment; made by or from any other,
-//! it is measured anew. Entries appear whole or not at all, and begin with the checksum of the rest.
+//! An entry records the build of the program that made it and the text of the experiment. If either
+//! differs, the experiment is measured again. Entries are written atomically, and begin with the
+//! checksum of the rest.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,22 +22,22 @@ pub struct Store {
     build: String,
 }
 
-/// A folder or a file in it that cannot be used.
+/// A folder, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub struct StoreError {
-    /// Which.
+    /// The path.
     pub path: PathBuf,
-    /// Why not.
+    /// The cause.
     pub error: io::Error,
 }
 
-/// What a result is the result of.
+/// The inputs that determine a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Key {
     build: String,
     experiment: String,
-    /// Of the experiment's text.
+    /// The checksum of the experiment's text.
     text_crc32: u32,
     drive: String,
     seed: u64,
@@ -53,17 +55,17 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stored {
-    /// Of a measurement.
+    /// The numbers of a measurement.
     Numbers(Vec<f64>),
-    /// Of a drawing.
+    /// The figure of a drawing.
     Picture(Figure),
 }
 
 impl Store {
-    /// The folder, made if need be, for results of this build of the program.
+    /// Opens the folder for results of this build of the program, and creates it if necessary.
     ///
     /// # Errors
-    /// If it cannot be made or written to.
+    /// Returns an error if it cannot be created or written to.
     pub fn open(folder: &Path, build: &str) -> Result<Store, StoreError> {
         let at = |error| StoreError {
             path: folder.to_owned(),
@@ -77,12 +79,12 @@ impl Store {
         })
     }
 
-    /// The folder for what measurements record, which holds for any build of the program.
+    /// The folder for recordings of measurements, which are valid for any build of the program.
     pub(crate) fn recordings(&self) -> PathBuf {
         self.folder.join("recordings")
     }
 
-    /// What a result of an experiment is kept by.
+    /// Returns the key of a result.
     pub(crate) fn key(
         &self,
         experiment: &Experiment,
@@ -113,11 +115,11 @@ impl Store {
         self.folder.join(name)
     }
 
-    /// A result, if there is one of just this.
+    /// Returns the stored result with exactly this key, if there is one.
     pub(crate) fn recall(&self, key: &Key) -> Result<Option<Stored>, StoreError> {
         let path = self.path(key);
         match fs::read_to_string(&path) {
-            // What cannot be read as an entry is none.
+            // A file that cannot be parsed counts as missing.
             Ok(text) => Ok(entry(&text)
                 .filter(|entry| entry.key == *key)
                 .map(|entry| entry.result)),
@@ -127,7 +129,7 @@ impl Store {
         }
     }
 
-    /// Keeps a result.
+    /// Stores a result.
     pub(crate) fn keep(&self, key: &Key, result: &Stored) -> Result<(), StoreError> {
         let path = self.path(key);
         let entry = Entry {
@@ -150,12 +152,12 @@ impl Store {
     }
 }
 
-/// An entry's first line.
+/// The first line of an entry.
 fn checksum(text: &str) -> String {
     format!("# crc32 {:08x}", crc32fast::hash(text.as_bytes()))
 }
 
-/// The entry that a file holds, if it is as it was written.
+/// Parses the entry in a file, if its checksum is correct.
 fn entry(text: &str) -> Option<Entry> {
     let (first, rest) = text.split_once('\n')?;
     (first == checksum(rest)).then(|| toml::from_str(rest).ok())?

@@ -1,5 +1,5 @@
-//! Planted bugs. Each is behind four bytes that a blind search would take an hour to guess and
-//! a search guided by coverage finds in a second.
+//! Planted bugs. Each needs four bytes that a blind search would take an hour to guess, and that a
+//! search guided by coverage finds in a second.
 
 /// Panics on an input that begins with `trax`.
 pub(crate) fn panics(input: &[u8]) {
@@ -8,7 +8,7 @@ pub(crate) fn panics(input: &[u8]) {
     }
 }
 
-/// Asks for a gigabyte on an input that begins with `fill`.
+/// Allocates a gigabyte on an input that begins with `fill`.
 pub(crate) fn fills_memory(input: &[u8]) {
     if opens_with(input, b"fill") {
         std::hint::black_box(vec![input[0]; 1 << 30]);
@@ -38,7 +38,7 @@ fn descend(depth: u64) -> u64 {
     }
 }
 
-/// Compares byte by byte, so that each byte is a branch that coverage sees.
+/// Compares byte by byte, so that each byte is a branch that coverage records.
 fn opens_with(input: &[u8], word: &[u8; 4]) -> bool {
     input.len() >= word.len()
         && input

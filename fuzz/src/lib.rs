@@ -1,21 +1,21 @@
-//! The fuzz targets, in one list, and the canaries that prove that the fuzzer finds things.
+//! The fuzz targets, in one list, and the canaries that prove that the fuzzer finds bugs.
 //!
-//! A target is a function of bytes that must return for every input: no panic, no unbounded
-//! memory, no endless loop, no unbounded recursion. To add one, write a line in [`TARGETS`] and
-//! put a few small inputs by hand into `corpus/NAME/`; words that the format knows may go into
-//! `corpus/NAME.dict`, one quoted word a line.
+//! A target is a function of bytes that must return for every input: no panic, no unbounded memory,
+//! no endless loop, no unbounded recursion. To add one, write a line in [`TARGETS`] and put a few
+//! small inputs by hand into `corpus/NAME/`. Words of the format may go into `corpus/NAME.dict`,
+//! one quoted word per line.
 //!
 //! `cargo xtask fuzz` searches for inputs, guided by coverage; `cargo test` replays the corpora.
 
 mod canary;
 mod targets;
 
-/// A function under test, with the name it is called by.
+/// A function under test, with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// The name on the command line and of the folder in `corpus/`.
     pub name: &'static str,
-    /// Must return for every input.
+    /// The function, which must return for every input.
     pub run: fn(&[u8]),
 }
 
@@ -23,7 +23,7 @@ const fn target(name: &'static str, run: fn(&[u8])) -> Target {
     Target { name, run }
 }
 
-/// Everything that is fuzzed.
+/// All fuzz targets.
 pub const TARGETS: &[Target] = &[
     target("units", targets::units),
     target("profile", targets::drive::profile),
@@ -86,7 +86,7 @@ pub const CANARIES: &[Target] = &[
     target("canary-stack", canary::exhausts_stack),
 ];
 
-/// The target or canary called `name`.
+/// Returns the target or canary called `name`.
 pub fn find(name: &str) -> Option<Target> {
     TARGETS
         .iter()

@@ -1,7 +1,7 @@
-//! The engine: libFuzzer around one target, which the environment variable `FUZZ_TARGET` names.
+//! The engine: libFuzzer around one target, which the environment variable `FUZZ_TARGET` selects.
 //!
-//! `cargo xtask fuzz` builds this with the coverage passes of LLVM, which are code generation
-//! flags of the stable compiler. With `FUZZ_TARGET=list` it prints the targets.
+//! `cargo xtask fuzz` builds this with the coverage passes of LLVM, which are code generation flags
+//! of the stable compiler. With `FUZZ_TARGET=list` it prints the targets.
 #![no_main]
 
 use std::alloc::System;
@@ -11,7 +11,7 @@ use cap::Cap;
 use fuzz::{CANARIES, TARGETS, Target};
 use libfuzzer_sys::fuzz_target;
 
-/// An input that makes a target hold more than this has failed.
+/// The most memory that a target may hold for an input, in bytes.
 const MEMORY_LIMIT: usize = 256 << 20;
 
 #[global_allocator]
@@ -42,8 +42,8 @@ fuzz_target!(
     |input: &[u8]| (TARGET.run)(input)
 );
 
-/// Lets the crash handler run on a stack of its own: without one, an input that exhausts the
-/// stack would end the process before it is saved. libFuzzer keeps `SA_ONSTACK` where it is set.
+/// Lets the crash handler run on a stack of its own. Without one, an input that exhausts the stack
+/// would end the process before it is saved. libFuzzer keeps `SA_ONSTACK` if it is set.
 #[expect(unsafe_code, reason = "signal stacks have no safe interface")]
 fn report_stack_overflow() {
     let stack = vec![0u8; 1 << 20].leak();
@@ -52,8 +52,8 @@ fn report_stack_overflow() {
         ss_flags: 0,
         ss_size: stack.len(),
     };
-    // SAFETY: the stack is writable and never freed. All zeros is a valid `sigaction`, the
-    // default action; the old values are not asked for.
+    // SAFETY: the stack is writable and never freed. All zeros is a valid `sigaction`, the default
+    // action; the old values are not requested.
     let refused = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_flags = libc::SA_ONSTACK;

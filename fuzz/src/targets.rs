@@ -1,7 +1,8 @@
-//! What is done with the bytes, target by target.
+//! The fuzz targets and the properties that they check.
 //!
-//! Beyond "it returns", a target asserts what holds for whatever was accepted: text that was
-//! parsed prints and parses to the same value, an address goes to its place and back.
+//! In addition to returning, a target asserts the properties of accepted input: text that was
+//! parsed is printed and parsed to the same value, and an address is translated to a place and
+//! back.
 
 pub(crate) mod check;
 pub(crate) mod disk;
@@ -17,7 +18,7 @@ pub(crate) mod workload;
 
 use traxtent_core::units::{Angle, SimTime, Span};
 
-/// A number read as text becomes a time, an angle and back.
+/// A number read as text: it becomes a time and an angle, and is converted back.
 pub(crate) fn units(input: &[u8]) {
     let Some(number) = text(input).and_then(|text| text.trim().parse::<f64>().ok()) else {
         return;
@@ -35,9 +36,9 @@ pub(crate) fn units(input: &[u8]) {
     );
 }
 
-/// What the command reads itself: targets, paces, sweeps of figures.
+/// Arguments that the command parses itself: targets, rates, sweeps of parameters.
 pub(crate) fn arguments(input: &[u8]) {
-    /// What the command's help promises.
+    /// The limit stated in the command's help.
     const POINTS_MAX: usize = 10_000;
 
     let Some(text) = text(input) else { return };

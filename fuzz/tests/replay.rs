@@ -7,7 +7,7 @@ fn corpus() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"))
 }
 
-/// Does every target return for every input that is kept, and has every target inputs?
+/// Does every target return for every stored input, and does every target have inputs?
 #[test]
 fn corpora_replay() {
     for target in fuzz::TARGETS {
@@ -40,7 +40,7 @@ fn corpora_belong_to_targets() {
     }
 }
 
-/// Are the planted bugs there?
+/// Do the planted bugs exist?
 #[test]
 #[should_panic(expected = "the planted panic")]
 fn canary_panics() {

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: figures with the machine, the seed and the commit beside them.
+//! `cargo xtask bench`: measurements, printed with the machine, the seed and the commit.
 
 mod build;
 mod check;
@@ -16,37 +16,40 @@ use anyhow::Result;
 
 use crate::machine;
 
-/// What to measure, and the seed of what is random in it.
+/// The subject of a measurement, and the seed of its random parts.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
     subject: Subject,
-    /// Fixes the workloads
+    /// Seed of the workloads
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(clap::Subcommand)]
 enum Subject {
-    /// Requests that the simulator completes in a second
+    /// Requests per second that the simulator completes
     Sim {
-        /// The largest number of requests in the table of growth
+        /// Largest number of requests in the table of growth
         #[arg(long, default_value_t = 10_000_000)]
         most: u64,
     },
-    /// Allocations and frees that the allocators do in a second; the table of a layout in partitions
+    /// Allocations and frees per second of the allocators; size of the table of a track partition
+    /// layout
     Layout,
-    /// Ways to find tracks, on every drive: what they ask, how long it takes, whether it is exact
+    /// Probe algorithms on every drive: their requests, their time, and whether their results are
+    /// exact
     Probe(probe::Options),
-    /// fio's usual jobs on served drives, beside the same simulated
+    /// Typical fio jobs on served drives, compared with simulations
     Jobs(jobs::Options),
-    /// A served drive: how fast without mechanics, beside nbdkit's own memory, and how true with them
+    /// Served drives: speed without mechanics, compared with nbdkit's memory plugin, and timing
+    /// accuracy with mechanics
     Serve(serve::Options),
-    /// Volumes on members in memory, beside a plain file and beside the memory's own speed
+    /// Volumes on members in memory, compared with a plain file and with the speed of memory
     Volume(volume::Options),
-    /// How long a stack of eight layers takes to check
+    /// Time to check a stack of eight layers
     Check,
-    /// The time of a clean release build on two cores
+    /// Time of a clean release build on two cores
     Build,
 }
 

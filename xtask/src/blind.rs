@@ -1,4 +1,4 @@
-//! `cargo xtask blind`: probes of random drives that the prober knows nothing of.
+//! `cargo xtask blind`: probes of random drives about which the prober has no information.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::{machine, shell};
 
-/// Arguments for the prober, which also answers `--help`.
+/// Arguments for the prober, which also handles `--help`.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Options {

@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: the tarball and the Debian package, and a trial of the package.
 //!
 //! The package is laid out as a tree and packed by `dpkg-deb`. It is then installed in a Debian
-//! root that holds nothing but Debian's required packages, and the command is run there. Files
-//! carry the time of the commit, so the same commit and compiler give the same bytes.
+//! root that contains only Debian's required packages, and the command is run there. Files carry
+//! the time of the commit, so the same commit and compiler produce the same bytes.
 
 mod deb;
 mod notices;
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use crate::tally::Tally;
 use crate::{packages, shell};
 
-/// What to make.
+/// The options.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Do not try the package in a Debian root
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     no_trial: bool,
 }
 
-/// What is shipped, and where it lies.
+/// The files to ship, and their places.
 struct Artifacts {
     version: String,
     /// The release binary.
@@ -34,18 +34,18 @@ struct Artifacts {
     plugin: PathBuf,
     /// The folder with `man` and `completions`.
     pages: PathBuf,
-    /// The time that packed files carry, as for `SOURCE_DATE_EPOCH`.
+    /// The modification time of packed files, as for `SOURCE_DATE_EPOCH`.
     epoch: String,
-    /// The folder that everything is made in.
+    /// The folder in which everything is made.
     folder: PathBuf,
 }
 
-/// Files of the project that are shipped beside the command.
+/// The files of the project that are shipped with the command.
 const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 /// The licences of the libraries that the binary is built from.
 const NOTICES: &str = "LICENSES-THIRD-PARTY";
 
-/// Where files go in the tarball and in the package.
+/// The folders of a file in the tarball and in the package.
 struct Place {
     tarball: &'static str,
     package: &'static str,
@@ -55,8 +55,8 @@ const BINARY: Place = Place {
     tarball: "bin",
     package: "usr/bin",
 };
-/// Where `traxtent serve` finds the plugin: beside itself, or where Debian's nbdkit looks. The second has
-/// the machine's own folder in it; see [`deb`].
+/// The folders in which `traxtent serve` finds the plugin: its own folder, or the one of Debian's
+/// nbdkit. The latter depends on the machine's architecture; see [`deb`].
 const PLUGIN: Place = Place {
     tarball: "bin",
     package: "usr/lib/nbdkit/plugins",
@@ -83,14 +83,14 @@ const FISH: Place = Place {
     package: "usr/share/fish/vendor_completions.d",
 };
 
-/// What clap calls the completion of a shell, what the shell calls it, and where it goes.
+/// clap's name for the completion of a shell, the shell's own name for it, and its folder.
 const COMPLETIONS: &[(&str, &str, &Place)] = &[
     ("traxtent.bash", "traxtent", &BASH),
     ("_traxtent", "_traxtent", &ZSH),
     ("traxtent.fish", "traxtent.fish", &FISH),
 ];
 
-/// Builds, packs and tries.
+/// Builds, packs and runs the trial.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_DIST);
     let artifacts = Artifacts::build()?;
@@ -148,7 +148,8 @@ impl Artifacts {
         ]);
         shell::run(write_pages.arg(&pages))?;
         let binary = target.join("dist/traxtent");
-        // Asked of the binary, so that the name of the package cannot differ from what is in it.
+        // The version is read from the binary, so that the name of the package cannot differ from
+        // its content.
         let version = shell::output(&binary.to_string_lossy(), ["--version"])?;
         let version = version
             .strip_prefix("traxtent ")
@@ -229,7 +230,7 @@ fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
     Ok(())
 }
 
-/// The files of a folder, sorted; there must be some.
+/// Returns the files of a folder, sorted; fails if there are none.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut paths = entries

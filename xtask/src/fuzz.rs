@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: builds the engine of the `fuzz` package with coverage and runs it.
 //!
 //! libFuzzer is guided by coverage that LLVM's sanitizer passes write. Those passes are code
-//! generation flags of rustc, so the stable compiler does; the sanitizers themselves, which need
-//! another compiler, are left out. In their place stand an allocator with a bound, a time-out,
+//! generation flags of rustc, so the stable compiler is sufficient. The sanitizers themselves need
+//! another compiler and are left out. In their place are an allocator with a bound, a time-out,
 //! debug assertions and overflow checks.
 
 mod worker;
@@ -20,8 +20,8 @@ use crate::tally::Tally;
 use crate::{machine, packages, shell};
 use worker::{Job, Outcome};
 
-/// What the compiler adds to the code: counters at each edge of the control flow, and the
-/// operands of each comparison.
+/// The compiler flags that add counters at each edge of the control flow, and the operands of each
+/// comparison.
 const COVERAGE: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -39,21 +39,21 @@ const SMOKE_SECONDS: u32 = 20;
 /// Four bytes are found in well under this many runs.
 const CANARY_RUNS: u64 = 2_000_000;
 
-/// How to search.
+/// The parameters of the search.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only this target; all if left out
+    /// Target to run [default: all]
     target: Option<String>,
     /// Inputs to try in each target
     #[arg(long, default_value_t = 10_000_000)]
     runs: u64,
-    /// A positive number that fixes the search; the time of day if left out
+    /// Positive number that fixes the search [default: from the time of day]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     seed: Option<u32>,
-    /// Processes at a time; the number of cores if left out
+    /// Number of concurrent processes [default: the number of cores]
     #[arg(long)]
     jobs: Option<usize>,
-    /// Start from the inputs that earlier searches found, too
+    /// Also start from the inputs that earlier searches found
     #[arg(long)]
     resume: bool,
     /// Do not search: run the target on this one file
@@ -64,7 +64,7 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// Searches at length.
+/// Runs a full search.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
     ensure!(
@@ -103,7 +103,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let seed = options.seed.unwrap_or_else(seed_from_time);
     println!("{}", machine::header(seed.into()));
     let shares = |target: &String| {
-        // One process a core for each target, with its own seed and a share of the runs.
+        // One process per core for each target, with its own seed and a share of the runs.
         let shares = jobs as u64;
         (0..shares)
             .map(move |share| Job {
@@ -125,7 +125,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(engine.run(work, jobs).report())
 }
 
-/// Every target for a moment, and every canary until it is found.
+/// Runs every target briefly, and every canary until its bug is found.
 pub(crate) fn smoke() -> Tally {
     let mut tally = Tally::default();
     if shell::program("c++").is_none() {
@@ -171,7 +171,7 @@ struct Engine {
 impl Engine {
     fn build() -> Result<Engine> {
         let host = host_triple()?;
-        // With a target named, the flags stay away from build scripts and macros.
+        // If a target is named, the flags do not apply to build scripts and macros.
         let mut cargo = shell::cargo();
         cargo.args([
             "build",
@@ -202,7 +202,7 @@ impl Engine {
         })
     }
 
-    /// Works through the jobs, so many at a time.
+    /// Works through the jobs, `at_a_time` of them concurrently.
     fn run(&self, work: VecDeque<Job>, at_a_time: usize) -> Tally {
         let work = Mutex::new(work);
         let tally = Mutex::new(Tally::default());
@@ -224,7 +224,7 @@ impl Engine {
     }
 }
 
-/// Whether an outcome is what the job should come to.
+/// Checks that an outcome is the one that the job expects.
 fn judge(job: &Job, outcome: Outcome) -> Result<()> {
     match (job.expect_failure, outcome) {
         (false, Outcome::Sound { summary }) => println!("fuzz {job}: {summary}"),
@@ -237,7 +237,7 @@ fn judge(job: &Job, outcome: Outcome) -> Result<()> {
     Ok(())
 }
 
-/// The input that broke a target, and how to run it again.
+/// Describes the input that broke a target, and the command that runs it again.
 fn describe(job: &Job, input: Option<&Path>) -> Result<String> {
     const SHOWN: usize = 400;
     let Some(input) = input else {

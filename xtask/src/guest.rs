@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// Debian's kernel for virtual machines, by the package that always names the newest.
+/// Debian's kernel for virtual machines, by the package that always depends on the newest one.
 const NEWEST: &str = "linux-image-cloud-amd64";
 
-/// Puts the kernel where the tests look for it, unless it is there; says what is skipped if it
-/// cannot be had.
+/// Unpacks the kernel where the tests look for it, unless it is there. If it is not available,
+/// prints which tests are skipped.
 pub(crate) fn prepare_kernel() {
     if let Err(error) = unpack() {
         eprintln!("{error:#}: tests of drives in an emulated machine will be skipped");
@@ -44,7 +44,7 @@ fn unpack() -> Result<()> {
     Ok(())
 }
 
-/// The package that the newest kernel is in.
+/// Returns the name of the package with the newest kernel.
 fn newest() -> Result<String> {
     let depends = shell::output("apt-cache", ["depends", "--important", NEWEST])?;
     let package = depends.lines().find_map(|line| {

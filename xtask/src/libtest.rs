@@ -1,23 +1,23 @@
-//! Reads what `cargo test -- --show-output` prints.
+//! Parses the output of `cargo test -- --show-output`.
 //!
-//! A test that printed `skipped: REASON` passed as far as the test runner knows; here it counts
-//! as skipped. Ignored tests count as skipped too.
+//! A test that printed `skipped: REASON` has passed according to the test runner; here it counts as
+//! skipped. Ignored tests count as skipped too.
 
 use crate::tally::Tally;
 
-/// Whether the developer should see a line.
+/// Whether a line is shown to the developer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Show {
     Yes,
     No,
 }
 
-/// The state of reading: feed it the lines in order, then take the tally.
+/// The state of the parser: feed it the lines in order, then take the tally.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     tally: Tally,
     section: Section,
-    /// The binary under test has announced its tests and not yet summed them up.
+    /// Whether the binary under test has announced its tests and not yet printed their result.
     running: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Reader {
 enum Section {
     #[default]
     Results,
-    /// What the passed test of this name printed, and whether it has been counted as skipped.
+    /// The output of the passed test of this name, and whether it has been counted as skipped.
     Success {
         test: String,
         skipped: bool,
@@ -34,7 +34,7 @@ enum Section {
 }
 
 impl Reader {
-    /// Takes in one line of standard output.
+    /// Processes one line of standard output.
     pub(crate) fn line(&mut self, line: &str) -> Show {
         if line.starts_with("running ") {
             self.end_binary();
@@ -65,7 +65,7 @@ impl Reader {
         Show::Yes
     }
 
-    /// The counts of everything read.
+    /// Returns the counts of all lines.
     pub(crate) fn finish(mut self) -> Tally {
         self.end_binary();
         self.tally
@@ -111,7 +111,7 @@ impl Reader {
         else {
             return if line.is_empty() { Show::No } else { Show::Yes };
         };
-        // A test that should panic is named "NAME - should panic".
+        // A test that should panic is listed as "NAME - should panic".
         let name = name.split(" - should panic").next().unwrap_or(name);
         if outcome.starts_with("ok") {
             self.tally.passed += 1;
@@ -139,7 +139,7 @@ mod tests {
         reader.finish()
     }
 
-    /// Are passes, failures, ignored tests and tests that skipped themselves told apart?
+    /// Are passes, failures, ignored tests and tests that skipped themselves distinguished?
     #[test]
     fn outcomes_are_told_apart() {
         let tally = read(
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(tally.to_string(), "2 passed, 1 failed, 2 skipped");
     }
 
-    /// Does a binary that crashed, and so printed no result, count as a failure?
+    /// Does a binary that crashed, and therefore printed no result, count as a failure?
     #[test]
     fn crashed_binaries_fail() {
         let good = "running 1 test\ntest one ... ok\n\ntest result: ok. 1 passed\n";
@@ -196,7 +196,7 @@ mod tests {
         );
     }
 
-    /// Is a crashed binary named where cargo names it?
+    /// Is a crashed binary reported under the name that cargo prints?
     #[test]
     fn crashed_binaries_are_named() {
         let tally = read(
@@ -208,7 +208,7 @@ mod tests {
         );
     }
 
-    /// Does what passed tests print stay out of the developer's sight, and failures in it?
+    /// Is the output of passed tests hidden from the developer, and that of failures shown?
     #[test]
     fn failures_are_shown() {
         let mut reader = Reader::default();

@@ -1,15 +1,15 @@
-//! Where and of what a measurement was made.
+//! The machine and the commit of a measurement.
 
 use std::fs;
 
 use crate::shell;
 
-/// The machine, the compiler, the commit and the seed, a line each.
+/// Returns the machine, the compiler, the commit and the seed, one per line.
 pub(crate) fn header(seed: u64) -> String {
     format!("{}\n{:<7} {seed}", unseeded_header(), "seed")
 }
 
-/// The machine, the compiler and the commit, a line each.
+/// Returns the machine, the compiler and the commit, one per line.
 pub(crate) fn unseeded_header() -> String {
     let rustc = shell::output("rustc", ["--version"]).unwrap_or_else(|_| "unknown".to_owned());
     [
@@ -30,13 +30,13 @@ pub(crate) fn unseeded_header() -> String {
     .join("\n")
 }
 
-/// The machine in a line.
+/// Returns the machine in one line.
 pub(crate) fn name() -> String {
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
     format!("{} ({cores} cores)", cpu())
 }
 
-/// The commit that is checked out, marked if files differ from it.
+/// Returns the commit that is checked out, with a mark if files differ from it.
 pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| shell::output("git", arguments);
     let Ok(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {

@@ -1,4 +1,4 @@
-//! What developers run. `cargo xtask --help` lists the verbs.
+//! Commands for developers. `cargo xtask --help` lists the verbs.
 
 mod bench;
 mod blind;
@@ -21,21 +21,21 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-/// What developers run.
+/// Commands for developers
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
     /// Install what the tests need, check style and lints, run all tests, fuzz briefly
     Test,
-    /// Measure, and print the machine, the seed and the commit beside the figures
+    /// Measure, and print the machine, the seed and the commit with the figures
     Bench(bench::Options),
-    /// Probe random drives blind, and compare what is found with what they are
+    /// Probe random drives blind, and compare the results with the drives
     Blind(blind::Options),
     /// Search for inputs that break a parser
     Fuzz(fuzz::Options),
     /// Run the tests at many times their usual repetitions, then fuzz for hours
     Soak(soak::Options),
-    /// Try planted bugs, each of which one named test must catch
+    /// Try planted bugs, each of which a named test must catch
     Planted(planted::Options),
     /// Make the tarball and the Debian package, and try the package in a root without Rust
     Dist(dist::Options),

@@ -8,11 +8,11 @@ use crate::shell;
 
 /// A system package that provides a program or a file.
 pub(crate) struct Package {
-    /// Its name in Debian.
+    /// The name in Debian.
     pub(crate) name: &'static str,
-    /// The program, or the file by its whole path, that shows that it is there.
+    /// The program, or the absolute path of a file, that shows whether the package is installed.
     pub(crate) program: &'static str,
-    /// What goes without it if it is missing.
+    /// The feature that is skipped without the package.
     pub(crate) needed_for: &'static str,
 }
 
@@ -24,7 +24,7 @@ const fn package(name: &'static str, program: &'static str, needed_for: &'static
     }
 }
 
-/// What the tests use. A test whose program is missing is skipped with that reason.
+/// The packages for the tests. A test whose program is missing is skipped with that reason.
 pub(crate) const FOR_TESTS: &[Package] = &[
     package(
         "fio",
@@ -85,13 +85,13 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     ),
 ];
 
-/// What `cargo xtask bench serve` uses.
+/// The packages for `cargo xtask bench serve`.
 pub(crate) const FOR_SERVE: &[Package] = &[
     package("fio", "fio", "the load"),
     package("nbdkit", "nbdkit", "the server"),
 ];
 
-/// What `cargo xtask dist` uses.
+/// The packages for `cargo xtask dist`.
 pub(crate) const FOR_DIST: &[Package] = &[
     package("binutils", "readelf", "the libraries that the binary needs"),
     package("dpkg", "dpkg-deb", "the Debian package"),
@@ -103,10 +103,10 @@ pub(crate) const FOR_DIST: &[Package] = &[
     package("lintian", "lintian", "Debian's own check of the package"),
 ];
 
-/// Installs those packages whose programs are missing, where that is possible; says what stays
-/// missing and why.
+/// Installs the packages whose programs are missing, if possible, and prints those that stay
+/// missing.
 pub(crate) fn install(packages: &[Package]) {
-    // Twice: a package may take one away that was there, of another version.
+    // Two passes: a package may remove one that was installed, of another version.
     for _ in 0..2 {
         let missing: Vec<&Package> = missing(packages).collect();
         if missing.is_empty() {
@@ -138,7 +138,8 @@ fn apt_install(packages: &[&Package]) -> Result<()> {
     anyhow::ensure!(shell::is_root(), "only root may install");
     shell::run(Command::new("apt-get").args(["update", "--quiet=2"]))?;
     for package in packages {
-        // One by one, so that a package that cannot be had does not keep the others away.
+        // One by one, so that an unavailable package does not prevent the installation of the
+        // others.
         let mut apt = Command::new("apt-get");
         apt.args([
             "install",
@@ -158,7 +159,7 @@ fn apt_install(packages: &[&Package]) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Does every package stand once in its table, so that it is installed once and named once where it is missing?
+    /// Is every package listed once in its table, so that it is installed and reported once?
     #[test]
     fn packages_stand_once() {
         for table in [FOR_TESTS, FOR_SERVE, FOR_DIST] {

@@ -1,8 +1,8 @@
-//! `cargo xtask planted`: faults put into the code on purpose, each of which one named test must catch.
+//! `cargo xtask planted`: deliberate faults in the code, each of which a named test must catch.
 //!
-//! A planted bug is a patch, `validation/planted/NAME.patch`. Before its diff stand three lines: `fault:` says what goes wrong
-//! with it, `package:` and `test:` name the test that must fail. The tracked files are copied to a folder of their own, with a
-//! folder for builds that is kept from one run to the next.
+//! A planted bug is a patch, `validation/planted/NAME.patch`. Three lines come before its diff:
+//! `fault:` describes its effect; `package:` and `test:` name the test that must fail. The tracked
+//! files are copied to a separate folder, with a build folder that is kept between runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,13 +14,13 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::tally::Tally;
 use crate::{shell, test};
 
-/// Which planted bugs to try.
+/// The planted bugs to try.
 #[derive(clap::Args)]
 #[group(id = "planted")]
 pub(crate) struct Options {
-    /// Only these; all unless any is named
+    /// Planted bugs to try [default: all]
     name: Vec<String>,
-    /// Print their names, faults and tests, and try none
+    /// Print the names, faults and tests, and try none
     #[arg(long)]
     list: bool,
 }
@@ -28,10 +28,10 @@ pub(crate) struct Options {
 /// The folder of the patches, below the root.
 const FOLDER: &str = "validation/planted";
 
-/// Lines around a change that must be as they were when the patch was made.
+/// The lines around a change that must be the same as when the patch was made.
 const CONTEXT: &str = "-C1";
 
-/// A patch and what its head says.
+/// A patch and the content of its head.
 #[derive(Debug, PartialEq, Eq)]
 struct Planted {
     name: String,
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(tally.report())
 }
 
-/// How a test took a planted bug.
+/// The result of a test with a planted bug.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Caught,
@@ -92,7 +92,7 @@ enum Outcome {
 }
 
 impl Planted {
-    /// Reads a patch's head.
+    /// Parses a patch's head.
     fn read(path: &Path) -> Result<Planted> {
         let text = fs::read_to_string(path)?;
         let head = text.lines().take_while(|line| !line.starts_with("diff "));
@@ -112,7 +112,7 @@ impl Planted {
         })
     }
 
-    /// Runs its test alone.
+    /// Returns the command that runs only the patch's test.
     fn command(&self, tree: &Path, target: &Path) -> Command {
         let mut cargo = shell::cargo();
         cargo.current_dir(tree).env("CARGO_TARGET_DIR", target);
@@ -135,7 +135,7 @@ impl Planted {
     }
 }
 
-/// The patches by name.
+/// Returns the patches by name.
 fn all() -> Result<Vec<Planted>> {
     let folder = shell::root().join(FOLDER);
     let mut paths = Vec::new();
@@ -151,8 +151,8 @@ fn all() -> Result<Vec<Planted>> {
     paths.iter().map(|path| Planted::read(path)).collect()
 }
 
-/// Makes a folder hold the tracked files as they are in the working tree, and no others. Files that are the same are left alone, so
-/// that what was built of them stays valid.
+/// Makes a folder contain exactly the tracked files as they are in the working tree. Files that are
+/// the same are not touched, so that builds of them stay valid.
 fn copy_tree(tree: &Path) -> Result<()> {
     let root = shell::root();
     let root_text = root.to_str().context("the root's name is not UTF-8")?;
@@ -168,7 +168,7 @@ fn copy_tree(tree: &Path) -> Result<()> {
             continue;
         }
         let Ok(bytes) = fs::read(&from) else {
-            // It was deleted, and that is not committed yet.
+            // The file was deleted, which is not committed yet.
             continue;
         };
         if fs::read(&to).is_ok_and(|there| there == bytes) {
@@ -176,7 +176,7 @@ fn copy_tree(tree: &Path) -> Result<()> {
         }
         fs::create_dir_all(to.parent().context("it is below the root")?)?;
         fs::copy(&from, &to).with_context(|| to.display().to_string())?;
-        // Newer than what was built of the file before.
+        // The new time is later than the builds of the file's previous version.
         fs::File::options()
             .write(true)
             .open(&to)?
@@ -198,7 +198,7 @@ fn remove_others(tree: &Path, folder: &Path, tracked: &BTreeSet<&Path>) -> Resul
     Ok(())
 }
 
-/// Applies a patch in a folder of its own.
+/// Applies a patch in a separate folder.
 fn apply(patch: &Path, tree: &Path) -> Result<()> {
     let mut git = git_apply(tree);
     let status = git.arg(patch).status().context("git")?;
@@ -206,7 +206,7 @@ fn apply(patch: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// git in a folder that it does not take for a part of the repository.
+/// Returns a git command that does not treat the folder as a part of the repository.
 fn git_apply(tree: &Path) -> Command {
     let mut git = Command::new("git");
     git.args(["apply", CONTEXT]).current_dir(tree);
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Does docs/validation.md name every planted bug with its fault and its test, and no other?
+    /// Does docs/validation.md list exactly the planted bugs, each with its fault and its test?
     #[test]
     fn the_page_names_them() {
         let page = fs::read_to_string(shell::root().join("docs/validation.md")).unwrap();
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(rows, expected);
     }
 
-    /// Are a test that fails, one that passes, one that does not run and one that there is not told apart?
+    /// Are failing, passing, skipped and missing tests distinguished?
     #[test]
     fn outcomes_are_told_apart() {
         let one = Planted {

@@ -7,19 +7,20 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask lies below the root")
 }
 
-/// The folder for what builds, searches and packaging leave behind.
+/// Returns the folder for the output of builds, searches and packaging.
 pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The cargo that runs us, at the root of the workspace, free of what `cargo run` sets for us.
+/// Returns the cargo that runs this program, at the root of the workspace, without the variables
+/// that `cargo run` sets.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
@@ -34,7 +35,8 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// An example of a package, built for speed; arguments added are its own.
+/// Returns a command that runs an example of a package, optimized; further arguments go to the
+/// example.
 pub(crate) fn example(package: &str, name: &str) -> Command {
     let mut cargo = cargo();
     cargo.args(["run", "--quiet", "--release"]);
@@ -42,7 +44,7 @@ pub(crate) fn example(package: &str, name: &str) -> Command {
     cargo
 }
 
-/// Where the program `name` is installed, if it is; administrators' folders are searched too.
+/// Returns the path of the installed program `name`; the administrators' folders are searched too.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -51,12 +53,12 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Whether we are root.
+/// Returns whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     output("id", ["-u"]).is_ok_and(|id| id == "0")
 }
 
-/// What a program prints, without the white space around it.
+/// Runs a program and returns its trimmed output.
 pub(crate) fn output<S: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = S>,
@@ -64,8 +66,8 @@ pub(crate) fn output<S: AsRef<OsStr>>(
     stdout_of(Command::new(name).args(arguments))
 }
 
-/// What a command prints, without the white space around it. Its standard error is part of the
-/// error if it fails.
+/// Runs a command and returns its trimmed output. If it fails, its standard error is part of the
+/// error.
 pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
     let line = display(command);
     let output = command
@@ -82,7 +84,7 @@ pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs a command whose output is the developer's to see, or fails with its command line.
+/// Runs a command with its output shown to the developer. An error contains its command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = display(command);
     eprintln!("$ {line}");

@@ -6,27 +6,28 @@ use anyhow::Result;
 
 use crate::{guest, packages, test};
 
-/// How long to soak.
+/// The length of the soak.
 #[derive(clap::Args)]
 #[group(id = "soak")]
 pub(crate) struct Options {
-    /// How many times as often as usual each randomized test repeats
+    /// Factor by which the repetitions of each randomized test are multiplied
     #[arg(long, default_value_t = 100)]
     factor: u64,
-    /// Only the tests of this package, and no fuzzing; several may be given
+    /// Only the tests of this package, and no fuzzing; may be repeated
     #[arg(long, short, value_name = "NAME", conflicts_with = "target")]
     package: Vec<String>,
-    /// Only the tests whose names have this in them, and no fuzzing
+    /// Only the tests whose names contain this, and no fuzzing
     #[arg(long, value_name = "TEXT", conflicts_with = "target")]
     tests: Option<String>,
     #[command(flatten)]
     fuzz: crate::fuzz::Options,
 }
 
-/// Cases that a property test tries where nothing else is said.
+/// The number of cases that a property test tries by default.
 const USUAL_CASES: u64 = 256;
 
-/// Tests, then fuzzes; fails if either does. A part of the tests is run alone.
+/// Tests, then fuzzes; fails if either does. If only a part of the tests is selected, there is no
+/// fuzzing.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
     guest::prepare_kernel();

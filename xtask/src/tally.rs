@@ -1,4 +1,4 @@
-//! Counting what passed, failed and was skipped.
+//! Counts of passed, failed and skipped checks.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts one check, and says at once if it failed.
+    /// Counts one check, and reports a failure at once.
     pub(crate) fn check(&mut self, name: &str, result: anyhow::Result<()>) {
         match result {
             Ok(()) => self.passed += 1,

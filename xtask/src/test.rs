@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that is checked, in one command.
+//! `cargo xtask test`: all checks in one command.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
@@ -9,7 +9,7 @@ use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
 use crate::{fuzz, guest, packages, shell};
 
-/// Runs all checks, whatever fails on the way, and prints the counts.
+/// Runs all checks, even if some fail, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
     let mut tally = Tally::default();
     heading("system packages");
@@ -31,8 +31,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(tally.report())
 }
 
-/// The tests of some packages, or of the whole workspace if none is named, doctests too; all, or those with
-/// `filter` in their names.
+/// Returns the command that runs the tests of some packages, or of the whole workspace if none is
+/// named, including doctests: all tests, or those with `filter` in their names.
 pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--no-fail-fast"]);
@@ -44,14 +44,14 @@ pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command
     cargo
 }
 
-/// Runs a test command and counts, test by test; shows what cargo says, failures and one line a
+/// Runs a test command and counts test by test. Shows cargo's messages, failures, and one line per
 /// test binary.
 pub(crate) fn cargo_test(mut command: Command) -> Result<Tally> {
     // One pipe for both streams, so that each result stays below the name of its binary.
     let (lines, both) = std::io::pipe()?;
     command.stdin(Stdio::null()).stdout(both.try_clone()?);
     let mut child = command.stderr(both).spawn().context("cargo test")?;
-    // The command holds our ends of the pipe for writing, and reading ends once they are closed.
+    // The command holds our write ends of the pipe; reading ends only once they are closed.
     drop(command);
     let mut reader = Reader::default();
     for line in BufReader::new(lines).split(b'\n') {
@@ -98,8 +98,8 @@ fn rustdoc() -> Command {
     cargo
 }
 
-/// What `cargo publish --dry-run` does, without asking the registry: packs the core and builds it
-/// from what is in the package alone.
+/// Does the same as `cargo publish --dry-run` without contacting the registry: packs the core and
+/// builds it from the package's content alone.
 fn package() -> Command {
     let mut cargo = shell::cargo();
     cargo.args([

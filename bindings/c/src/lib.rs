@@ -1,9 +1,9 @@
-//! The disk of `traxtent_core::disk` for programs in C, and nothing else: every function here is a
-//! call of one there. The header `include/traxtent.h` is made from this file.
+//! The disk of `traxtent_core::disk` for programs in C: every function here calls one there. The
+//! header `include/traxtent.h` is generated from this file.
 //!
 //! Times are in picoseconds on the disk's own clock. A disk belongs to one thread at a time.
 
-// What C calls takes pointers on trust.
+// The C interface has to trust the pointers that it receives.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
@@ -21,28 +21,28 @@ pub struct Disk {
     error: CString,
 }
 
-/// How a call ended. `traxtent_error` has the words.
+/// The result of a call. `traxtent_error` returns the message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
 pub enum Status {
-    /// Well.
+    /// Success.
     TRAXTENT_OK = 0,
-    /// The request, or an argument, is one that the disk cannot serve.
+    /// The disk cannot serve the request, or an argument is invalid.
     TRAXTENT_INVALID = 1,
     /// A sector cannot be read.
     TRAXTENT_UNREADABLE = 2,
-    /// The drive does not answer.
+    /// The drive does not respond.
     TRAXTENT_GONE = 3,
-    /// Something else.
+    /// Any other error.
     TRAXTENT_FAILED = 4,
 }
 
 use Status::{TRAXTENT_FAILED, TRAXTENT_GONE, TRAXTENT_INVALID, TRAXTENT_OK, TRAXTENT_UNREADABLE};
 
-/// A disk of zeros at rest, of the built-in drive of that name, or of the profile whose TOML text
-/// this is. Returns null if there is none, and then as much of the reason as `room` bytes hold in
-/// `error`, which may be null. To be given to `traxtent_free`.
+/// Makes a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
+/// profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
+/// `error`, which may be null. Release the disk with `traxtent_free`.
 ///
 /// # Safety
 /// `drive` is a C string; `error` is null or has `room` bytes.
@@ -71,7 +71,8 @@ pub unsafe extern "C" fn traxtent_new(
             let bytes = text.as_bytes();
             if !error.is_null() && room > 0 {
                 let length = bytes.len().min(room - 1);
-                // SAFETY: the caller has room for as many bytes, and one is left for the end.
+                // SAFETY: the caller provides `room` bytes, and one is left for the terminating
+                // zero.
                 unsafe {
                     ptr::copy_nonoverlapping(bytes.as_ptr().cast(), error, length);
                     *error.add(length) = 0;
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn traxtent_new(
     }
 }
 
-/// Gives a disk and its data up. Null is none.
+/// Releases a disk and its data. Null is ignored.
 ///
 /// # Safety
 /// `disk` is null or comes from `traxtent_new`, and is not used any more.
@@ -94,37 +95,38 @@ pub unsafe extern "C" fn traxtent_free(disk: *mut Disk) {
     }
 }
 
-/// Why the last call that did not end well did not. Lives until the next call.
+/// Returns the reason why the last unsuccessful call failed. The string is valid until the next
+/// call.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_error(disk: &Disk) -> *const c_char {
     disk.error.as_ptr()
 }
 
-/// How many logical sectors the disk has.
+/// Returns the number of logical sectors of the disk.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sectors(disk: &Disk) -> u64 {
     disk.model.capacity().0
 }
 
-/// Bytes of a logical sector.
+/// Returns the size of a logical sector in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sector_bytes(disk: &Disk) -> u32 {
     disk.model.sector_bytes()
 }
 
-/// The disk's clock, in picoseconds.
+/// Returns the time of the disk's clock, in picoseconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_now(disk: &Disk) -> u64 {
     disk.model.now().0
 }
 
-/// Lets the disk's clock run on.
+/// Advances the disk's clock.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
     disk.model.sleep(Span(picoseconds));
 }
 
-/// Reads `sectors` from `lbn` on. `took`, if it is not null, receives the time.
+/// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time.
 ///
 /// # Safety
 /// `into` has room for the sectors.
@@ -137,17 +139,17 @@ pub unsafe extern "C" fn traxtent_read(
     took: Option<&mut u64>,
 ) -> Status {
     let bytes = sectors as usize * disk.model.sector_bytes() as usize;
-    // SAFETY: the caller has room for as many.
+    // SAFETY: the caller provides room for that many bytes.
     let into = unsafe { slice::from_raw_parts_mut(into, bytes) };
     let done = disk.model.read(lbn, into);
     disk.tell(done, took)
 }
 
-/// Writes `sectors` from `lbn` on. With `fua` they are durable then; else they may be lost until
-/// the next `traxtent_flush`, if the drive has a write-back cache.
+/// Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
+/// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
 ///
 /// # Safety
-/// `data` are as many sectors.
+/// `data` has that many sectors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn traxtent_write(
     disk: &mut Disk,
@@ -158,7 +160,7 @@ pub unsafe extern "C" fn traxtent_write(
     took: Option<&mut u64>,
 ) -> Status {
     let bytes = sectors as usize * disk.model.sector_bytes() as usize;
-    // SAFETY: the caller has as many.
+    // SAFETY: the caller provides that many bytes.
     let data = unsafe { slice::from_raw_parts(data, bytes) };
     let done = if fua {
         disk.model.write_fua(lbn, data)
@@ -168,14 +170,14 @@ pub unsafe extern "C" fn traxtent_write(
     disk.tell(done, took)
 }
 
-/// Makes all that was written before durable.
+/// Makes all previous writes durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Status {
     let done = disk.model.flush();
     disk.tell(done, took)
 }
 
-/// Gives sectors up (TRIM); what then stands there is the drive's matter.
+/// Discards sectors (TRIM); their content afterwards depends on the drive.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_trim(
     disk: &mut Disk,
@@ -187,7 +189,7 @@ pub extern "C" fn traxtent_trim(
     disk.tell(done, took)
 }
 
-/// Makes sectors zero.
+/// Writes zeros to sectors.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_write_zeroes(
     disk: &mut Disk,
@@ -199,17 +201,14 @@ pub extern "C" fn traxtent_write_zeroes(
     disk.tell(done, took)
 }
 
-/// Takes the power away and gives it back. `seed` decides what is left of what was not durable.
+/// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
     let done = disk.model.power_cut(seed);
     disk.tell(done.map(|_| Breakdown::default()), None)
 }
 
-/// Lets a fault happen now, such as `"latent-error,lbn=1000,sectors=8"`.
-///
-/// # Safety
-/// `fault` is a C string.
+/// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -> Status {
     // SAFETY: the caller gives a C string.
@@ -249,7 +248,7 @@ impl Disk {
     }
 }
 
-/// A message up to its first zero byte.
+/// Returns a message up to its first zero byte.
 fn c_string(message: &str) -> CString {
     let bytes: Vec<u8> = message.bytes().take_while(|byte| *byte != 0).collect();
     CString::new(bytes).unwrap_or_default()

@@ -1,27 +1,28 @@
 //! nbdkit's plugin interface, API version 2 (`nbdkit-plugin.h`, nbdkit-plugin(3)).
 //!
-//! The crate `nbdkit` 0.3.0 (2023) has neither `block_size` nor `cleanup`, which we need, so the structure
-//! is declared here, as far as `block_size`, which came last with nbdkit 1.30. nbdkit takes older and
-//! newer structures by their size. A test compares the places of the fields with the header's.
+//! The crate `nbdkit` 0.3.0 (2023) has neither `block_size` nor `cleanup`, which are needed here.
+//! The structure is therefore declared here, up to `block_size`, the last field added, in nbdkit
+//! 1.30. nbdkit accepts older and newer structures according to their size. A test compares the
+//! offsets of the fields with those in the header.
 
 use std::ffi::{c_char, c_int, c_void};
 
 /// The version of the interface.
 pub const API_VERSION: c_int = 2;
-/// Any call may come from any thread at any time.
+/// The server may issue any call from any thread at any time.
 pub const THREAD_MODEL_PARALLEL: c_int = 3;
 /// The flag of a request with force unit access.
 pub const FLAG_FUA: u32 = 1 << 1;
-/// The plugin does force unit access itself.
+/// The plugin implements force unit access itself.
 pub const FUA_NATIVE: c_int = 2;
 
-/// What a call gets as its connection: whatever `open` returned.
+/// The connection argument of a call: the value that `open` returned.
 pub type Handle = *mut c_void;
-/// A question about a connection: 1 yes, 0 no, -1 an error.
+/// A query about a connection: 1 for yes, 0 for no, -1 for an error.
 pub type Ask = Option<extern "C" fn(Handle) -> c_int>;
 /// A step of the start: 0, or -1 for an error.
 pub type Step = Option<extern "C" fn() -> c_int>;
-/// A notice.
+/// A notification.
 pub type Notice = Option<extern "C" fn()>;
 /// A field that this plugin leaves empty.
 pub type Unused = Option<extern "C" fn()>;
@@ -86,8 +87,8 @@ pub struct Plugin {
 
 #[allow(unsafe_code)]
 unsafe extern "C" {
-    /// Tells an error to whoever runs nbdkit; a format as of printf.
+    /// Reports an error to the user of nbdkit, with a printf format.
     pub fn nbdkit_error(format: *const c_char, ...);
-    /// Says which error number the client of the current call gets.
+    /// Sets the error number for the client of the current call.
     pub fn nbdkit_set_error(errno: c_int);
 }

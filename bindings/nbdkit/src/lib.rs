@@ -1,12 +1,13 @@
-//! The plugin: nbdkit's calls, passed on to [`traxtent_exec::export`]. No logic is here.
+//! The plugin: passes nbdkit's calls on to [`traxtent_exec::export`]. It contains no logic.
 //!
 //! ```text
 //! nbdkit ./libtraxtent_nbdkit.so drive=atlas10k2 file=disk.img
 //! ```
 //!
-//! docs/serve.md describes the keys. There is one drive or volume, whatever the number of connections: a flush on
-//! one holds for the writes of all. Files are opened and a drive is read before nbdkit goes into the
-//! background, threads are started and the drive's time begins behind that.
+//! docs/serve.md describes the parameters. There is one drive or volume, whatever the number of
+//! connections: a flush on one applies to the writes of all. Files are opened and the drive's
+//! profile is read before nbdkit goes into the background. Threads are started and the drive's time
+//! begins after that.
 
 #![allow(unsafe_code, reason = "nbdkit calls a C interface")]
 
@@ -23,12 +24,12 @@ use traxtent_exec::serve::ServeError;
 
 use abi::{Handle, Plugin};
 
-/// The keys so far.
+/// The parameters received so far.
 static KEYS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 /// The drive or the volume.
 static SERVER: OnceLock<Export> = OnceLock::new();
 
-/// Gives nbdkit the plugin. It calls this once, when it has loaded the library.
+/// Returns the plugin table to nbdkit, which calls this function once, after loading the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_init() -> *mut Plugin {
     let table = Plugin {
@@ -82,7 +83,7 @@ pub extern "C" fn plugin_init() -> *mut Plugin {
         cleanup: Some(cleanup),
         block_size: Some(block_size),
     };
-    // nbdkit keeps it until it ends.
+    // nbdkit keeps it until it exits.
     Box::leak(Box::new(table))
 }
 
@@ -99,7 +100,7 @@ volume=<FILE>     a member of a volume, once for each, instead of a drive
 member-timeout=<SECONDS>  a member that does not answer for so long fails (30)
 sync-rate=<BYTES> the rate of the initial sync, a second of each member, or off";
 
-/// The version with the byte that ends C's strings.
+/// Returns the version with the zero byte that terminates C strings.
 fn concat_version() -> &'static CStr {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     CStr::from_bytes_with_nul(VERSION.as_bytes()).expect("a version has no other")
@@ -135,7 +136,7 @@ extern "C" fn config_complete() -> c_int {
 extern "C" fn after_fork() -> c_int {
     step(|server| {
         server.start()?;
-        // nbdkit's own handlers, by which it ends, are called as before.
+        // The handlers by which nbdkit itself ends are still called.
         let signals = [SIGUSR1, SIGTERM, SIGINT, SIGQUIT];
         let mut signals = Signals::new(signals).map_err(ServeError::Thread)?;
         let heed = move || {
@@ -169,7 +170,7 @@ extern "C" fn cleanup() {
 }
 
 extern "C" fn open(_readonly: c_int) -> Handle {
-    // Connections have nothing of their own; only null is an error.
+    // Connections have no state of their own; only null is an error.
     ptr::dangling_mut::<c_void>()
 }
 
@@ -205,7 +206,7 @@ unsafe extern "C" fn block_size(
 ) -> c_int {
     step(|server| {
         let sizes = server.block_sizes();
-        // SAFETY: nbdkit passes three places for the answer.
+        // SAFETY: nbdkit passes three valid pointers for the result.
         unsafe {
             minimum.write(sizes.minimum);
             preferred.write(sizes.preferred);
@@ -222,7 +223,7 @@ unsafe extern "C" fn pread(
     offset: u64,
     _: u32,
 ) -> c_int {
-    // SAFETY: nbdkit passes a buffer of `count` bytes, which it has cleared, for this call alone.
+    // SAFETY: nbdkit passes a cleared buffer of `count` bytes for the exclusive use of this call.
     let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count as usize) };
     step(|server| server.read(buffer, offset))
 }
@@ -234,7 +235,7 @@ unsafe extern "C" fn pwrite(
     offset: u64,
     flags: u32,
 ) -> c_int {
-    // SAFETY: nbdkit passes `count` bytes that nobody changes during the call.
+    // SAFETY: nbdkit passes `count` bytes that do not change during the call.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count as usize) };
     step(|server| server.write(bytes, offset, flags & abi::FLAG_FUA != 0))
 }
@@ -251,7 +252,7 @@ extern "C" fn zero(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {
     step(|server| server.zero(offset, u64::from(count), flags & abi::FLAG_FUA != 0))
 }
 
-/// Calls the server; an error goes to nbdkit's log and, as a number, to the client.
+/// Calls the server. An error goes to nbdkit's log and, as a number, to the client.
 fn step(call: impl FnOnce(&Export) -> Result<(), ServeError>) -> c_int {
     match SERVER.get().map(call) {
         Some(Ok(())) => 0,
@@ -263,7 +264,7 @@ fn step(call: impl FnOnce(&Export) -> Result<(), ServeError>) -> c_int {
 fn fail(what: &str, errno: Option<c_int>) -> c_int {
     tell(what);
     if let Some(errno) = errno {
-        // SAFETY: it sets a number of the current thread's request.
+        // SAFETY: it sets a number for the current thread's request.
         unsafe { abi::nbdkit_set_error(errno) };
     }
     -1

@@ -1,8 +1,9 @@
-//! A guest machine for a test: a stock Debian kernel under software emulation, with files of the test's own.
+//! A guest machine for tests: a stock Debian kernel under software emulation, with files of the
+//! test's own.
 //!
-//! No /dev/kvm is needed. The kernel is unpacked into `target/guest` by `cargo xtask test`; nothing of it is
-//! installed. The guest's initial file system holds busybox, the kernel's modules that are asked for, programs
-//! with their libraries, and a script.
+//! /dev/kvm is not needed. `cargo xtask test` unpacks the kernel into `target/guest`; nothing of it
+//! is installed. The guest's initial file system contains busybox, the requested kernel modules,
+//! programs with their libraries, and a script.
 
 use std::fs;
 use std::io::Read;
@@ -12,35 +13,37 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a guest is made of.
+/// The description of a guest.
 #[derive(Clone, Debug)]
 pub struct Guest<'a> {
-    /// Its name, which no other guest has.
+    /// The name of the guest, which must be unique.
     pub name: &'a str,
-    /// `CARGO_TARGET_TMPDIR` of the test: what is made is made below it.
+    /// `CARGO_TARGET_TMPDIR` of the test, in which all files are made.
     pub folder: &'a Path,
     /// Modules of the kernel in the order of loading, each with its parameters: `"sd_mod"`.
     pub modules: &'a [&'a str],
-    /// Programs, each with its name in the guest's `/bin`. The libraries that they need go with them.
+    /// Programs, each with its name in the guest's `/bin`. The libraries that they need are copied
+    /// with them.
     pub programs: &'a [(&'a Path, &'a str)],
     /// Other files, each with its name in the guest's `/files`.
     pub files: &'a [(&'a Path, &'a str)],
-    /// What its shell does when /dev, /proc and /sys are mounted and the modules loaded; `$B` is busybox.
+    /// The shell script that runs once /dev, /proc and /sys are mounted and the modules loaded;
+    /// `$B` is busybox.
     pub script: &'a str,
-    /// Words for qemu: the devices.
+    /// Arguments for qemu: the devices.
     pub devices: &'a [String],
-    /// How long it may run.
+    /// The time after which the guest is stopped.
     pub limit: Duration,
 }
 
 impl Guest<'_> {
-    /// Boots it, lets the script run, and turns it off; returns what its console shows.
+    /// Boots the guest, lets the script run, and turns it off; returns the output of its console.
     ///
     /// # Errors
-    /// What is missing on this machine, for [`skip!`](crate::skip).
+    /// Returns what is missing on this machine, as a reason for [`skip!`](crate::skip).
     ///
     /// # Panics
-    /// If its files cannot be made.
+    /// Panics if its files cannot be made.
     pub fn run(&self) -> Result<String, String> {
         let tool = |name| crate::tool(name).ok_or_else(|| format!("{name} is not installed"));
         let (qemu, busybox, ldd) = (tool("qemu-system-x86_64")?, tool("busybox")?, tool("ldd")?);
@@ -58,7 +61,8 @@ impl Guest<'_> {
         Ok(console)
     }
 
-    /// Puts everything into the initial file system but the script that it begins with, which this returns.
+    /// Puts everything but the initial script into the initial file system, and returns that
+    /// script.
     fn put_files(
         &self,
         files: &Files,
@@ -109,7 +113,7 @@ impl Guest<'_> {
     }
 }
 
-/// A kernel that has been unpacked, not installed.
+/// A kernel that has been unpacked, but not installed.
 struct Kernel {
     image: PathBuf,
     modules: Vec<PathBuf>,
@@ -168,7 +172,7 @@ impl Files {
     fn copy_program(&self, program: &Path, place: &str, ldd: &Path) {
         self.copy(program, place);
         if let Some(strip) = crate::tool("strip") {
-            // Emulation is slow, and so is unpacking debug information.
+            // Emulation is slow, and debug information takes time to unpack.
             let _ = Command::new(strip).arg(self.root.join(place)).status();
         }
         let libraries = Command::new(ldd).arg(program).output().expect("ldd runs");
@@ -198,7 +202,7 @@ impl Files {
     }
 }
 
-/// Runs a program and returns what it prints; ends it when it takes too long.
+/// Runs a program and returns its output; ends it if it takes too long.
 fn run_within(command: &mut Command, limit: Duration) -> String {
     let mut child = command
         .stdin(Stdio::null())

@@ -1,6 +1,6 @@
-//! What the tests of several crates share: skipping with a reason, reference data, tools.
+//! Common parts of the tests of several crates: skipping with a reason, reference data, tools.
 //!
-//! A test that cannot run says so with [`skip!`] and returns; `cargo xtask test` counts it as
+//! A test that cannot run reports it with [`skip!`] and returns; `cargo xtask test` counts it as
 //! skipped and prints the reason.
 
 pub mod guest;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Leaves the test, which counts as skipped for the given reason.
 ///
-/// The reason is formatted as by `format!`. `cargo xtask test` reads the line that this prints.
+/// The reason is formatted as by `format!`. `cargo xtask test` parses the line that this prints.
 #[macro_export]
 macro_rules! skip {
     ($($reason:tt)+) => {{
@@ -22,7 +22,7 @@ macro_rules! skip {
     }};
 }
 
-/// The path of a reference file or folder, or leaves the test as skipped.
+/// Returns the path of a reference file or folder, or leaves the test as skipped.
 #[macro_export]
 macro_rules! shared_data {
     ($relative:expr) => {
@@ -33,7 +33,7 @@ macro_rules! shared_data {
     };
 }
 
-/// The path of an installed program, or leaves the test as skipped.
+/// Returns the path of an installed program, or leaves the test as skipped.
 #[macro_export]
 macro_rules! tool {
     ($name:expr) => {
@@ -44,20 +44,21 @@ macro_rules! tool {
     };
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Reference data that lie beside the project: `relative` below the folder that
-/// `TRAXTENT_SHARED` names, or else below `shared/data` next to the workspace. `None` if absent.
+/// Returns the path of reference data next to the project: `relative` below the folder in
+/// `TRAXTENT_SHARED`, or else below `shared/data` next to the workspace. `None` if absent.
 pub fn shared_data(relative: &str) -> Option<PathBuf> {
     let shared =
         env::var_os("TRAXTENT_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);
     Some(shared.join("data").join(relative)).filter(|path| path.exists())
 }
 
-/// The path of the program `name`, if it is installed; administrators' folders are searched too.
+/// Returns the path of the program `name`, if it is installed. The administrators' folders are
+/// searched too.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
@@ -66,10 +67,10 @@ pub fn tool(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// How often to do what a test repeats: `usually`, times the factor that `TRAXTENT_SOAK` gives.
+/// Returns the number of repetitions of a test: `usually`, times the factor in `TRAXTENT_SOAK`.
 ///
 /// # Panics
-/// If `TRAXTENT_SOAK` is set to something other than a whole number.
+/// Panics if `TRAXTENT_SOAK` is set to something other than a whole number.
 pub fn repeats(usually: u64) -> u64 {
     let factor = env::var("TRAXTENT_SOAK").map_or(1, |text| {
         text.parse()
@@ -78,7 +79,8 @@ pub fn repeats(usually: u64) -> u64 {
     usually.saturating_mul(factor)
 }
 
-/// Tells how far a test is that `soak` makes long: a line every ten seconds, past what catches the output of tests.
+/// Progress of a test that takes long in a soak: a line every ten seconds, which bypasses the
+/// capture of test output.
 #[derive(Debug)]
 pub struct Progress {
     what: &'static str,
@@ -88,7 +90,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A test that begins and does so many of something.
+    /// Starts a test that performs `of` steps of a kind.
     pub fn new(what: &'static str, of: u64) -> Progress {
         let now = Instant::now();
         Progress {
@@ -99,7 +101,7 @@ impl Progress {
         }
     }
 
-    /// It has done so many.
+    /// Records that `done` steps are complete.
     pub fn at(&self, done: u64) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.elapsed() >= Duration::from_secs(10) && env::var_os("TRAXTENT_SOAK").is_some() {
@@ -108,7 +110,7 @@ impl Progress {
             let rate = done as f64 / seconds;
             let left = self.of.saturating_sub(done) as f64 / rate.max(1e-9);
             let (what, of) = (self.what, self.of);
-            // Where it cannot be said, nothing is lost.
+            // A failure to print is harmless.
             let _ = writeln!(
                 io::stderr(),
                 "{done} of {of} {what}, {rate:.0} a second, about {left:.0} s left"
@@ -121,14 +123,14 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// Are tools found by name, and is a missing one told apart?
+    /// Are tools found by name, and is a missing one reported as such?
     #[test]
     fn tools_are_found() {
         assert!(tool("sh").is_some());
         assert_eq!(tool("no-such-program-anywhere"), None);
     }
 
-    /// Does the shared folder resolve to `None` where it has no such file?
+    /// Does the shared folder resolve to `None` if it has no such file?
     #[test]
     fn absent_data_is_none() {
         assert_eq!(shared_data("no/such/file"), None);

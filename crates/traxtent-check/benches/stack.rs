@@ -1,8 +1,10 @@
-//! How long a stack of eight layers takes to look at, from its image to the printed picture, prices and all.
+//! Measures the time to examine a stack of eight layers, from its image to the printed report,
+//! including costs.
 //!
-//! Drive, table, partition, member of an array, array, physical volume, logical volume, file system; the goal is 100 ms. The
-//! partition begins at sector 63, and the file system has blocks of 1024 bytes, so that two prices are simulated each time.
-//! Inputs of the fuzzer and mke2fs make them. `cargo xtask bench check` runs it.
+//! The layers are drive, table, partition, member of an array, array, physical volume, logical
+//! volume and file system. The goal is 100 ms. The partition begins at sector 63, and the file
+//! system has blocks of 1024 bytes, so two costs are simulated each time. Inputs of the fuzzer and
+//! mke2fs make the layers. `cargo xtask bench check` runs it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -16,7 +18,7 @@ use traxtent_check::{judge, report};
 
 const MIB: u64 = 1 << 20;
 const ROUNDS: usize = 200;
-/// Where the partition begins, the array's data in it, and the first extent in those.
+/// The start of the partition, of the array's data in it, and of the first extent in those.
 const PARTITION: u64 = 63 * 512;
 const DATA: u64 = MIB;
 const EXTENT: u64 = MIB;
@@ -34,7 +36,7 @@ fn main() {
     );
 }
 
-/// Milliseconds of one look.
+/// Returns the milliseconds of one examination.
 fn once(path: &Path) -> f64 {
     let begun = Instant::now();
     let stack =
@@ -42,7 +44,7 @@ fn once(path: &Path) -> f64 {
     let findings = judge(&stack, None, None, &[]);
     let text = report::text(&stack, &findings);
     let taken = begun.elapsed();
-    // The group of the inputs has a pool besides.
+    // The group of the inputs also has a pool.
     assert_eq!(stack.layers.len(), 9, "{text}");
     let priced = findings.iter().filter(|finding| finding.price.is_some());
     assert_eq!(priced.count(), 2, "{text}");

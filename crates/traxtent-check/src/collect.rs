@@ -1,16 +1,17 @@
-//! A stack in a file, so that it is checked elsewhere: what `--collect` writes.
+//! A stack in a file, written by `--collect`, to be checked elsewhere.
 //!
-//! It holds the layers as they were understood, and what the kernel says of devices. No byte of the media is in it: no
-//! data of users, no key material, no labels. So a later version learns nothing new from an old file.
+//! It holds the parsed layers and the kernel's limits of the devices. It contains no byte of the
+//! media: no user data, no key material, no labels. A later version therefore cannot extract more
+//! from an old file.
 
 use serde::{Deserialize, Serialize};
 
 use crate::stack::{Stack, StackError};
 
-/// What such a file says that it is.
+/// The value of the `format` field.
 const FORMAT: &str = "traxtent stack";
 
-/// The version of such files that is written and read.
+/// The version of the file format that is written and read.
 pub const VERSION: u32 = 1;
 
 /// The stack of a machine.
@@ -21,25 +22,25 @@ pub struct Archive {
     format: String,
     /// [`VERSION`].
     version: u32,
-    /// The machine that it is of.
+    /// The name of the machine.
     pub host: String,
-    /// What was found there.
+    /// The layers that were found there.
     pub stack: Stack,
 }
 
-/// Why bytes are no archive.
+/// Why bytes are not an archive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// They are no JSON, or something in them has no place there.
+    /// They are not JSON, or have unexpected content.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// It is of another version.
+    /// The file has another format or version.
     #[error("is a {found:?} of version {version}; {FORMAT:?} of version {VERSION} is read")]
     Version {
-        /// What it says that it is.
+        /// The format that it states.
         found: String,
-        /// Its version.
+        /// The version that it states.
         version: u32,
     },
     /// Its layers do not fit together.
@@ -48,7 +49,7 @@ pub enum ArchiveError {
 }
 
 impl Archive {
-    /// The stack of a machine.
+    /// Wraps the stack of a machine.
     pub fn new(host: String, stack: Stack) -> Archive {
         Archive {
             format: FORMAT.to_owned(),
@@ -58,7 +59,7 @@ impl Archive {
         }
     }
 
-    /// Whether bytes begin as an archive does.
+    /// Returns whether `start` looks like the beginning of an archive.
     pub fn recognize(start: &[u8]) -> bool {
         let start = &start[..start.len().min(64)];
         start.first() == Some(&b'{')
@@ -67,7 +68,7 @@ impl Archive {
                 .any(|bytes| bytes == FORMAT.as_bytes())
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     pub fn write(&self) -> Vec<u8> {
         let mut bytes =
             serde_json::to_vec_pretty(self).expect("a stack has nothing that JSON cannot hold");
@@ -75,10 +76,11 @@ impl Archive {
         bytes
     }
 
-    /// Reads the bytes of a file.
+    /// Parses the bytes of a file.
     ///
     /// # Errors
-    /// If they are no archive of this version, or its layers do not fit together.
+    /// Returns an error if they are not an archive of this version, or if its layers do not fit
+    /// together.
     pub fn read(bytes: &[u8]) -> Result<Archive, ArchiveError> {
         let archive: Archive = serde_json::from_slice(bytes)?;
         if archive.format != FORMAT || archive.version != VERSION {

@@ -1,4 +1,5 @@
-//! What is known of a drive: what was stated, what the list of quirks says, what the kernel says; in this order.
+//! The facts about a drive: those stated by the user, then those in the list of quirks, then those
+//! reported by the kernel.
 
 use traxtent_core::profile::Profile;
 use traxtent_core::scsi::inquiry::{Rotation, Zoned};
@@ -7,31 +8,31 @@ use crate::layers::{Authority, Disk, Medium};
 use crate::quirks;
 use crate::sysfs::Device;
 
-/// What whoever asks says of the drive that everything is to live on.
+/// The user's statements about the drive that holds everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stated {
-    /// Its name or model.
+    /// The name or model.
     pub model: Option<String>,
-    /// Bytes of the unit of addressing.
+    /// The size of a logical sector in bytes.
     pub logical_bytes: Option<u64>,
-    /// Bytes of the unit of the media.
+    /// The size of a physical sector in bytes.
     pub physical_bytes: Option<u64>,
     /// The first byte that begins a physical sector.
     pub first_aligned_byte: Option<u64>,
-    /// Bytes that are erased at once.
+    /// The size of an erase block in bytes.
     pub erase_bytes: Option<u64>,
-    /// Bytes of a chunk of the array behind a controller.
+    /// The chunk size of the array behind a controller, in bytes.
     pub chunk_bytes: Option<u64>,
-    /// Bytes of data in a full stripe of that array.
+    /// The data in a full stripe of that array, in bytes.
     pub stripe_bytes: Option<u64>,
-    /// Its length.
+    /// The capacity in bytes.
     pub capacity_bytes: Option<u64>,
-    /// Whether it has tracks.
+    /// Whether the drive has tracks.
     pub is_rotating: bool,
 }
 
 impl Stated {
-    /// What a profile says.
+    /// Returns the facts that a profile states.
     pub fn of(profile: &Profile) -> Stated {
         let sector = profile.sector;
         let logical = u64::from(sector.logical_bytes);
@@ -45,13 +46,13 @@ impl Stated {
         }
     }
 
-    /// What is known of an image. Where nothing is stated it has 512 bytes in a logical sector and 4096 in a physical
-    /// one, as most drives of today.
+    /// Returns the facts about an image. Unless stated otherwise, it has logical sectors of 512
+    /// bytes and physical sectors of 4096 bytes, as most current drives do.
     pub fn image(&self) -> Disk {
         self.disk(None)
     }
 
-    /// What is known of a drive of a machine.
+    /// Returns the facts about a drive of a machine.
     pub fn device(&self, device: &Device) -> Disk {
         self.disk(Some(device))
     }
@@ -104,7 +105,8 @@ impl Stated {
         let limits = device.map(|device| &device.limits);
         let zoned = limits.and_then(|limits| limits.zoned.as_deref());
         let says = device.and_then(|device| device.vital).unwrap_or_default();
-        // Bridges and controllers that know nothing of a drive leave the kernel's flag as it comes, the drive's page does not.
+        // Bridges and controllers that have no information about a drive leave the kernel's flag at
+        // its default. The drive's own page does not have this problem.
         let rotates = match says.rotation {
             Rotation::Rpm(_) => Some(true),
             Rotation::None => Some(false),
@@ -113,7 +115,8 @@ impl Stated {
         match (zoned, says.zoned, rotates) {
             (Some("host-managed"), _, Some(false)) => Medium::SolidStateZoned,
             (Some("host-managed"), ..) => Medium::ShingledHostManaged,
-            // Since 6.10 the kernel takes these for drives without zones, and only their page tells.
+            // Since Linux 6.10 the kernel treats host-aware drives as drives without zones. Only
+            // the drive's page identifies them.
             (Some("host-aware"), ..) | (_, Zoned::HostAware, _) => Medium::ShingledHostAware,
             (_, Zoned::DeviceManaged, _) => Medium::ShingledHidden,
             _ if quirk.is_some_and(|quirk| quirk.shingled) => Medium::ShingledHidden,

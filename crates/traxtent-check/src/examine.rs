@@ -1,8 +1,9 @@
-//! From bytes to a [`Stack`]: what lies on each drive, in that, and in what several drives make together.
+//! Builds a [`Stack`] from bytes: the content of each drive, the content of that, and the devices
+//! that several drives form together.
 //!
-//! Drives come first, then arrays once all drives have been seen, then volume groups, and again until nothing new
-//! appears. What the kernel has opened (encrypted volumes, thin ones) is read from its block device, where there is a
-//! machine to ask.
+//! Drives come first, then arrays once all drives have been examined, then volume groups, and again
+//! until nothing new appears. Devices that the kernel has opened, such as encrypted and thin
+//! volumes, are read from their block devices on the machine that has them.
 
 mod groups;
 
@@ -20,38 +21,38 @@ use crate::stack::{Kind, Layer, LayerId, Limits, Place, Spread, Stack};
 use crate::stripes::Stripes;
 use crate::sysfs::Machine;
 
-/// Layers are nested this deep at most.
+/// The greatest depth of nested layers.
 const DEPTH_MAX: usize = 24;
 
-/// A stack has this many layers at most.
+/// The greatest number of layers in a stack.
 const LAYERS_MAX: usize = 8192;
 
-/// A drive or an image to begin with.
+/// A drive or an image to start from.
 pub struct Root {
-    /// What it is called.
+    /// The name for the user.
     pub name: String,
-    /// Its block device.
+    /// The block device.
     pub node: Option<String>,
-    /// What is known of it.
+    /// The facts about the drive.
     pub disk: Disk,
-    /// What the kernel says of it.
+    /// The kernel's limits for it.
     pub limits: Option<Limits>,
-    /// Its length.
+    /// The length in bytes.
     pub bytes: u64,
-    /// Its bytes, or why they cannot be read.
+    /// The bytes, or the reason why they cannot be read.
     pub source: Result<Rc<dyn Source>, String>,
 }
 
-/// The machine that block devices are looked up in.
+/// The machine on which block devices are looked up.
 pub struct Nodes<'a> {
-    /// What the kernel says.
+    /// The kernel's list of devices.
     pub machine: &'a Machine,
     /// The folder of block devices, `/dev`.
     pub folder: PathBuf,
 }
 
 impl Nodes<'_> {
-    /// The path of a device. The kernel writes `/` as `!`.
+    /// Returns the path of a device. The kernel writes `/` as `!`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name.replace('!', "/"))
     }
@@ -63,7 +64,7 @@ impl Nodes<'_> {
     }
 }
 
-/// Finds out what lies on drives and images.
+/// Finds the layers on drives and images.
 pub fn examine(roots: Vec<Root>, nodes: Option<&Nodes<'_>>) -> Stack {
     let mut examiner = Examiner {
         nodes,
@@ -80,19 +81,19 @@ pub fn examine(roots: Vec<Root>, nodes: Option<&Nodes<'_>>) -> Stack {
     examiner.stack
 }
 
-/// A source, if there is one, or why not.
+/// A source, or the reason why there is none.
 type Bytes = Result<Rc<dyn Source>, Unknown>;
 
 struct Examiner<'a> {
     nodes: Option<&'a Nodes<'a>>,
     stack: Stack,
-    /// Of the drive that is being looked at.
+    /// The logical sector size of the drive that is being examined.
     sector_bytes: u64,
     /// Members of arrays that have not been put together, by the array's UUID.
     members: BTreeMap<String, Vec<Member>>,
     /// Volume groups that have not been put together, by UUID.
     groups: BTreeMap<String, GroupOn>,
-    /// Block devices that lie on several layers, and have been seen.
+    /// Block devices that were opened through the kernel, with their layers.
     opened: Vec<(String, LayerId)>,
 }
 
@@ -130,7 +131,7 @@ impl Examiner<'_> {
         LayerId(self.stack.layers.len() - 1)
     }
 
-    /// A layer that covers all of another.
+    /// Adds a layer that covers all of another.
     fn cover(&mut self, below: LayerId, name: &str, kind: Kind) -> LayerId {
         let bytes = self.stack.layer(below).bytes;
         self.push(Layer {
@@ -148,7 +149,7 @@ impl Examiner<'_> {
         })
     }
 
-    /// The name of the block device that shows a layer.
+    /// Returns the name of the block device that shows a layer.
     fn node_name(&self, id: LayerId) -> Option<&str> {
         let node = self.stack.layer(id).node.as_deref()?;
         let folder = &self.nodes?.folder;
@@ -160,7 +161,7 @@ impl Examiner<'_> {
         Some(path.to_string_lossy().into_owned())
     }
 
-    /// Pushes what lies in a layer, and what lies in that.
+    /// Adds the content of a layer, and the content of that.
     fn look_into(&mut self, id: LayerId, source: Bytes, depth: usize) {
         if self.open_multipath(id, depth) {
             return;
@@ -178,7 +179,7 @@ impl Examiner<'_> {
             Ok(source) => recognize(&**source, self.sector_bytes),
         };
         let content = match content {
-            // The kernel reads no table in a partition either.
+            // The kernel does not read a table in a partition either.
             Content::Table(_) if matches!(self.stack.layer(id).kind, Kind::Partition(_)) => {
                 Content::Unknown(Unknown::Named(
                     "a partition table in a partition".to_owned(),
@@ -248,7 +249,7 @@ impl Examiner<'_> {
             && disk.image
             && disk.physical_by == crate::layers::Authority::Assumed
         {
-            // Of an image nothing is known but what its table was written for.
+            // The sector size of the table is the only known fact about an image.
             disk.logical_bytes = sector_bytes;
             disk.physical_bytes = disk.physical_bytes.max(sector_bytes);
         }
@@ -297,7 +298,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// A path of several to one drive: what lies on it is looked at once, by way of all. Says whether it is one.
+    /// Opens the multipath device above a layer if there is one, and returns whether there is. The
+    /// content is examined once, through the device that joins all paths.
     fn open_multipath(&mut self, id: LayerId, depth: usize) -> bool {
         let Some((name, title)) = self.holders(id).into_iter().find_map(|(name, mapper)| {
             let (title, uuid) = mapper?;
@@ -312,7 +314,8 @@ impl Examiner<'_> {
             bytes,
         };
         if let Some((_, opened)) = self.opened.iter().find(|(seen, _)| *seen == name) {
-            // The further path stands behind the device that it leads to, so it can only be told by its name.
+            // The further path comes after the device that it leads to, so only its name can tell
+            // the relation.
             let opened = *opened;
             self.stack.layers[id.0].name.push_str(" (further path)");
             let title = self.stack.layer(opened).name.clone();
@@ -331,7 +334,8 @@ impl Examiner<'_> {
         true
     }
 
-    /// The devices that the kernel has made of a layer's: their names, and what device mapper calls them.
+    /// Returns the devices that the kernel has made from a layer's device: their names, and their
+    /// names and UUIDs in device mapper.
     fn holders(&self, id: LayerId) -> Vec<(String, Option<(String, String)>)> {
         let Some((nodes, name)) = self.nodes.zip(self.node_name(id)) else {
             return Vec::new();
@@ -342,7 +346,7 @@ impl Examiner<'_> {
             .collect()
     }
 
-    /// Looks at the devices of device mapper that lie on a layer's device, from a byte on.
+    /// Opens the devices of device mapper that lie on a layer's device, starting at byte `start`.
     fn open_above(&mut self, id: LayerId, layer: LayerId, start: u64, depth: usize) {
         for (name, mapper) in self.holders(id) {
             let Some((title, uuid)) = mapper else {
@@ -378,7 +382,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Pushes a block device that the kernel has made, and looks into it.
+    /// Adds a block device that the kernel has made, and examines its content.
     fn open(&mut self, name: &str, on: Vec<Place>, spread: Spread, kind: Kind, depth: usize) {
         let Some(nodes) = self.nodes else { return };
         let source = nodes.open(name);
@@ -397,7 +401,8 @@ impl Examiner<'_> {
         self.look_into(layer, source, depth + 1);
     }
 
-    /// Arrays and volume groups, until there are no more: an array may lie on volumes, and volumes on an array.
+    /// Puts arrays and volume groups together until there are no more. An array may lie on volumes,
+    /// and volumes on an array.
     fn put_together(&mut self) {
         loop {
             if let Some((uuid, members)) = self.members.pop_first() {
@@ -459,7 +464,7 @@ impl Examiner<'_> {
         self.look_into(layer, source, depth + 1);
     }
 
-    /// The array's block device: what holds a member and is an array.
+    /// Returns the array's block device: the device that holds a member and is an array.
     fn array_device(&self, members: &[Member]) -> Option<(String, crate::sysfs::Device)> {
         let machine = self.nodes?.machine;
         members.iter().find_map(|member| {
@@ -472,7 +477,7 @@ impl Examiner<'_> {
     }
 }
 
-/// The bytes of an array whose members are here.
+/// Returns the bytes of an array whose members are available.
 fn assembled(said: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
     if said.level.is_striped() {
         let mut by_role: Vec<Option<(Rc<dyn Source>, u64)>> =

@@ -1,6 +1,8 @@
-//! Where a file's bytes are: from the kernel (FIEMAP) for a mounted file, from the tables of an ext image else.
+//! The location of a file's bytes: from the kernel (FIEMAP) for a mounted file, and from the
+//! metadata of an ext image otherwise.
 //!
-//! Sources: Documentation/filesystems/fiemap.rst and Documentation/filesystems/ext4 of the Linux kernel.
+//! Sources: Documentation/filesystems/fiemap.rst and Documentation/filesystems/ext4 of the Linux
+//! kernel.
 
 mod ext;
 
@@ -19,17 +21,18 @@ use crate::target::Host;
 pub struct Mounted {
     /// The block device of its file system.
     pub device: PathBuf,
-    /// Where its bytes are, in bytes of that device, in the order of the file.
+    /// The file's extents as byte ranges of that device, in the order of the file.
     pub extents: Vec<Range<u64>>,
 }
 
-/// Asks the kernel where the bytes of a file are.
+/// Queries the kernel for the location of a file's bytes.
 ///
-/// What is not on the device yet, or within metadata, is left out. Btrfs answers with addresses of its own, so its
-/// files are refused.
+/// Bytes that are not on the device yet, or are stored within metadata, are left out. Btrfs reports
+/// addresses of its own, so its files are refused.
 ///
 /// # Errors
-/// If the file cannot be opened, has no block device below it, or its file system does not tell.
+/// Returns an error if the file cannot be opened, has no block device below it, or if its file
+/// system does not report locations.
 pub fn extents_of_mounted(path: &Path, host: &Host) -> io::Result<Mounted> {
     use fiemap::FiemapExtentFlags as Flags;
     let nowhere = Flags::UNKNOWN | Flags::DELALLOC | Flags::DATA_INLINE | Flags::NOT_ALIGNED;
@@ -59,7 +62,7 @@ pub fn extents_of_mounted(path: &Path, host: &Host) -> io::Result<Mounted> {
     })
 }
 
-/// Adds a range, to the last one if it goes on there.
+/// Appends a range, or extends the last one if the range follows it directly.
 fn join(extents: &mut Vec<Range<u64>>, range: Range<u64>) {
     match extents.last_mut() {
         Some(last) if last.end == range.start => last.end = range.end,

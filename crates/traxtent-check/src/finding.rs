@@ -1,29 +1,29 @@
-//! What is wrong: findings, and the list of rules that make them.
+//! Findings, and the list of rules that report them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::price::Cost;
 use crate::stack::LayerId;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+    /// For information; nothing is wrong.
     Info,
-    /// It costs something, or a hint is wrong, or somebody may be misled.
+    /// Something costs time, a hint is wrong, or a statement is misleading.
     Warning,
     /// Requests cross physical sectors or stripes all the time, or data cannot be reached.
     Fault,
 }
 
 impl Severity {
-    /// From harmless to bad.
+    /// Returns all severities, from the least to the most severe.
     pub fn all() -> [Severity; 3] {
         [Severity::Info, Severity::Warning, Severity::Fault]
     }
 
-    /// Its name on the command line.
+    /// Returns the name of the severity on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Info => "info",
@@ -43,80 +43,80 @@ impl std::str::FromStr for Severity {
     }
 }
 
-/// There is no severity of that name.
+/// There is no severity with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no severity: info, warning or fault")]
 pub struct UnknownSeverity(String);
 
-/// Something that a rule has to say of a layer.
+/// A problem of a layer that a rule has found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// Which rule; its [`Rule::id`] is stable.
+    /// The rule; its [`Rule::id`] is stable.
     pub rule: Rule,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// The layer that is to be changed.
+    /// The layer that has to be changed.
     pub layer: LayerId,
-    /// What is wrong, where, against which bound: one sentence.
+    /// One sentence that describes the problem, its place and the bound that is violated.
     pub what: String,
-    /// The address that is off its grid, where it is that kind of finding.
+    /// The misaligned address, for findings about alignment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub off: Option<Off>,
-    /// What to type.
+    /// The commands that fix the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<Mend>,
-    /// How many of its blocks, or of a file's extents, where it is that kind of finding.
+    /// The share of blocks or of a file's extents that are affected, for findings about them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// What it costs.
+    /// The cost of the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// Why that is not told.
+    /// The reason why the cost is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpriced: Option<String>,
 }
 
-/// So many of the pieces of something.
+/// The part of a set of blocks or extents that is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Share {
-    /// How many it holds for.
+    /// The number of affected blocks or extents.
     pub crossing: u64,
-    /// Of how many.
+    /// The number of blocks or extents in all.
     pub of: u64,
-    /// Bytes of one, in the mean.
+    /// The mean size of one in bytes.
     pub bytes: u64,
 }
 
-/// An address, and the grid that it is off.
+/// A misaligned address, and the grid that it should lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Off {
-    /// The layer whose grid it is: a disk, an array.
+    /// The layer that has the grid: a disk or an array.
     pub grid: LayerId,
-    /// The address there, in bytes.
+    /// The address in that layer, in bytes.
     pub at: u64,
-    /// Bytes from one line of the grid to the next.
+    /// The spacing of the grid in bytes.
     pub every: u64,
-    /// How many bytes the address is behind the line before it; 0 to `every`.
+    /// The distance of the address from the grid line before it, in bytes; 0 to `every`.
     pub by: u64,
 }
 
-/// Commands that mend a finding.
+/// Commands that fix the cause of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mend {
-    /// What they do, and what they do to data.
+    /// The effect of the commands, also on data.
     pub note: String,
-    /// In the order of typing.
+    /// The commands, in the order in which to run them.
     pub commands: Vec<String>,
 }
 
-/// What a finding costs, by the drive model.
+/// The cost of a finding, by the drive model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// The profile it was simulated on, and whether that is the drive at hand.
+    /// The profile that was simulated, and whether it is that of the drive in question.
     pub profile: String,
-    /// Whether the profile is a typical one, because the drive at hand is not known.
+    /// Whether the profile is a typical one, because the drive in question is not known.
     pub typical: bool,
-    /// What each kind of work costs.
+    /// The cost for each kind of work.
     pub items: Vec<Cost>,
 }
 
@@ -130,22 +130,22 @@ macro_rules! rules {
         }
 
         impl Rule {
-            /// Every rule.
+            /// Returns every rule.
             pub fn all() -> &'static [Rule] {
                 &[$(Rule::$name,)+]
             }
 
-            /// Its name, which does not change from version to version.
+            /// Returns the rule's name, which does not change between versions.
             pub fn id(self) -> &'static str {
                 match self { $(Rule::$name => $id,)+ }
             }
 
-            /// How bad its findings usually are.
+            /// Returns the usual severity of the rule's findings.
             pub fn severity(self) -> Severity {
                 match self { $(Rule::$name => Severity::$severity,)+ }
             }
 
-            /// What it finds, in a sentence.
+            /// Returns a sentence that describes what the rule finds.
             pub fn summary(self) -> &'static str {
                 match self { $(Rule::$name => $summary,)+ }
             }
@@ -210,7 +210,7 @@ impl std::str::FromStr for Rule {
     }
 }
 
-/// There is no rule of that name.
+/// There is no rule with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no finding called {0:?}; docs/check.md lists them")]
 pub struct UnknownRule(String);

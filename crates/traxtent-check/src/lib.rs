@@ -1,11 +1,13 @@
-//! Is every layer of a storage stack aligned, what does it cost if not, and what is to be typed?
+//! Checks whether every layer of a storage stack is aligned, estimates the cost of misalignment,
+//! and gives the commands that fix it.
 //!
-//! Sources: paper A (4 KB sectors), and the formats' own specifications. Nothing here writes to what it looks at.
+//! Sources: paper A (4 KB sectors), and the specifications of the formats. Nothing here writes to
+//! the devices and images that it examines.
 //!
 //! ```text
-//! source: bytes at offsets ─▶ layers: one parser a format ─▶ examine: a stack ─▶ rules: findings ─▶ report
-//!                 sysfs: what the kernel says of devices ──────▲        ▲
-//!                 drive: what is stated, quirks ───────────────┘    collect: a stack in a file
+//! source: bytes ─▶ layers: one parser per format ─▶ examine: a stack ─▶ rules: findings ─▶ report
+//!     sysfs: the kernel's view of devices ─────────────▲              ▲
+//!     drive: stated facts, quirks ─────────────────────┘          collect: a stack in a file
 //! ```
 
 pub mod collect;
@@ -33,9 +35,10 @@ pub use stack::{Kind, Layer, LayerId, Place, Stack};
 use rules::Tracks;
 use traxtent_core::profile::Profile;
 
-/// What is wrong with a stack, worst first, what mends it and what it costs.
+/// Returns the problems of a stack, worst first, each with its fix and its cost.
 ///
-/// `ignored` rules say nothing. `tracks` are those of the drive that everything lives on, and `profile` is that drive.
+/// Findings of the `ignored` rules are left out. `tracks` are those of the drive that holds
+/// everything, and `profile` is that drive.
 pub fn judge(
     stack: &Stack,
     tracks: Option<&Tracks<'_>>,

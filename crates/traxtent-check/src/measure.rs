@@ -1,21 +1,27 @@
-//! What a device is like by its times, beside what it claims: the physical sector and the erase block by writes, the
-//! chunk of an array by reads.
+//! Properties of a device by its response times, as opposed to what it reports: the physical sector
+//! and the erase block by writes, the chunk of an array by reads.
 //!
-//! - **Physical sector.** A write that covers one in part makes the drive read it first and wait a revolution. So of
-//!   the writes of a physical sector's size at every shift, those at one shift alone are quick. Writes go to a range
-//!   that its owner gives away, and ask for forced unit access.
-//! - **Chunk.** Of an array without parity, two members serve a read that crosses from one chunk to the next, and it takes
-//!   as long as the slower one. So reads that cross multiples of the chunk are slower in the mean than those that
-//!   cross halves of it, and for no larger size is there a difference. On flash memory that keeps what it erases at once
-//!   together (cards, sticks), reads do the same at the erase block (A. Bergmann, flashbench, "-a").
-//! - **Erase block.** Such flash copies what a write leaves of an erase block. So writes of its size that begin with one are
-//!   quicker than those that begin amid one, by more than for any other size. They go to the range that is given away, too.
+//! - **Physical sector.** A write that covers one partially makes the drive read it first and wait
+//!   one revolution. Of the writes of a physical sector's size at every shift, only those at one
+//!   shift are therefore fast. Writes go to a range whose data the owner gives up, and use forced
+//!   unit access.
+//! - **Chunk.** On an array without parity, two members serve a read that crosses from one chunk to
+//!   the next, and it takes as long as the slower one. Reads that cross multiples of the chunk are
+//!   therefore slower in the mean than those that cross its half, and no larger size shows a
+//!   difference. On flash memory that maps whole erase blocks (cards, sticks), reads show the same
+//!   at the erase block (A. Bergmann, flashbench, "-a").
+//! - **Erase block.** Such flash copies the rest of an erase block that a write covers partially.
+//!   Writes of its size that begin with one are therefore faster than those that begin within one,
+//!   by more than at any other size. They also go to the range that is given up.
 //!
-//! Means are compared in standard errors; an answer counts from [`SURE`] on. Where it cannot be told, no figure is given:
-//! - Flash that maps every page for itself (solid-state drives) has no place at which writes are dearer, and the erase block
-//!   does not show. Nor does one that is no power of two, nor three times one, nor beyond [`ERASE`].
-//! - Array controllers with caches of their own, and arrays with parity: what they write is not judged.
-//! - The physical sector by reads takes a track map (`traxtent probe`).
+//! Means are compared in units of standard errors; a difference counts from [`SURE`] on. If the
+//! times are not conclusive, no figure is given:
+//! - Flash that maps every page separately (solid-state drives) has no position at which writes are
+//!   slower, so its erase block does not show. The same holds for an erase block that is neither a
+//!   power of two nor three times one, or is beyond [`ERASE`].
+//! - Array controllers with caches of their own, and arrays with parity: their writes are not
+//!   judged.
+//! - Finding the physical sector by reads needs a track map (`traxtent probe`).
 
 use std::ops::Range;
 
@@ -29,28 +35,28 @@ use traxtent_core::workload::Rng;
 use crate::layers::Authority;
 use crate::stack::{Kind, Limits, Stack};
 
-/// So many standard errors make a difference beyond doubt, also where dozens are looked at.
+/// The number of standard errors that makes a difference certain, even among dozens of comparisons.
 pub const SURE: f64 = 6.0;
 
-/// What was looked for.
+/// The grids that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grid {
-    /// What a drive writes whole.
+    /// The unit that a drive writes as a whole.
     PhysicalSector,
-    /// What an array puts on one member.
+    /// The unit that an array puts on one member.
     Chunk,
-    /// What flash memory erases at once.
+    /// The unit that flash memory erases at once.
     EraseBlock,
 }
 
 impl Grid {
-    /// Every one, in the order of measuring: what only reads first.
+    /// Returns every grid in the order of measurement: those that only need reads first.
     pub fn all() -> [Grid; 3] {
         [Grid::Chunk, Grid::PhysicalSector, Grid::EraseBlock]
     }
 
-    /// Its name on the command line.
+    /// Returns the name of the grid on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Grid::PhysicalSector => "physical-sector",
@@ -59,12 +65,12 @@ impl Grid {
         }
     }
 
-    /// Whether it takes a range to write to.
+    /// Returns whether the measurement needs a range to write to.
     pub fn writes(self) -> bool {
         !matches!(self, Grid::Chunk)
     }
 
-    /// What the kernel says of it.
+    /// Returns the kernel's value for it.
     pub fn claimed(self, limits: &Limits) -> Option<u64> {
         let bytes = match self {
             Grid::PhysicalSector => limits.physical_bytes,
@@ -74,10 +80,11 @@ impl Grid {
         bytes.filter(|&bytes| bytes > 0)
     }
 
-    /// Measures it.
+    /// Measures the grid.
     ///
     /// # Errors
-    /// As of [`physical_sector`], [`chunk`] and [`erase_block`]; without a range, where one is needed.
+    /// Returns an error if the grid needs a range to write to and there is none. See also
+    /// [`physical_sector`], [`chunk`] and [`erase_block`].
     pub fn measure(
         self,
         target: &mut dyn Target,
@@ -93,45 +100,49 @@ impl Grid {
     }
 }
 
-/// What the times say.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// What was looked for.
+    /// The grid that was measured.
     pub grid: Grid,
-    /// Its bytes; none, where the times do not tell.
+    /// The spacing of the grid in bytes; `None` if the times are not conclusive.
     pub bytes: Option<u64>,
-    /// The first LBN that begins one.
+    /// The first LBN on the grid.
     #[serde(rename = "first_lbn", serialize_with = "number")]
     pub first: Lbn,
-    /// By how many standard errors the times speak for it.
+    /// The support for the result, in standard errors.
     pub sigmas: f64,
-    /// Requests that were timed.
+    /// The number of timed requests.
     pub requests: u64,
-    /// Why, in a clause.
+    /// The reason for the result, as a clause.
     pub why: &'static str,
 }
 
-/// The bytes of the largest physical sectors that disks have had.
+/// The largest physical sectors that disks have had, in bytes.
 const SECTOR_MAX: u32 = 4096;
-/// A turn more is at least a quarter more: a write takes some three turns at most.
+/// The least ratio between two mean times that differ by one revolution. A write takes at most
+/// about three revolutions, so one more adds at least a quarter.
 const TURN: f64 = 1.25;
-/// Writes are alike where a turn more would have been so many standard errors.
+/// The number of standard errors that one revolution must amount to before writes may be judged
+/// alike.
 const ALIKE: f64 = 4.0;
-/// Writes at each shift.
+/// The number of writes at each shift.
 const WRITES: usize = 200;
-/// No disk has a write on its media sooner, wherever it comes down, in the mean.
+/// The least mean time in which a disk can put a write on its media at a random angle.
 const MEDIA_LEAST_MS: f64 = 1.0;
-/// Reads of each kind at each size.
+/// The number of reads of each kind at each size.
 const READS: usize = 900;
-/// After each of so many parts of them it is asked whether more are of use.
+/// The number of parts into which the reads are divided. After each part, it is decided whether
+/// more are useful.
 const PARTS: usize = 4;
-/// Reads are spread over so many bytes: far enough that buffers hold little of it, near enough that seeks differ little.
+/// The range of the reads in bytes: far enough that buffers hold little of it, and near enough that
+/// seeks differ little.
 const SPREAD: u64 = 16 << 30;
-/// The sizes of chunks that are looked for.
+/// The chunk sizes that are considered.
 const CHUNKS: Range<u64> = 4 << 10..(16 << 20) + 1;
-/// The sizes of erase blocks that are looked for: powers of two, and three times those.
+/// The erase block sizes that are considered: powers of two, and three times those.
 pub const ERASE: Range<u64> = 64 << 10..(16 << 20) + 1;
-/// Writes of each kind at each size of erase block.
+/// The number of writes of each kind at each erase block size.
 const ERASING: usize = 16;
 
 fn number<S: serde::Serializer>(lbn: &Lbn, serializer: S) -> Result<S::Ok, S::Error> {
@@ -145,7 +156,7 @@ fn refused(why: String) -> TargetError {
 /// Finds the physical sector by writing to `scratch`, whose data are lost.
 ///
 /// # Errors
-/// Where the target does not answer, refuses writes, or the range is too small.
+/// Returns an error if the target does not respond or refuses writes, or if the range is too small.
 pub fn physical_sector(
     target: &mut dyn Target,
     scratch: Range<Lbn>,
@@ -171,10 +182,11 @@ pub fn physical_sector(
     let mut blurred = false;
     for size in (1..=most.ilog2()).map(|power| 1 << power) {
         let mut by_shift = vec![Moments::default(); size as usize];
-        // The shifts in turn: what the machine does for a while meets them all alike.
+        // The shifts take turns, so temporary disturbances of the machine affect all of them alike.
         for _ in 0..WRITES {
             for (shift, times) in (0..).zip(&mut by_shift) {
-                // From the first multiple on that is in the range, and not its last place.
+                // The first multiple is the first one within the range, and the last place is not
+                // used.
                 let place = scratch.start.0.next_multiple_of(u64::from(most))
                     + rng.below(places - 2) * u64::from(most);
                 let write = Request {
@@ -187,7 +199,7 @@ pub fn physical_sector(
         }
         for times in &by_shift {
             all.push(times.mean());
-            // Nothing is alike where a turn more would not have been seen.
+            // Writes are not judged alike if an additional revolution would have gone unnoticed.
             let error = times.deviation() / (times.count().max(1) as f64).sqrt();
             blurred |= error * ALIKE > (TURN - 1.0) * times.mean();
         }
@@ -221,8 +233,8 @@ pub fn physical_sector(
     })
 }
 
-/// The shift with the least mean, and by how many standard errors every other is slower; by none where one of them is not
-/// slower by a [`TURN`].
+/// Returns the shift with the least mean, and by how many standard errors every other one is
+/// slower. Returns 0 standard errors if one of the others is not slower by a factor of [`TURN`].
 fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     let mean = |index: &usize| by_shift[*index].mean();
     let best = (0..by_shift.len()).min_by(|a, b| mean(a).total_cmp(&mean(b)));
@@ -235,17 +247,17 @@ fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     (best as u32, least.fold(f64::INFINITY, f64::min))
 }
 
-/// By how many standard errors the first is greater in the mean.
+/// Returns by how many standard errors the mean of `a` is greater than that of `b`.
 fn apart(a: &Moments, b: &Moments) -> f64 {
     let error = |m: &Moments| m.deviation().powi(2) / m.count().max(1) as f64;
     let both = (error(a) + error(b)).sqrt();
     (a.mean() - b.mean()) / both.max(1e-6)
 }
 
-/// Finds the chunk of an array by reading two sectors here and there.
+/// Finds the chunk of an array by reads of two sectors at random places.
 ///
 /// # Errors
-/// Where the target does not answer.
+/// Returns an error if the target does not respond.
 pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError> {
     let identity = target.identity();
     let (capacity, logical) = (
@@ -277,7 +289,8 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError
                 }
             }
             sigmas = apart(&across, &halves);
-            // A difference that all reads show by SURE is at half of that after a quarter.
+            // A difference of SURE standard errors over all reads amounts to half of that after a
+            // quarter of them.
             if sigmas >= SURE || part == 1 && sigmas < 1.0 {
                 break;
             }
@@ -296,10 +309,11 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError
     Ok(measured)
 }
 
-/// Finds what flash memory erases at once by writing to `scratch`, whose data are lost; some 2 GiB are written.
+/// Finds the erase block of flash memory by writing to `scratch`, whose data are lost. About 2 GiB
+/// are written.
 ///
 /// # Errors
-/// Where the target does not answer, refuses writes, or the range is too small.
+/// Returns an error if the target does not respond or refuses writes, or if the range is too small.
 pub fn erase_block(
     target: &mut dyn Target,
     scratch: Range<Lbn>,
@@ -334,7 +348,8 @@ pub fn erase_block(
             break;
         }
         let (mut with, mut amid) = (Moments::default(), Moments::default());
-        // The first of each kind finds what the size before has left.
+        // The first write of each kind is not counted, because it meets the state that the previous
+        // size left.
         for round in 0..=ERASING {
             for (times, shift) in [(&mut with, 0), (&mut amid, sectors / 2)] {
                 let place = first + rng.below(places - 1) * sectors + shift;
@@ -365,7 +380,7 @@ pub fn erase_block(
     Ok(measured)
 }
 
-/// Lets a drive of a stack be what it was measured to be, where nothing else has been stated of it.
+/// Applies measured values to a drive of a stack, except where a value has been stated.
 pub fn believe(stack: &mut Stack, node: &str, measured: &[Measured]) {
     for layer in &mut stack.layers {
         let Kind::Disk(disk) = &mut layer.kind else {
@@ -382,7 +397,7 @@ pub fn believe(stack: &mut Stack, node: &str, measured: &[Measured]) {
                     disk.physical_by = Authority::Measured;
                     disk.first_aligned_byte = found.first.0 * disk.logical_bytes;
                 }
-                // What reads tell of flash is how it is erased.
+                // On flash, the grid that reads show is the erase block.
                 Grid::Chunk if disk.medium.is_flash() => {
                     disk.erase_bytes = disk.erase_bytes.or(Some(bytes));
                 }
@@ -419,7 +434,8 @@ mod tests {
         measured
     }
 
-    /// Are physical sectors of 4,096 bytes found, and where they begin, whatever the drive claims?
+    /// Are physical sectors of 4,096 bytes found, with the right first LBN, whatever the drive
+    /// reports?
     #[test]
     fn large_sectors() {
         for seed in 0..3 {
@@ -432,7 +448,7 @@ mod tests {
         }
     }
 
-    /// Is a drive of small sectors told from one whose times say nothing?
+    /// Is a drive with small sectors distinguished from one whose times show nothing?
     #[test]
     fn small_sectors_and_silence() {
         let native = sector(&builtin("atlas10k2").unwrap(), 1);
@@ -441,7 +457,7 @@ mod tests {
         assert_eq!((silent.bytes, silent.why.contains("before")), (None, true));
     }
 
-    /// Is a range that is too small refused, in a line, before anything is written?
+    /// Is a range that is too small refused with a one-line message before anything is written?
     #[test]
     fn too_small() {
         let mut target = drive(&builtin("wd10ears").unwrap(), 1);
@@ -449,7 +465,7 @@ mod tests {
         assert!(error.to_string().contains("16 are needed"), "{error}");
     }
 
-    /// Two drives, a chunk on each in turn.
+    /// Two drives that hold chunks in turn.
     struct Striped {
         members: [SimTarget; 2],
         chunk: u64,
@@ -489,12 +505,12 @@ mod tests {
         }
     }
 
-    /// Is the chunk of an array found, and none on a single drive?
+    /// Is the chunk of an array found, and no chunk on a single drive?
     #[test]
     fn chunks() {
         let profile = builtin("dt01aca300").unwrap();
         for kib in [16, 64, 512] {
-            // No two spindles are in step.
+            // The spindles must not be synchronized.
             let mut other = profile.clone();
             other.mechanics.as_mut().unwrap().rpm -= 5.0;
             let members = [drive(&profile, 1), drive(&other, 2)];
@@ -516,7 +532,7 @@ mod tests {
         assert_eq!(found.bytes, None);
     }
 
-    /// Flash memory: how much it erases at once, or that it maps every page for itself.
+    /// Flash memory with an erase block that it maps as a whole, or with a mapping of every page.
     struct Flash {
         erase: Option<u64>,
         now: SimTime,
@@ -525,7 +541,7 @@ mod tests {
     }
 
     impl Flash {
-        /// Bytes that it programs in a millisecond.
+        /// The bytes that it programs in a millisecond.
         const SPEED: f64 = 20.0 * 1024.0;
 
         fn new(erase: Option<u64>, seed: u64) -> Flash {
@@ -541,11 +557,12 @@ mod tests {
             }
         }
 
-        /// Milliseconds to write: what is kept of a block is copied, and a block takes 2 ms to erase.
+        /// Returns the milliseconds for a write: the rest of each block is copied, and each block
+        /// takes 2 ms to erase.
         fn write_ms(&mut self, bytes: Range<u64>) -> f64 {
             let own = (bytes.end - bytes.start) as f64 / Flash::SPEED;
             let Some(erase) = self.erase else {
-                // Now and then it makes room.
+                // Garbage collection delays a write now and then.
                 return own + if self.noise.chance(0.05) { 40.0 } else { 0.0 };
             };
             let blocks = bytes.start / erase..bytes.end.div_ceil(erase);
@@ -554,7 +571,7 @@ mod tests {
             own + copied as f64 / Flash::SPEED + 2.0 * (blocks.end - blocks.start) as f64
         }
 
-        /// Milliseconds to read: from every block by itself.
+        /// Returns the milliseconds for a read, which accesses every block separately.
         fn read_ms(&self, bytes: Range<u64>) -> f64 {
             let erase = self.erase.unwrap_or(4096);
             0.3 * (bytes.end.div_ceil(erase) - bytes.start / erase) as f64
@@ -584,7 +601,8 @@ mod tests {
         }
     }
 
-    /// Is the erase block of simple flash found by writes and by reads, and none where every page is mapped?
+    /// Is the erase block of simple flash found by writes and by reads, and none if every page is
+    /// mapped?
     #[test]
     fn erase_blocks() {
         let scratch = Lbn(1001)..Lbn(1 << 20);

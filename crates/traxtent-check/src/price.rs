@@ -1,11 +1,13 @@
-//! What it costs to lie off a boundary, by the model of a drive: milliseconds a request, aligned and not.
+//! The cost of misalignment, by the model of a drive: milliseconds per request, aligned and
+//! misaligned.
 //!
-//! Each [`Load`] is asked of the modelled drive twice, once with every block where it should be and once so many
-//! sectors behind, and what is compared is the time that a request takes once the buffer is full. Nothing is read
-//! or written; the same profile, load and offset give the same price.
+//! Each [`Load`] runs twice on the modelled drive: once with every block at its boundary, and once
+//! a given number of sectors after it. The mean times per request, once the buffer is full, are
+//! compared. No device is read or written. The same profile, load and offset give the same cost.
 //!
-//! What arrays add is in [`mod@array`], what boundaries of tracks do in [`crossing`]; [`Prices`] says which finding has which
-//! price, or why none. Left out: all of the host but a pause.
+//! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries. [`Prices`]
+//! tells the cost of each finding, or why it has none. Left out: the whole host except for its
+//! turnaround.
 
 pub mod array;
 pub mod crossing;
@@ -25,37 +27,38 @@ pub use array::ArrayLoad;
 pub use crossing::CrossingLoad;
 pub use findings::Prices;
 
-/// Kinds of work that have a price.
+/// The kinds of work on one drive whose cost is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Load {
-    /// 4 KiB written at random, one after another.
+    /// Random writes of 4 KiB, one at a time.
     SmallWrites,
-    /// Files of 8 KiB made durable one by one: data and a journal's 16 KiB, each behind those before, and a flush.
+    /// Files of 8 KiB made durable one by one: the data and 16 KiB of journal, each after the
+    /// previous ones in LBN order, then a flush.
     SmallFiles,
-    /// 512 KiB written behind another, one after another.
+    /// Sequential writes of 512 KiB, one at a time.
     LargeWrites,
-    /// 4 KiB read at random, one after another.
+    /// Random reads of 4 KiB, one at a time.
     Reads,
-    /// Whole tracks read at random, two at a time. The boundary is that of the track.
+    /// Random reads of whole tracks, two at a time. The boundary is that of the track.
     TrackReads,
 }
 
-/// What has a price: work of a drive, of an array, or of tracks.
+/// The kinds of work whose cost is simulated: on a drive, on an array, or across tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Work {
-    /// Of one drive, off its physical sectors.
+    /// Work on one drive, misaligned to its physical sectors.
     Drive(Load),
-    /// Of an array, off its chunks or stripes.
+    /// Work on an array, misaligned to its chunks or stripes.
     Array(ArrayLoad),
-    /// Of what spans two tracks.
+    /// Work on blocks or extents that span two tracks.
     Crossing(CrossingLoad),
 }
 
 impl Work {
-    /// What a person calls it.
+    /// Returns the name for the user.
     pub fn name(self) -> &'static str {
         match self {
             Work::Drive(load) => load.name(),
@@ -65,15 +68,15 @@ impl Work {
     }
 }
 
-/// What a kind of work costs.
+/// The cost of one kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Which.
+    /// The kind of work.
     #[serde(rename = "work")]
     pub load: Work,
-    /// Milliseconds a request, or a file, where blocks lie at boundaries.
+    /// Milliseconds per request, or per file, if blocks begin at boundaries.
     pub aligned_ms: f64,
-    /// Milliseconds where they lie behind them.
+    /// Milliseconds if they do not.
     pub actual_ms: f64,
 }
 
@@ -86,7 +89,7 @@ impl Load {
         Load::Reads,
         Load::TrackReads,
     ];
-    /// Those that physical sectors have a part in.
+    /// The kinds that depend on physical sectors.
     pub const OF_SECTORS: [Load; 4] = [
         Load::SmallWrites,
         Load::SmallFiles,
@@ -94,7 +97,7 @@ impl Load {
         Load::Reads,
     ];
 
-    /// What a person calls it.
+    /// Returns the name for the user.
     pub fn name(self) -> &'static str {
         match self {
             Load::SmallWrites => "small random writes",
@@ -105,7 +108,7 @@ impl Load {
         }
     }
 
-    /// Requests that are outstanding at a time.
+    /// Returns the number of requests outstanding at a time.
     pub fn depth(self) -> usize {
         match self {
             Load::TrackReads => 2,
@@ -113,7 +116,7 @@ impl Load {
         }
     }
 
-    /// Requests that make up what is counted.
+    /// Returns the number of requests in one counted unit of work.
     fn requests_each(self) -> usize {
         match self {
             Load::SmallFiles => 3,
@@ -123,41 +126,42 @@ impl Load {
 }
 
 impl Cost {
-    /// Milliseconds that misalignment adds.
+    /// Returns the milliseconds that misalignment adds.
     pub fn extra_ms(&self) -> f64 {
         self.actual_ms - self.aligned_ms
     }
 
-    /// The same in percent of what it would take.
+    /// Returns the same in percent of the aligned time.
     pub fn percent(&self) -> f64 {
         100.0 * self.extra_ms() / self.aligned_ms
     }
 }
 
-/// The drive to price a finding on where nobody knows the one at hand: 3 TB, of 2015, the modern drive of which most
-/// figures were measured.
+/// Returns the profile for the cost of a finding if the drive in question is not known: 3 TB, of
+/// 2015, the modern drive with the most measured figures.
 ///
 /// # Panics
-/// Never: it is built in.
+/// Never: the profile is built in.
 pub fn typical() -> Profile {
     builtin("toshiba-p300").expect("it is built in")
 }
 
-/// Blocks of 4 KiB in a large write.
+/// The 4 KiB blocks in a large write.
 const LARGE_BLOCKS: u64 = 128;
-/// What a host that has one request at a time takes in the mean from an answer to its next request. Assumed.
+/// The mean turnaround of a host that sends one request at a time, in milliseconds. Assumed.
 const PAUSE_MS: f64 = 0.1;
-/// Requests that are let go by first, so that the drive's buffer is as full as it will be.
+/// The units of work that are not counted, so that the drive's buffer is as full as it will be.
 const WARM: usize = 200;
-/// What is then counted.
+/// The units of work that are counted.
 const COUNTED: usize = 2000;
-/// Work is spread over so many bytes from the drive's first on, or half of a smaller drive.
+/// The range of the work in bytes from the drive's first one, or half of a smaller drive.
 const SPREAD: u64 = 16 << 30;
 
-/// What a kind of work costs on a drive whose blocks begin `behind` logical sectors behind a boundary.
+/// Returns the cost of a kind of work on a drive whose blocks begin `behind` logical sectors after
+/// a boundary.
 ///
 /// # Errors
-/// If the profile is out of its bounds.
+/// Returns an error if a value of the profile is out of bounds.
 pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Cost, ProfileError> {
     let drive = Drive::new(profile)?;
     let each = |behind| ms_each(drive.clone(), load, behind);
@@ -168,19 +172,20 @@ pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Cost, Profile
     })
 }
 
-/// What every kind of work in which physical sectors have a part costs.
+/// Returns the cost of every kind of work that depends on physical sectors.
 ///
 /// # Errors
-/// As of [`price`].
+/// See [`price`].
 pub fn prices(profile: &Profile, behind: u32) -> Result<Vec<Cost>, ProfileError> {
     let of = |load| price(profile, load, behind);
     Load::OF_SECTORS.into_iter().map(of).collect()
 }
 
-/// What every kind of work costs where blocks of a file system are smaller than physical sectors.
+/// Returns the cost of every kind of work if blocks of a file system are smaller than physical
+/// sectors.
 ///
 /// # Errors
-/// As of [`price`].
+/// See [`price`].
 pub fn prices_of_blocks(profile: &Profile, block_bytes: u64) -> Result<Vec<Cost>, ProfileError> {
     let drive = Drive::new(profile)?;
     let sector = profile.sector;
@@ -205,7 +210,7 @@ pub fn prices_of_blocks(profile: &Profile, block_bytes: u64) -> Result<Vec<Cost>
     ])
 }
 
-/// The mean of what is counted.
+/// Returns the mean milliseconds per unit of work.
 fn ms_each(drive: Drive, load: Load, behind: u32) -> f64 {
     let mut requests = Requests::new(&drive, load, behind);
     ms_of_requests(drive, load.requests_each(), load.depth(), move || {
@@ -213,14 +218,14 @@ fn ms_each(drive: Drive, load: Load, behind: u32) -> f64 {
     })
 }
 
-/// The mean of so many requests each, of which so many are outstanding at a time.
+/// Returns the mean milliseconds per unit of `each` requests, with `depth` requests outstanding.
 fn ms_of_requests(
     mut drive: Drive,
     each: usize,
     depth: usize,
     mut next: impl FnMut() -> Request,
 ) -> f64 {
-    // A host is no clockwork: with a fixed pause, requests fall into step with the platters.
+    // The turnaround varies: with a fixed one, requests would synchronize with the rotation.
     let pauses = Distribution::Exponential {
         base: 0.0,
         mean: PAUSE_MS,
@@ -248,18 +253,18 @@ fn ms_of_requests(
     spent.as_ms() / COUNTED as f64
 }
 
-/// A load's requests.
+/// The requests of a load.
 struct Requests {
     load: Load,
     rng: Rng,
     geometry: Arc<Geometry>,
-    /// Where the first block begins.
+    /// The LBN of the first block.
     first: u64,
-    /// How far that is behind a boundary.
+    /// The distance of that LBN from a boundary.
     behind: Sectors,
-    /// Sectors of 4 KiB.
+    /// The number of sectors in 4 KiB.
     block: u64,
-    /// Blocks that work is spread over.
+    /// The number of blocks over which work is spread.
     blocks: u64,
     number: u64,
 }
@@ -311,7 +316,8 @@ impl Requests {
         }
     }
 
-    /// A part of a file: the journal has the first half of the blocks, data the second.
+    /// Returns a part of a file's requests: the journal has the first half of the blocks, data the
+    /// second.
     fn file(&self, number: u64) -> Request {
         let (file, half) = (number / 3, self.blocks / 2);
         match number % 3 {
@@ -333,7 +339,7 @@ impl Requests {
 mod tests {
     use super::*;
 
-    /// Is a price of nothing asked where nothing is misaligned, or where logical sectors are physical ones?
+    /// Is the cost zero if nothing is misaligned, and small if logical sectors are physical ones?
     #[test]
     fn nothing_costs_nothing() {
         let native = builtin("atlas10k2").unwrap();
@@ -345,8 +351,8 @@ mod tests {
         }
     }
 
-    /// Does a small write amid physical sectors cost about the revolution that lies between reading and writing them,
-    /// where nothing hides it?
+    /// Does a misaligned small write cost about one revolution, between reading and writing
+    /// physical sectors, if no cache hides it?
     #[test]
     fn a_revolution() {
         let profile = typical().with("cache.write_back", "none").unwrap();
@@ -355,7 +361,8 @@ mod tests {
         assert!((0.9..1.1).contains(&revolutions), "{price:?}");
     }
 
-    /// Are writes the dearer ones, and is the jumper's drive aligned where the numbering is shifted?
+    /// Do writes cost more than reads, and is the drive with the jumper aligned if the numbering is
+    /// shifted?
     #[test]
     fn order_and_jumper() {
         let of = |name: &str, behind| prices(&builtin(name).unwrap(), behind).unwrap();

@@ -1,21 +1,22 @@
-//! Drives that do not say what they are: a list in data, `quirks.toml`, each entry with its source.
+//! Drives that report wrong facts about themselves: a list in `quirks.toml`, each entry with its
+//! source.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// What is known of drives of a model.
+/// The facts about the drives of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quirk {
-    /// What their model begins with; `?` stands for any letter.
+    /// The beginning of the model name; `?` stands for any character.
     pub model: String,
-    /// Bytes of a physical sector.
+    /// The size of a physical sector in bytes.
     pub physical_bytes: u64,
-    /// Whether their tracks are shingled, and they hide it.
+    /// Whether the tracks are shingled without the drive reporting it.
     #[serde(default)]
     pub shingled: bool,
-    /// Who says so.
+    /// The source of the facts.
     pub source: String,
 }
 
@@ -30,12 +31,12 @@ static QUIRKS: LazyLock<Vec<Quirk>> = LazyLock::new(|| {
     file.drive
 });
 
-/// Every entry.
+/// Returns every entry.
 pub fn all() -> &'static [Quirk] {
     &QUIRKS
 }
 
-/// What is known of a drive by its model.
+/// Returns the entry for a drive's model.
 pub fn find(model: &str) -> Option<&'static Quirk> {
     QUIRKS.iter().find(|quirk| quirk.matches(model))
 }
@@ -55,7 +56,8 @@ impl Quirk {
 mod tests {
     use super::*;
 
-    /// Is the list readable, has each entry a source, and do models match as the kernel writes them?
+    /// Is the list readable, has each entry a source, and do models match as the kernel writes
+    /// them?
     #[test]
     fn models_match() {
         assert!(

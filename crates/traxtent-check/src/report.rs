@@ -1,4 +1,4 @@
-//! What is printed: a picture of the stack with what is wrong where, or JSON.
+//! The output: a picture of the stack with its findings, or JSON.
 
 use std::fmt::Write;
 
@@ -10,36 +10,37 @@ use crate::measure::{Grid, Measured};
 use crate::rules::bytes;
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
-/// The version of the JSON. It grows when a field changes its meaning or goes; new fields do not change it.
+/// The version of the JSON format. It grows when a field changes its meaning or is removed; new
+/// fields do not change it.
 pub const SCHEMA: u32 = 1;
 
-/// Everything that was found, as JSON has it.
+/// The complete result, as it appears in JSON.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// The machine, if it is of an archive.
+    /// The name of the machine, if the stack is from an archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<&'a str>,
     /// The layers; `on` and `layer` count from 0.
     pub layers: &'a [Layer],
-    /// What was measured, if it was asked for.
+    /// The measurements, if any were requested.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub measured: &'a [Measurement],
-    /// What is wrong, worst first.
+    /// The findings, worst first.
     pub findings: &'a [Finding],
-    /// How many are how bad.
+    /// The number of findings of each severity.
     pub tally: Tally,
 }
 
-/// How many findings are how bad.
+/// The number of findings of each severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Faults.
     pub faults: usize,
     /// Warnings.
     pub warnings: usize,
-    /// Things worth knowing.
+    /// Findings for information.
     pub infos: usize,
 }
 
@@ -79,7 +80,7 @@ impl std::fmt::Display for Tally {
 }
 
 impl<'a> Report<'a> {
-    /// A report of a stack.
+    /// Makes a report of a stack.
     pub fn new(host: Option<&'a str>, stack: &'a Stack, findings: &'a [Finding]) -> Report<'a> {
         Report {
             schema: SCHEMA,
@@ -91,25 +92,25 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The same with what was measured.
+    /// Returns the same report with measurements.
     pub fn with_measured(self, measured: &'a [Measurement]) -> Report<'a> {
         Report { measured, ..self }
     }
 }
 
-/// What a device is like by its times, beside what the kernel says.
+/// The measured properties of a device, and the values of the kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// The block device.
     pub node: String,
-    /// What the times say.
+    /// The result of the measurement.
     #[serde(flatten)]
     pub measured: Measured,
-    /// What the kernel says.
+    /// The kernel's value in bytes.
     pub claimed_bytes: Option<u64>,
 }
 
-/// What was measured, a line each; nothing of nothing.
+/// Formats measurements, one per line. The result is empty if there are none.
 pub fn measured(found: &[Measurement]) -> String {
     let mut text = String::new();
     for Measurement {
@@ -143,7 +144,7 @@ pub fn measured(found: &[Measurement]) -> String {
     text
 }
 
-/// The stack as a tree, with the findings beside their layers, then the findings in words.
+/// Formats the stack as a tree with marks for the findings, followed by the findings in words.
 pub fn text(stack: &Stack, findings: &[Finding]) -> String {
     let mut picture = Picture {
         stack,
@@ -252,7 +253,7 @@ impl Picture<'_> {
                 ("├─ ", "│  ")
             };
             if self.drawn[above.0] {
-                // It lies on several layers, and stands above the first.
+                // A layer on several others is drawn above the first of them.
                 let _ = writeln!(self.text, "{indent}{branch}→ {}", layer.name);
                 continue;
             }
@@ -279,7 +280,7 @@ impl Picture<'_> {
     }
 }
 
-/// What a layer is, in a few words.
+/// Describes a layer in a few words.
 fn describe(layer: &Layer) -> String {
     let size = bytes(layer.bytes);
     match &layer.kind {

@@ -1,7 +1,7 @@
 //! Bytes at offsets: a device, an image, a part of either, or bytes in memory.
 //!
-//! Everything is opened for reading only. Reads are positioned, so that a sparse image of terabytes costs what is
-//! looked at.
+//! Everything is opened for reading only. Reads are positioned, so the work on a sparse image of
+//! terabytes depends only on the parts that are read.
 
 use std::fs::File;
 use std::io;
@@ -9,65 +9,65 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Something that bytes can be read from.
+/// A readable sequence of bytes.
 pub trait Source {
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     fn bytes(&self) -> u64;
 
-    /// Fills `buffer` with the bytes from `offset` on.
+    /// Fills `buffer` with the bytes that start at `offset`.
     ///
     /// # Errors
-    /// If any of them is beyond the end, unknown, or cannot be read.
+    /// Returns an error if any of the bytes is beyond the end, absent, or cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError>;
 }
 
-/// Why bytes cannot be had.
+/// Why bytes cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// They are not all there.
+    /// Some of them lie beyond the end.
     #[error("bytes {offset} to {} lie beyond the end at {bytes}", offset.saturating_add(*wanted))]
     Beyond {
-        /// The first wanted.
+        /// The first byte requested.
         offset: u64,
-        /// How many.
+        /// The number of bytes requested.
         wanted: u64,
-        /// How many there are in all.
+        /// The length of the source.
         bytes: u64,
     },
-    /// They lie on a device that has not been given.
+    /// They lie on a device that is not available.
     #[error("the bytes from {offset} on lie on a member that is not here")]
     Absent {
-        /// The first wanted.
+        /// The first byte requested.
         offset: u64,
     },
-    /// The system says no.
+    /// The system reports an error.
     #[error("cannot read at byte {offset}: {reason}")]
     Io {
-        /// The first wanted.
+        /// The first byte requested.
         offset: u64,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
 }
 
 impl dyn Source + '_ {
-    /// The `count` bytes from `offset` on.
+    /// Returns `count` bytes that start at `offset`.
     ///
     /// # Errors
-    /// As [`Source::read_at`].
+    /// See [`Source::read_at`].
     pub fn take(&self, offset: u64, count: usize) -> Result<Vec<u8>, SourceError> {
-        // Asked before memory is: a header may state any length.
+        // This check precedes the allocation, because a header may state any length.
         check_range(offset, count as u64, self.bytes())?;
         let mut buffer = vec![0; count];
         self.read_at(offset, &mut buffer)?;
         Ok(buffer)
     }
 
-    /// As many of the `count` bytes from `offset` on as there are before the end.
+    /// Returns up to `count` bytes that start at `offset`, fewer if the end comes first.
     ///
     /// # Errors
-    /// As [`Source::read_at`].
+    /// See [`Source::read_at`].
     pub fn up_to(&self, offset: u64, count: usize) -> Result<Vec<u8>, SourceError> {
         let left = self.bytes().saturating_sub(offset);
         self.take(offset.min(self.bytes()), left.min(count as u64) as usize)
@@ -85,7 +85,7 @@ fn check_range(offset: u64, wanted: u64, bytes: u64) -> Result<(), SourceError> 
     }
 }
 
-/// The system's words without its number.
+/// Returns the system's message without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -102,10 +102,10 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a regular file or a block device, for reading.
+    /// Opens a regular file or a block device for reading.
     ///
     /// # Errors
-    /// If it cannot be opened, or is neither.
+    /// Returns an error if the file cannot be opened or is neither.
     pub fn open(path: &Path) -> io::Result<FileSource> {
         let kind = std::fs::metadata(path)?.file_type();
         // Opening a pipe would wait for its other end.
@@ -114,7 +114,7 @@ impl FileSource {
         }
         let file = File::open(path)?;
         let bytes = if kind.is_block_device() {
-            // A device has no length of its own; its end can be sought.
+            // The metadata of a device has no length, but its end can be found by seeking.
             io::Seek::seek(&mut &file, io::SeekFrom::End(0))?
         } else {
             file.metadata()?.len()
@@ -163,7 +163,7 @@ impl Source for Vec<u8> {
     }
 }
 
-/// Pieces of other sources, one behind another. Where a piece has no source its bytes are absent.
+/// Pieces of other sources, one after another. The bytes of a piece without a source are absent.
 #[derive(Clone, Default)]
 pub struct Pieces {
     pieces: Vec<Piece>,
@@ -178,17 +178,17 @@ struct Piece {
 }
 
 impl Pieces {
-    /// Nothing yet.
+    /// Returns an empty sequence.
     pub fn new() -> Pieces {
         Pieces::default()
     }
 
-    /// A part of a source: `bytes` from `start` on.
+    /// Returns a part of a source: `bytes` bytes that start at `start`.
     pub fn part(source: Rc<dyn Source>, start: u64, bytes: u64) -> Pieces {
         Pieces::new().with(Some(source), start, bytes)
     }
 
-    /// Adds a piece at the end.
+    /// Appends a piece.
     #[must_use]
     pub fn with(mut self, source: Option<Rc<dyn Source>>, start: u64, bytes: u64) -> Pieces {
         self.pieces.push(Piece {
@@ -234,7 +234,8 @@ impl Source for Pieces {
 mod tests {
     use super::*;
 
-    /// Do pieces read across their seams, and is what is absent or beyond said rather than made up?
+    /// Do reads cross the seams of pieces, and are absent bytes and bytes beyond the end reported
+    /// as errors?
     #[test]
     fn pieces_join() {
         let letters: Rc<dyn Source> = Rc::new(b"abcdefgh".to_vec());

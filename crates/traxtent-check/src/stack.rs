@@ -1,7 +1,7 @@
-//! The layers that were found, and where each lies on those below.
+//! The layers that were found, and the position of each on the layers below it.
 //!
-//! A [`Stack`] is a list in which a layer stands behind every layer that it lies on, so that nothing goes round in
-//! circles. Disks come first; an array or a volume lies on several layers at once.
+//! A [`Stack`] is a list in which a layer comes after every layer that it lies on, which rules out
+//! cycles. Disks come first. An array or a volume lies on several layers at once.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,40 +10,40 @@ use crate::layers::{
     PhysicalVolume, Swap, Table, ThinPool, Unknown, Xfs, Zfs,
 };
 
-/// A stack that was read from a file and cannot be one.
+/// Why a stack that was read from a file is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
-    /// A layer lies on one that is not before it.
+    /// A layer lies on one that does not come before it.
     #[error("layer {layer} lies on layer {on}, which is not before it")]
     Order {
-        /// Its position.
+        /// The position of the layer.
         layer: usize,
-        /// That of the other.
+        /// The position of the layer that it lies on.
         on: usize,
     },
-    /// A layer that is no drive lies on nothing, or a drive on something.
+    /// A layer other than a drive lies on nothing, or a drive lies on something.
     #[error("layer {layer} lies on {count} others, and is a {what}")]
     Places {
-        /// Its position.
+        /// The position of the layer.
         layer: usize,
-        /// How many it lies on.
+        /// How many layers it lies on.
         count: usize,
-        /// What it is.
+        /// The kind of layer.
         what: &'static str,
     },
-    /// A size out of its bounds.
+    /// A size is out of bounds.
     #[error("layer {layer} has a {what} of {value}; {low} to {high} are possible")]
     Size {
-        /// Its position.
+        /// The position of the layer.
         layer: usize,
-        /// Which size.
+        /// The name of the size.
         what: &'static str,
-        /// The size.
+        /// The value of the size.
         value: u64,
-        /// The least.
+        /// The lower bound.
         low: u64,
-        /// The greatest.
+        /// The upper bound.
         high: u64,
     },
 }
@@ -52,33 +52,33 @@ pub enum StackError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LayerId(pub usize);
 
-/// Everything that was found, from the disks upward.
+/// All layers that were found, from the disks upward.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
-    /// The layers; each lies on layers before it only.
+    /// The layers. Each lies only on layers before it.
     pub layers: Vec<Layer>,
 }
 
 /// One layer of a stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
-    /// What a person calls it: `sda`, `disk.img`, `partition 2`, `md0`, `ext4`.
+    /// A name for the user: `sda`, `disk.img`, `partition 2`, `md0`, `ext4`.
     pub name: String,
-    /// The block device that shows it, where there is one: `/dev/sda2`.
+    /// The block device that shows the layer, if there is one: `/dev/sda2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Its own length.
+    /// The length of the layer in bytes.
     pub bytes: u64,
-    /// Where it lies. Empty for a disk.
+    /// The places that the layer lies on. Empty for a disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<Place>,
-    /// How its addresses are spread over where it lies.
+    /// How the layer's addresses are spread over its places.
     #[serde(default)]
     pub spread: Spread,
-    /// What the kernel says of the block device that shows it.
+    /// The kernel's limits for the block device that shows the layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// What it is.
+    /// The kind of layer, with the data of that kind.
     #[serde(flatten)]
     pub kind: Kind,
 }
@@ -86,11 +86,11 @@ pub struct Layer {
 /// A range of bytes of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Of which layer.
+    /// The layer that holds the range.
     pub layer: LayerId,
-    /// Its first byte.
+    /// The first byte of the range.
     pub start: u64,
-    /// How many bytes.
+    /// The length of the range in bytes.
     pub bytes: u64,
 }
 
@@ -99,23 +99,24 @@ pub struct Place {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Spread {
-    /// One place behind another.
+    /// One place after another.
     #[default]
     Joined,
-    /// Every place holds everything.
+    /// Every place holds all of the data.
     Mirrored,
-    /// A chunk in each place in turn.
+    /// One chunk in each place in turn.
     Striped {
-        /// Bytes of a chunk.
+        /// The size of a chunk in bytes.
         chunk_bytes: u64,
-        /// Chunks of data in a row.
+        /// The number of data chunks in a stripe.
         data_chunks: u32,
     },
-    /// Not by a rule that is known, as in a thin volume.
+    /// The rule is unknown, as in a thin volume.
     Scattered,
 }
 
-/// What the kernel says of a block device: `/sys/class/block/NAME/queue` and beside it.
+/// The kernel's limits for a block device, from `/sys/class/block/NAME/queue` and its parent
+/// folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// `logical_block_size`.
@@ -124,9 +125,10 @@ pub struct Limits {
     pub physical_bytes: Option<u64>,
     /// `minimum_io_size`.
     pub io_min_bytes: Option<u64>,
-    /// `optimal_io_size`; 0 says nothing.
+    /// `optimal_io_size`; 0 means not reported.
     pub io_opt_bytes: Option<u64>,
-    /// `alignment_offset`: from here to the first aligned byte; -1 where the kernel gives up.
+    /// `alignment_offset`: the distance to the first aligned byte; -1 if the kernel cannot compute
+    /// it.
     pub alignment_offset: Option<i64>,
     /// `discard_granularity`.
     pub discard_bytes: Option<u64>,
@@ -136,30 +138,30 @@ pub struct Limits {
     pub zoned: Option<String>,
 }
 
-/// What a layer is.
+/// The kind of a layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
-    /// A drive, or an image taken for one.
+    /// A drive, or an image that stands for one.
     Disk(Disk),
-    /// A partition table; its addresses are those of what it lies on.
+    /// A partition table; its addresses are those of the layer below.
     Table(Table),
     /// An entry of a partition table.
     Partition(Partition),
-    /// A member of an md array; its addresses are those of what it lies on.
+    /// A member of an md array; its addresses are those of the layer below.
     MdMember(MdMember),
     /// An md array.
     Array(Array),
-    /// A physical volume of LVM2; its addresses are those of what it lies on.
+    /// A physical volume of LVM2; its addresses are those of the layer below.
     PhysicalVolume(PhysicalVolume),
     /// A logical volume of LVM2.
     LogicalVolume(LogicalVolume),
-    /// A pool of LVM2 that thin volumes take chunks from.
+    /// A pool of LVM2 from which thin volumes take chunks.
     ThinPool(ThinPool),
-    /// A LUKS header; its addresses are those of what it lies on.
+    /// A LUKS header; its addresses are those of the layer below.
     Luks(Luks),
-    /// A block device that the kernel has made of others, by device mapper: `dm-3`.
+    /// A block device that the kernel has made from others by device mapper: `dm-3`.
     Opened(Opened),
     /// ext2, ext3 or ext4.
     Ext(Ext),
@@ -171,20 +173,20 @@ pub enum Kind {
     Zfs(Zfs),
     /// Swap space.
     Swap(Swap),
-    /// Something that is not checked.
+    /// Content that is not checked.
     Unknown(Unknown),
 }
 
 impl Stack {
-    /// The layer at a position.
+    /// Returns the layer at a position.
     ///
     /// # Panics
-    /// If it is of another stack.
+    /// Panics if `id` belongs to another stack and is out of range.
     pub fn layer(&self, id: LayerId) -> &Layer {
         &self.layers[id.0]
     }
 
-    /// All layers with their positions, from the disks upward.
+    /// Returns all layers with their positions, from the disks upward.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (LayerId, &Layer)> {
         self.layers
             .iter()
@@ -192,7 +194,7 @@ impl Stack {
             .map(|(index, layer)| (LayerId(index), layer))
     }
 
-    /// The drive that a layer lies on in one piece, and its first byte there.
+    /// Returns the drive that holds a layer in one piece, and the layer's first byte on it.
     pub fn in_one_piece(&self, id: LayerId) -> Option<(LayerId, u64)> {
         let (mut at, mut start) = (id, 0u64);
         loop {
@@ -208,7 +210,7 @@ impl Stack {
         }
     }
 
-    /// What to call a layer in a sentence: `ext4 in partition 2`.
+    /// Returns the name of a layer for use in a sentence: `ext4 in partition 2`.
     pub fn title(&self, id: LayerId) -> String {
         let layer = self.layer(id);
         match (&layer.kind, layer.on.as_slice()) {
@@ -226,10 +228,11 @@ impl Stack {
         }
     }
 
-    /// Checks what everything else relies on: layers stand behind what they lie on, and nothing is divided by zero.
+    /// Checks the invariants that all other code relies on: every layer comes after the layers that
+    /// it lies on, and no size that serves as a divisor is zero.
     ///
     /// # Errors
-    /// The first layer that cannot be.
+    /// Returns an error for the first layer that violates an invariant.
     pub fn check(&self) -> Result<(), StackError> {
         for (LayerId(layer), found) in self.iter() {
             if let Some(place) = found.on.iter().find(|place| place.layer.0 >= layer) {
@@ -261,17 +264,18 @@ impl Stack {
         Ok(())
     }
 
-    /// The layers that lie on `id` directly.
+    /// Returns the layers that lie directly on `id`.
     pub fn above(&self, id: LayerId) -> impl Iterator<Item = (LayerId, &Layer)> {
         self.iter()
             .filter(move |(_, layer)| layer.on.iter().any(|place| place.layer == id))
     }
 
-    /// The layers that are wanted, all that lie on them, and all that those lie on.
+    /// Returns a stack of the wanted layers, of all layers above them, and of all layers below any
+    /// of those.
     #[must_use]
     pub fn around(&self, is_wanted: impl Fn(&Layer) -> bool) -> Stack {
         let mut keep: Vec<bool> = self.layers.iter().map(is_wanted).collect();
-        // Layers stand behind what they lie on: upward is forward.
+        // Layers come after the layers that they lie on, so walking forward is walking upward.
         for (id, layer) in self.iter() {
             keep[id.0] |= layer.on.iter().any(|place| keep[place.layer.0]);
         }
@@ -294,9 +298,9 @@ impl Stack {
         Stack { layers }
     }
 
-    /// Where byte `offset` of a layer may lie, one layer down.
+    /// Returns the possible positions of byte `offset` of a layer, one layer down.
     ///
-    /// Of a striped layer, one address on every member: the byte lies at one of them.
+    /// For a striped layer this is one address on every member; the byte lies at one of them.
     pub fn below(&self, id: LayerId, offset: u64) -> Vec<(LayerId, u64)> {
         let layer = self.layer(id);
         let at = |place: &Place, offset: u64| Some((place.layer, place.start.checked_add(offset)?));
@@ -334,7 +338,7 @@ impl Stack {
 }
 
 impl Kind {
-    /// Sizes with their least, where something is divided or multiplied by them.
+    /// Returns the sizes that serve as divisors or factors, each with its lower bound.
     fn sizes(&self) -> Vec<(&'static str, u64, u64)> {
         match self {
             Kind::Disk(disk) => vec![

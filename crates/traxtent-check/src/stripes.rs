@@ -1,7 +1,8 @@
 //! The bytes of a striped array, put together from those of its members.
 //!
-//! Source: drivers/md/raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel; the layouts by their numbers.
-//! What lies on a member that is not here is absent, even if parity would tell it.
+//! Source: drivers/md/raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel; the
+//! layouts are identified by their numbers there. Data of a missing member are absent, even if
+//! parity could restore them.
 
 use std::rc::Rc;
 
@@ -14,18 +15,18 @@ pub(crate) struct Stripes {
     pub(crate) layout: u32,
     pub(crate) chunk_bytes: u64,
     pub(crate) bytes: u64,
-    /// The members by role: their bytes, and where their data begin.
+    /// The members by role: the bytes of each, and the offset of its data.
     pub(crate) members: Vec<Option<(Rc<dyn Source>, u64)>>,
 }
 
 impl Stripes {
-    /// The members that hold a chunk, and its row there; none where the layout is not known.
+    /// Returns the members that hold a chunk, each with its row; empty if the layout is not known.
     fn places(&self, chunk: u64) -> Vec<(u64, u64)> {
         let n = self.members.len() as u64;
         if n == 0 {
             return Vec::new();
         }
-        // The row, the place in it, and the member with parity, which moves from row to row.
+        // The row, the position in it, and the member with parity, which moves from row to row.
         let in_rows_of = |data: u64| (chunk / data.max(1), chunk % data.max(1));
         let moving = |row: u64| match self.layout {
             0 | 2 => n - 1 - row % n,
@@ -63,7 +64,8 @@ impl Stripes {
             RaidLevel::Raid10 => {
                 let near = u64::from(self.layout & 0xff).max(1);
                 let far = u64::from(self.layout >> 8 & 0xff).max(1);
-                // Further copies lie lower down: in the next row, or in another part of the members.
+                // Further copies lie lower down: in the next row, or in another part of the
+                // members.
                 let apart = if self.layout & 0x1_0000 != 0 { far } else { 1 };
                 let copy = |copy: u64| {
                     let slot = chunk.checked_mul(near)?.checked_add(copy)?;
@@ -124,7 +126,7 @@ impl Source for Stripes {
 mod tests {
     use super::*;
 
-    /// The members that hold chunks 0 to 7 in the default layout, four members.
+    /// Returns the members that hold chunks 0 to 7 in the default layout with four members.
     fn members(level: RaidLevel, layout: u32) -> Vec<(u64, u64)> {
         let stripes = Stripes {
             level,

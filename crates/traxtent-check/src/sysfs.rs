@@ -1,7 +1,7 @@
-//! What the kernel says of block devices, in `/sys/class/block`.
+//! The kernel's view of block devices, in `/sys/class/block`.
 //!
-//! Source: Documentation/ABI/stable/sysfs-block of the Linux kernel. The folder is an argument, so that a test may
-//! build its own.
+//! Source: Documentation/ABI/stable/sysfs-block of the Linux kernel. The folder is an argument, so
+//! that a test can build its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,34 +15,35 @@ use crate::stack::Limits;
 /// The block devices of a machine by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Every device that has a length.
+    /// Every device with a length above zero.
     pub devices: BTreeMap<String, Device>,
 }
 
 /// A block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
-    /// Its length.
+    /// The length in bytes.
     pub bytes: u64,
-    /// What it says of requests.
+    /// The limits for requests that the kernel reports.
     pub limits: Limits,
-    /// The drive that it is a partition of, and its first byte there.
+    /// The drive that it is a partition of, and the partition's first byte there.
     pub part_of: Option<(String, u64)>,
-    /// The devices that it is made of.
+    /// The devices that it is made from.
     pub slaves: Vec<String>,
-    /// The devices that are made of it.
+    /// The devices that are made from it.
     pub holders: Vec<String>,
-    /// Its name and UUID in device mapper. The UUID begins with who made it: `LVM-`, `CRYPT-`, `mpath-`.
+    /// Its name and UUID in device mapper. The UUID begins with the creator: `LVM-`, `CRYPT-`,
+    /// `mpath-`.
     pub mapper: Option<(String, String)>,
     /// Whether it is an md array.
     pub is_array: bool,
-    /// The file behind a loop device.
+    /// The backing file of a loop device.
     pub file: Option<String>,
     /// Vendor and model.
     pub model: Option<String>,
-    /// Whether it is reached by USB.
+    /// Whether it is connected by USB.
     pub usb: bool,
-    /// What a SCSI or SATA drive says of its speed and zones (page B1h).
+    /// The speed and zones that a SCSI or SATA drive reports (page B1h).
     pub vital: Option<Characteristics>,
 }
 
@@ -50,7 +51,7 @@ impl Machine {
     /// Reads the tree at `root`, which is `/sys` on a machine.
     ///
     /// # Errors
-    /// If there is no such folder. A device that goes away meanwhile is left out.
+    /// Returns an error if there is no such folder. A device that disappears meanwhile is left out.
     pub fn read(root: &Path) -> io::Result<Machine> {
         let folder = root.join("class/block");
         let mut devices = BTreeMap::new();
@@ -67,7 +68,8 @@ impl Machine {
         Ok(Machine { devices })
     }
 
-    /// The drives that a device lies on, itself if it lies on none. Each once, in order.
+    /// Returns the drives that a device lies on, or the device itself if it lies on none. Each
+    /// appears once, in order.
     pub fn drives_below(&self, name: &str) -> Vec<String> {
         let mut drives = Vec::new();
         let mut seen = Vec::new();
@@ -91,7 +93,8 @@ impl Machine {
         drives
     }
 
-    /// The drives: what lies on nothing else, and is neither memory nor a compact disc.
+    /// Returns the drives: the devices that lie on nothing else and are not memory, optical drives
+    /// or floppy drives.
     pub fn drives(&self) -> impl Iterator<Item = &str> {
         let is_other = |name: &str| {
             ["ram", "zram", "sr", "fd"]
@@ -106,7 +109,7 @@ impl Machine {
             .map(|(name, _)| name.as_str())
     }
 
-    /// Drives, and all that share an array or a volume with them.
+    /// Returns the given drives and all that share an array or a volume with them.
     pub fn joined_with(&self, mut drives: Vec<String>) -> Vec<String> {
         let mut done = 0;
         while let Some(drive) = drives.get(done).cloned() {
@@ -123,7 +126,7 @@ impl Machine {
         drives
     }
 
-    /// The devices that lie on a drive, at whatever height.
+    /// Returns the devices that lie on a drive, directly or indirectly.
     fn above(&self, drive: &str) -> Vec<String> {
         let mut above = vec![drive.to_owned()];
         let mut done = 0;
@@ -144,7 +147,7 @@ impl Machine {
         above
     }
 
-    /// The partition of a drive that begins at a byte.
+    /// Returns the partition of a drive that begins at a byte.
     pub fn partition_at(&self, drive: &str, start: u64) -> Option<&str> {
         let mut devices = self.devices.iter();
         devices
@@ -157,7 +160,7 @@ impl Machine {
             .map(|(name, _)| name.as_str())
     }
 
-    /// The devices that are made of a device.
+    /// Returns the devices that are made from a device.
     pub fn holders(&self, name: &str) -> impl Iterator<Item = (&str, &Device)> {
         let holders = self
             .devices
@@ -170,7 +173,7 @@ impl Machine {
             .map(|(name, device)| (name.as_str(), device))
     }
 
-    /// The device of device mapper with a UUID.
+    /// Returns the device of device mapper with a UUID.
     pub fn mapped(&self, uuid: &str) -> Option<(&str, &Device)> {
         let mut devices = self.devices.iter();
         devices
@@ -186,7 +189,7 @@ impl Machine {
 
 impl Device {
     fn read(folder: &Path) -> Option<Device> {
-        // The kernel counts in 512 bytes, whatever the sector.
+        // The kernel counts in units of 512 bytes, whatever the sector size.
         let sectors = |path: &str| Some(number(folder, path)?.saturating_mul(512));
         let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let is_part = folder.join("partition").exists();
@@ -194,7 +197,7 @@ impl Device {
         let drive = drive
             .filter(|_| is_part)
             .map(|name| name.to_string_lossy().into_owned());
-        // A partition has its limits in the drive's folder.
+        // The limits of a partition are in the drive's folder.
         let queue = if is_part {
             real.parent()?.join("queue")
         } else {
@@ -205,7 +208,7 @@ impl Device {
         let model = words
             .into_iter()
             .flatten()
-            // SATA has no vendor, virtual drives have a number.
+            // SATA drives have no vendor; virtual drives have a number.
             .filter(|word| word != "ATA" && !word.starts_with("0x"))
             .collect::<Vec<_>>()
             .join(" ");
@@ -227,7 +230,7 @@ impl Device {
     }
 }
 
-/// The page as it came from the drive.
+/// Decodes page B1h as the drive returned it.
 fn vital(file: &Path) -> Option<Characteristics> {
     match VitalPage::decode(&fs::read(file).ok()?) {
         Ok(VitalPage::Characteristics(says)) => Some(says),

@@ -1,4 +1,4 @@
-//! What is to be checked: paths of images and block devices, or every drive of the machine.
+//! The targets of a check: paths of images and block devices, or every drive of the machine.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use crate::source::{FileSource, Source, reason};
 use crate::stack::Stack;
 use crate::sysfs::{Device, Machine};
 
-/// Where the machine shows its devices. A test builds folders of its own.
+/// The folders in which the machine shows its devices. Tests build folders of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// `/sys`.
@@ -30,42 +30,43 @@ impl Default for Host {
     }
 }
 
-/// Why a target cannot be looked at.
+/// Why a target cannot be examined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// There is no such file, or it may not be looked at.
+    /// The file does not exist, or access is denied.
     #[error("{}: {error}", path.display())]
     File {
-        /// Its path.
+        /// The path of the target.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is a folder, a pipe, a terminal.
+    /// The target is a folder, a pipe or a terminal.
     #[error("{}: is no image file and no block device", path.display())]
     Kind {
-        /// Its path.
+        /// The path of the target.
         path: PathBuf,
     },
-    /// The kernel says nothing of a block device.
+    /// The kernel does not list the block device.
     #[error("{}: {} has no block device {name}", path.display(), sys.display())]
     Device {
-        /// Its path.
+        /// The path of the target.
         path: PathBuf,
-        /// The folder that should tell.
+        /// The folder in which the kernel would list it.
         sys: PathBuf,
-        /// Its name.
+        /// The name of the device.
         name: String,
     },
 }
 
-/// Looks at images and block devices; without any, at every drive of the machine.
+/// Examines images and block devices; if none are given, every drive of the machine.
 ///
-/// A block device is looked at with everything that it lies on, and with everything that lies on it.
+/// A block device is examined with all layers that it lies on and all layers that lie on it.
 ///
 /// # Errors
-/// If a target is not there. One that cannot be read is a layer that says so.
+/// Returns an error if a target does not exist. A target that cannot be read becomes a layer that
+/// records the reason.
 pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, TargetError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
@@ -78,13 +79,13 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
         let kind = fs::metadata(&real).map_err(fail(path))?.file_type();
         let name = real.strip_prefix(&host.dev).ok();
         let name = name.map(|name| name.to_string_lossy().replace('/', "!"));
-        // The type decides: below /dev there are files too, such as those in /dev/shm. A test's devices are files of which
-        // its kernel knows.
+        // The file type decides: below /dev there are also regular files, such as those in
+        // /dev/shm. In a test, a device is a regular file that the test's /sys lists.
         let is_known = |name: &String| host.sys.join("class/block").join(name).exists();
         match name.filter(|name| kind.is_block_device() || is_known(name)) {
             Some(name) => devices.push((path, name)),
             None if kind.is_file() => images.push(path),
-            // A node somewhere else; its name is all there is to find it by.
+            // A device node outside /dev can be found by its name only.
             None if kind.is_block_device() => {
                 let name = real
                     .file_name()
@@ -122,14 +123,14 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
     }
     drives.sort();
     drives.dedup();
-    // What an array or a group lies on is looked at with it, whichever member was asked for.
+    // All members of an array or a group are examined, whichever of them was given.
     let drives = machine.joined_with(drives);
     roots.extend(drives.iter().map(|name| drive(name, &nodes, stated)));
     let stack = examine(roots, Some(&nodes));
     if devices.is_empty() {
         return Ok(stack);
     }
-    // Of several paths to a drive, the first has what lies on it.
+    // If several paths lead to a drive, the first path carries the layers above.
     let is_paths = |device: &Device| {
         let mapper = device.mapper.as_ref();
         mapper.is_some_and(|(_, uuid)| uuid.starts_with("mpath-"))

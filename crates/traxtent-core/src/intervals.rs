@@ -1,4 +1,4 @@
-//! A map from ranges of numbers to values: what was laid over a range last is what stands there.
+//! A map from ranges of numbers to values, in which a later insertion overwrites earlier ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Ranges that do not overlap, each with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Intervals<T> {
-    /// End and value by start.
+    /// The end and value of each range, by its start.
     by_start: BTreeMap<u64, (u64, T)>,
 }
 
@@ -23,7 +23,7 @@ impl<T: Copy> Intervals<T> {
         self.by_start.is_empty()
     }
 
-    /// Gives every number of `range` this value.
+    /// Assigns this value to every number in `range`.
     pub(crate) fn insert(&mut self, range: Range<u64>, value: T) {
         if !range.is_empty() {
             self.remove(range.clone());
@@ -31,7 +31,7 @@ impl<T: Copy> Intervals<T> {
         }
     }
 
-    /// Takes the numbers of `range` out.
+    /// Removes the numbers in `range`.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         while let Some((found, value)) = self.first_in(&range) {
             self.by_start.remove(&found.start);
@@ -44,7 +44,7 @@ impl<T: Copy> Intervals<T> {
         }
     }
 
-    /// The ranges that `range` meets, whole, ascending.
+    /// The ranges that overlap `range`, uncut and in ascending order.
     pub(crate) fn over(&self, range: &Range<u64>) -> impl Iterator<Item = (Range<u64>, T)> {
         let before = self
             .by_start
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::workload::Rng;
 
-    /// Do overlapping insertions and removals leave what a plain array would hold?
+    /// Do overlapping insertions and removals leave the same values as in a plain array?
     #[test]
     fn agrees_with_an_array() {
         for seed in 0..200 {

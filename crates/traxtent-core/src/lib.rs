@@ -1,9 +1,9 @@
 //! The pure part of traxtent: drive profiles, geometry, mechanics, the drive as a state machine,
 //! workloads and statistics.
 //!
-//! Nothing here reads a clock, a file or unseeded randomness, and nothing here is `unsafe`:
-//! time comes in as an argument, bytes come in as slices or readers, seeds come in as numbers.
-//! The same inputs give the same bytes out, on every machine.
+//! Nothing in this crate reads a clock, a file or unseeded randomness, and nothing in it is
+//! `unsafe`. Time is passed as an argument, bytes as slices or readers, and seeds as numbers. The
+//! same inputs give the same output bytes on every machine.
 #![forbid(unsafe_code)]
 
 pub mod disk;

@@ -1,4 +1,4 @@
-//! What a host asks of a drive.
+//! The requests that a host sends to a drive.
 
 use std::fmt;
 
@@ -23,16 +23,17 @@ pub enum Op {
 pub struct Request {
     /// The first logical block; 0 for a flush.
     pub lbn: Lbn,
-    /// How many logical sectors; 0 for a flush and for nothing else.
+    /// The number of logical sectors; 0 for a flush and for no other request.
     pub sectors: u32,
-    /// What to do.
+    /// The kind of request.
     pub op: Op,
-    /// Force unit access: the answer comes from, or stands on, the media.
+    /// Force unit access: a read is served from the media, and a write completes only once it is on
+    /// the media.
     pub fua: bool,
 }
 
 impl Request {
-    /// A read of `sectors` from `lbn`.
+    /// Returns a read of `sectors` from `lbn`.
     pub fn read(lbn: Lbn, sectors: u32) -> Request {
         Request {
             op: Op::Read,
@@ -42,7 +43,7 @@ impl Request {
         }
     }
 
-    /// A write of `sectors` from `lbn`.
+    /// Returns a write of `sectors` from `lbn`.
     pub fn write(lbn: Lbn, sectors: u32) -> Request {
         Request {
             op: Op::Write,
@@ -52,7 +53,7 @@ impl Request {
         }
     }
 
-    /// A flush of the write cache.
+    /// Returns a flush of the write cache.
     pub fn flush() -> Request {
         Request {
             op: Op::Flush,
@@ -62,7 +63,8 @@ impl Request {
         }
     }
 
-    /// The first of the given LBNs, which ascend, that the request addresses.
+    /// Returns the first of the given LBNs that the request addresses. The LBNs must be in
+    /// ascending order.
     pub fn first_of(&self, ascending: &[Lbn]) -> Option<Lbn> {
         let first = ascending.partition_point(|lbn| *lbn < self.lbn);
         ascending
@@ -71,7 +73,7 @@ impl Request {
             .filter(|lbn| *lbn < self.end())
     }
 
-    /// The first LBN behind the request, or the last there is where that exceeds 64 bits.
+    /// The first LBN after the request, or the highest 64-bit LBN if the sum overflows.
     pub fn end(&self) -> Lbn {
         Lbn(self.lbn.0.saturating_add(u64::from(self.sectors)))
     }

@@ -1,7 +1,7 @@
 //! The quantities of a disk as distinct types, all integers.
 //!
-//! Time is counted in picoseconds and angles in 2^-64 of a revolution, so that neither drifts:
-//! a week of simulated time is exact to the last picosecond, and adding a turn to an angle
+//! Time is counted in picoseconds and angles in 2^-64 of a revolution, so that neither drifts: a
+//! week of simulated time is exact to the last picosecond, and adding a whole turn to an angle
 //! returns the same angle.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lbn(pub u64);
 
-/// A count of logical sectors.
+/// A number of logical sectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sectors(pub u64);
 
@@ -19,7 +19,7 @@ pub struct Sectors(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Block(pub u64);
 
-/// A count of file-system blocks.
+/// A number of file-system blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Blocks(pub u64);
 
@@ -27,7 +27,7 @@ pub struct Blocks(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cylinder(pub u32);
 
-/// A recording surface, which is also the number of its head.
+/// A recording surface. Its number is also that of its head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Surface(pub u16);
 
@@ -48,10 +48,10 @@ pub struct Angle(pub u64);
 const PS_PER_MS: f64 = 1e9;
 
 impl Span {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Span = Span(0);
 
-    /// The span nearest to `ms` milliseconds; negative and undefined values become zero.
+    /// Returns the span nearest to `ms` milliseconds; negative values and NaN become zero.
     pub fn from_ms(ms: f64) -> Span {
         Span((ms * PS_PER_MS).round() as u64)
     }
@@ -61,22 +61,23 @@ impl Span {
         self.0 as f64 / PS_PER_MS
     }
 
-    /// What remains of this span after `other`, or zero.
+    /// Returns this span minus `other`, or zero if `other` is longer.
     pub fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
 }
 
 impl SimTime {
-    /// The beginning of time.
+    /// The start of simulated time.
     pub const ZERO: SimTime = SimTime(0);
 
-    /// The instant `ms` milliseconds after the beginning; negative and undefined values become the beginning.
+    /// Returns the instant `ms` milliseconds after the start; negative values and NaN become the
+    /// start.
     pub fn from_ms(ms: f64) -> SimTime {
         SimTime(Span::from_ms(ms).0)
     }
 
-    /// Milliseconds since the beginning.
+    /// Milliseconds since the start.
     pub fn as_ms(self) -> f64 {
         Span(self.0).as_ms()
     }
@@ -84,7 +85,7 @@ impl SimTime {
     /// The time from `earlier` to this instant.
     ///
     /// # Panics
-    /// In debug builds, if `earlier` is later.
+    /// Panics in debug builds if `earlier` is later than this instant.
     pub fn since(self, earlier: SimTime) -> Span {
         debug_assert!(self >= earlier, "{self} is before {earlier}");
         Span(self.0.wrapping_sub(earlier.0))
@@ -100,7 +101,7 @@ impl Angle {
     /// The angle 0.
     pub const ZERO: Angle = Angle(0);
 
-    /// The given fraction of a revolution; whole revolutions are dropped.
+    /// Returns the given fraction of a revolution; whole revolutions are dropped.
     pub fn from_turns(turns: f64) -> Angle {
         let fraction = turns.rem_euclid(1.0);
         // 2^64 itself would saturate, and a fraction that rounds up to 1 is the angle 0.
@@ -111,10 +112,10 @@ impl Angle {
         }
     }
 
-    /// `k` of `n` equal parts of a revolution, to the last bit.
+    /// Returns `k` of `n` equal parts of a revolution, exact to the last bit.
     ///
     /// # Panics
-    /// If `n` is zero.
+    /// Panics if `n` is zero.
     pub fn from_ratio(k: u64, n: u64) -> Angle {
         Angle((((k % n) as u128) << 64).div_euclid(n as u128) as u64)
     }
@@ -124,8 +125,8 @@ impl Angle {
         self.0 as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// The time the platter takes to turn through this angle, to the nearest picosecond; it may
-    /// round up to the whole revolution.
+    /// The time in which the platter turns through this angle, rounded to the nearest picosecond.
+    /// Rounding may give a whole revolution.
     pub fn at_period(self, revolution: Span) -> Span {
         Span(((self.0 as u128 * revolution.0 as u128 + (1 << 63)) >> 64) as u64)
     }

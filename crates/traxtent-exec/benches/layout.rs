@@ -1,5 +1,5 @@
-//! How many allocations and frees a second the allocators do, on one core, on drives with more than a million tracks; and what
-//! the table of a layout in partitions takes there.
+//! Measures how many allocations and frees per second the allocators perform on one core, on drives
+//! with more than a million tracks, and the size of the table of a track partition layout on them.
 //!
 //! `cargo xtask bench layout` runs it and prints the machine. Argument: the seed.
 #![allow(missing_docs)]
@@ -17,16 +17,16 @@ use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::{Block, Blocks, Lbn, Sectors};
 use traxtent_core::workload::Rng;
 
-/// Runs of each; the median counts.
+/// The number of runs; the median is reported.
 const RUNS: usize = 5;
 
-/// Allocations in a run.
+/// The allocations in a run.
 const COUNT: u64 = 1_000_000;
 
-/// Extents that live at the same time.
+/// The number of extents that are live at the same time.
 const LIVE: usize = 100_000;
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 const BLOCK: u32 = 8192;
 
 type Workload = fn(&mut Allocator, u64) -> u64;
@@ -83,8 +83,8 @@ fn main() {
     }
 }
 
-/// What the table of a layout in partitions takes in memory, and how long it takes to load: all tracks alike, and one other in
-/// each of its pages.
+/// Measures the memory for the table of a track partition layout and the time to load it: with all
+/// tracks alike, and with one different track in each page of the table.
 fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
     let config = Config {
         id: seed,
@@ -148,7 +148,7 @@ fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
     );
 }
 
-/// Operations a second of one run; the copy of the allocator is left out.
+/// Returns the operations per second of one run, without the copy of the allocator.
 fn rate(used: &Allocator, workload: Workload, seed: u64) -> f64 {
     let mut allocator = used.clone();
     let begun = processor_seconds();
@@ -158,13 +158,13 @@ fn rate(used: &Allocator, workload: Workload, seed: u64) -> f64 {
     rate
 }
 
-/// Seconds of processor time that this thread has had.
+/// Returns the processor time of this thread in seconds.
 fn processor_seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Uses a part of every other traxtent: the same blocks whatever the strategy.
+/// Uses a part of every other traxtent: the same blocks for every strategy.
 fn in_use(mut allocator: Allocator, seed: u64) -> Allocator {
     let mut rng = Rng::new(seed);
     let partition = allocator.partition().clone();
@@ -179,7 +179,7 @@ fn in_use(mut allocator: Allocator, seed: u64) -> Allocator {
     allocator
 }
 
-/// Extents of 1 to 32 blocks near any block, and frees of any of those that live.
+/// Allocates extents of 1 to 32 blocks near random blocks, and frees random live ones.
 fn scattered(allocator: &mut Allocator, seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
     let blocks = allocator.partition().blocks().0;
@@ -197,7 +197,8 @@ fn scattered(allocator: &mut Allocator, seed: u64) -> u64 {
     COUNT + frees
 }
 
-/// A hundred files that grow by turns, eight blocks at a time, and begin anew elsewhere when they have 4,096.
+/// Writes a hundred files that grow in turn, eight blocks at a time. A file with 4,096 blocks is
+/// freed and begins anew elsewhere.
 fn streams(allocator: &mut Allocator, seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
     let blocks = allocator.partition().blocks().0;

@@ -1,4 +1,5 @@
-//! How many requests the simulator completes in a second, on one core, and how much memory it needs.
+//! Measures how many requests the simulator completes per second on one core, and how much memory
+//! it needs.
 //!
 //! `cargo xtask bench sim` runs it and prints the machine. Arguments: the seed, and the largest
 //! number of requests for the growth table.
@@ -11,11 +12,11 @@ use traxtent_core::profile::builtin;
 use traxtent_core::workload::{Synthetic, Untracked, WorkloadSpec};
 use traxtent_exec::{Host, simulate};
 
-/// Requests a second that DiskSim 4.0 simulates, from the reference measurement beside its data:
-/// 100,000 requests in 3.6 s and in 30.8 s of one core.
+/// The requests per second that DiskSim 4.0 simulates, from the reference measurement stored with
+/// its data: 100,000 requests in 3.6 s and in 30.8 s of one core.
 const DISKSIM: [f64; 2] = [100_000.0 / 3.6, 100_000.0 / 30.8];
 
-/// Repetitions; the median counts.
+/// The number of repetitions; the median is reported.
 const RUNS: usize = 5;
 
 fn main() {
@@ -50,7 +51,7 @@ fn main() {
     }
 }
 
-/// Requests a second of one run, set-up left out.
+/// Returns the requests per second of one run, without set-up.
 fn rate(workload: &str) -> f64 {
     let spec: WorkloadSpec = workload.parse().expect("a workload of the grammar");
     let profile = builtin("atlas10k").expect("a built-in drive");
@@ -75,7 +76,7 @@ fn rate(workload: &str) -> f64 {
     count as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// The most memory that this process has held.
+/// Returns the most memory that this process has held, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

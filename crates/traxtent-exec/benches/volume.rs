@@ -1,6 +1,8 @@
-//! How fast volumes are on members in memory, beside what the memory itself does.
+//! Measures the throughput of volumes on members in memory, compared with that of the memory
+//! itself.
 //!
-//! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a folder in memory.
+//! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a folder in
+//! memory.
 #![allow(missing_docs)]
 
 use std::error::Error;
@@ -19,31 +21,31 @@ use traxtent_exec::volume::{Aligned, Devices, Plan, create, find, rebuild_some, 
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Runs of each side, in turn; medians count.
+/// The number of runs of each side, in turn; the medians are reported.
 const RUNS: usize = 7;
 
-/// Members of the volumes.
+/// The number of members of the volumes.
 const MEMBERS: usize = 5;
 
-/// Bytes of a member.
+/// The size of a member in bytes.
 const MEMBER: u64 = 256 << 20;
 
-/// Bytes of a chunk.
+/// The size of a chunk in bytes.
 const CHUNK: u64 = 128 << 10;
 
-/// Bytes of a request that covers whole stripes.
+/// The size in bytes of a request that covers whole stripes.
 const REQUEST: usize = 2 << 20;
 
-/// Bytes that are written or copied in a run.
+/// The bytes that are written or copied in a run.
 const BYTES: usize = 512 << 20;
 
-/// Small writes in a run, of 4 KiB.
+/// The number of small writes, of 4 KiB, in a run.
 const SMALL: u64 = 50_000;
 
-/// What slow members do in a second, the slowest one last.
+/// The rates of slow members in bytes per second, the slowest one last.
 const SLOW: [f64; MEMBERS] = [250e6, 250e6, 250e6, 250e6, 200e6];
 
-/// Bytes of a member that is rebuilt.
+/// The size in bytes of a member that is rebuilt.
 const SLOW_MEMBER: u64 = 128 << 20;
 
 fn main() -> Outcome<()> {
@@ -58,7 +60,8 @@ fn main() -> Outcome<()> {
     rebuild(seed, &folder)
 }
 
-/// A new volume on files in memory, all of whose pages are there; the files go at once.
+/// Creates a volume on files in memory. All of their pages are allocated, and the files are deleted
+/// at once.
 fn volume<M: Members>(
     seed: u64,
     folder: &Path,
@@ -94,7 +97,7 @@ fn volume<M: Members>(
     Ok(volume)
 }
 
-/// Streams of whole stripes, from one thread and from two, beside copies by as many.
+/// Measures streams of whole stripes from one thread and from two, and copies by as many threads.
 fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     println!(
         "RAID-5 of {MEMBERS} members, chunks of {} KiB: writes of whole stripes, {} MiB each, GB/s of data; medians of {RUNS} runs.\n\
@@ -176,14 +179,14 @@ fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// A rate, and the processor seconds that a GB of [`BYTES`] took.
+/// Returns a rate, and the processor seconds per GB of [`BYTES`].
 fn timed(measured: impl FnOnce() -> Outcome<f64>) -> Outcome<(f64, f64)> {
     let before = processor_seconds();
     let rate = measured()?;
     Ok((rate, 1e9 * (processor_seconds() - before) / BYTES as f64))
 }
 
-/// Bytes a second that threads write to files in memory, in pieces of a chunk.
+/// Returns the bytes per second that threads write to files in memory, in pieces of a chunk.
 fn plain_writes(folder: &Path, threads: usize) -> Outcome<f64> {
     let data = vec![0x33; CHUNK as usize];
     let each = BYTES / threads / CHUNK as usize;
@@ -214,7 +217,7 @@ fn plain_writes(folder: &Path, threads: usize) -> Outcome<f64> {
     Ok((each * threads * CHUNK as usize) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Bytes a second that threads copy, from and to memory that no cache holds.
+/// Returns the bytes per second that threads copy, from and to memory that no cache holds.
 fn copies(threads: usize) -> f64 {
     let each = BYTES / 2 / threads;
     let mut memory: Vec<(Vec<u8>, Vec<u8>)> = (0..threads)
@@ -231,7 +234,7 @@ fn copies(threads: usize) -> f64 {
     rate
 }
 
-/// Bytes a second that threads write, each its own part of the volume.
+/// Returns the bytes per second that threads write, each to its own part of the volume.
 fn stream<M: Members + Sync>(volume: &Volume<M>, threads: usize) -> Outcome<f64>
 where
     M::Buffer: Send,
@@ -258,7 +261,7 @@ where
     Ok((requests * threads * REQUEST) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// What the journal costs where it stores the data of writes.
+/// Measures the cost of the journal if it stores the data of writes.
 fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
     println!(
         "random writes of 4 KiB, one at a time, medians of {RUNS} runs (flushes of such members cost nothing: this is copying and computing)"
@@ -297,7 +300,7 @@ fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// How long a rebuild takes, on members of a given speed and on members as fast as memory.
+/// Measures a rebuild on members of a given speed and on members as fast as memory.
 fn rebuild(seed: u64, folder: &Path) -> Outcome<()> {
     let slowest = SLOW.into_iter().fold(f64::MAX, f64::min);
     println!(
@@ -343,18 +346,18 @@ where
     Ok((stripes * CHUNK) as f64 / elapsed)
 }
 
-/// Members that are memory, in pieces that are locked one by one.
+/// Members in memory, in pieces with one lock each.
 struct InMemory {
     devices: Devices,
     members: Vec<Vec<Mutex<Vec<u8>>>>,
     sector_bytes: usize,
 }
 
-/// Bytes of a piece.
+/// The size of a piece in bytes.
 const PIECE: usize = 64 << 10;
 
 impl InMemory {
-    /// What is on files.
+    /// Copies the content of files.
     fn copy_of(devices: Devices) -> InMemory {
         let sector_bytes = devices.device(0).expect("it is there").sector_bytes() as usize;
         let piece = |member: usize, number: usize| {
@@ -411,7 +414,7 @@ impl Members for InMemory {
     }
 }
 
-/// Members that take time for what they move, each its own.
+/// Members that take time for each transfer, independently of one another.
 struct Slow {
     devices: Devices,
     free_at: Mutex<[Instant; MEMBERS]>,

@@ -1,8 +1,9 @@
-//! Arrays of simulated drives: each request becomes plans, whose reads and writes go to the drives' queues.
+//! Arrays of simulated drives. Each request becomes a stripe plan, whose reads and writes go to the
+//! drives' queues.
 //!
-//! A write of data goes out when what it overwrites has been read, if that is read at all; a write of parity when all
-//! that it is computed from has been. So it is in DiskSim's `disksim_redun.c`, without "synch writes for safety".
-//! Computing takes no time.
+//! A data write is issued once the old data that it overwrites has been read, if that is read at
+//! all. A parity write is issued once everything that it is computed from has been read. DiskSim's
+//! `disksim_redun.c` does the same, without "synch writes for safety". Computing takes no time.
 
 use std::collections::BTreeMap;
 
@@ -37,22 +38,23 @@ pub(crate) fn conventional(
     Array::new(shape, members.collect())
 }
 
-/// What a read costs beside its sectors: more than any number of these, so that the fewest requests decide.
+/// The positioning cost of a read, in sectors. It exceeds the cost of any number of sectors, so the
+/// plan with the fewest requests is chosen.
 const POSITIONING: Sectors = Sectors(1 << 32);
 
-/// Arrays over the drives of a host, and what they are at. It does nothing between calls; whoever owns it owns the
-/// drives' queues.
+/// The arrays over the drives of a host, and their outstanding requests. Nothing happens between
+/// calls; the owner of the arrays also owns the drives' queues.
 #[derive(Clone, Debug)]
 pub struct Arrays {
     planner: Planner,
     arrays: Vec<(Array, Vec<u32>)>,
-    /// Requests to arrays, by number.
+    /// Outstanding requests to arrays, by number.
     works: BTreeMap<u64, Work>,
-    /// Requests to drives, by number.
+    /// Outstanding requests to drives, by number.
     parts: BTreeMap<u64, Part>,
     works_begun: u64,
     parts_begun: u64,
-    /// How long all requests to drives took together, those in a host's queue included.
+    /// The total response time of all requests to drives, including time in the host's queues.
     parts_took: Span,
 }
 
@@ -60,9 +62,9 @@ pub struct Arrays {
 #[derive(Clone, Debug)]
 struct Work {
     arrival: Arrival,
-    /// Requests to drives that are not complete.
+    /// The number of requests to drives that are not complete.
     left: usize,
-    /// Writes that wait for reads.
+    /// Writes that wait for reads to complete.
     waiting: Vec<Waiting>,
 }
 
@@ -70,7 +72,7 @@ struct Work {
 struct Waiting {
     disk: u32,
     request: Request,
-    /// The reads that it waits for.
+    /// The tags of the outstanding reads.
     reads: Vec<u64>,
 }
 
@@ -78,21 +80,22 @@ struct Waiting {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     work: u64,
-    /// Where the time between the arrival of the request to the array and this one went.
+    /// How the time from the arrival of the array's request to this one's was spent.
     before: Breakdown,
 }
 
-/// What becomes of a completion.
+/// The result of a drive's completion.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// These go to drives now.
+    /// These requests go to drives now.
     Released(Vec<Arrival>),
     /// The request to the array is complete.
     Complete(Arrival, Completion),
 }
 
 impl Default for Arrays {
-    /// None yet, planned as by DiskSim: the fewest requests decide, and nothing is read that nobody asked for.
+    /// Returns an empty set of arrays that plans requests as DiskSim does: the fewest requests are
+    /// preferred, and no dummy reads are issued.
     fn default() -> Arrays {
         Arrays::new(Planner {
             positioning: POSITIONING,
@@ -102,7 +105,7 @@ impl Default for Arrays {
 }
 
 impl Arrays {
-    /// None yet.
+    /// Creates an empty set of arrays.
     pub fn new(planner: Planner) -> Arrays {
         Arrays {
             planner,
@@ -115,34 +118,35 @@ impl Arrays {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no arrays.
     pub fn is_empty(&self) -> bool {
         self.arrays.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of arrays.
     pub fn len(&self) -> usize {
         self.arrays.len()
     }
 
-    /// The mean response time of all requests to drives, of whatever requests to arrays; none before any.
+    /// Returns the mean response time, in milliseconds, of all requests to drives, whichever array
+    /// they belong to; `None` before the first completion.
     pub fn drive_response_ms(&self) -> Option<f64> {
         let complete = self.parts_begun - self.parts.len() as u64;
         (complete > 0).then(|| self.parts_took.as_ms() / complete as f64)
     }
 
-    /// Adds an array; its members are these drives of the host.
+    /// Adds an array whose members are the drives `disks` of the host.
     pub fn add(&mut self, array: Array, disks: Vec<u32>) {
         self.arrays.push((array, disks));
     }
 
-    /// Takes a request to an array; returns what goes to the drives at once.
+    /// Takes a request to an array; returns the requests that go to the drives at once.
     ///
     /// # Errors
-    /// If it has no sectors, or ones beyond the array.
+    /// Returns an error if the request has no sectors, or reaches beyond the end of the array.
     ///
     /// # Panics
-    /// If there is no such array.
+    /// Panics if the array does not exist.
     pub fn arrive(&mut self, arrival: Arrival) -> Result<Vec<Arrival>, RequestError> {
         let (array, disks) = &self.arrays[arrival.device as usize];
         let Request {
@@ -235,10 +239,10 @@ impl Arrays {
         Ok(begun)
     }
 
-    /// Takes what a drive has completed.
+    /// Takes the completion of a request to a drive.
     ///
     /// # Panics
-    /// If it is not what [`Arrays::arrive`] or this method handed over.
+    /// Panics if the request was not issued by [`Arrays::arrive`] or this method.
     pub fn complete(&mut self, part: Arrival, completion: Completion) -> Progress {
         let tag = part.tag;
         let part_began = part.at;

@@ -1,4 +1,4 @@
-//! What a server offers: a drive or a volume, under one set of calls.
+//! A server's exports: a drive, a volume, or a volume with replicas, behind one set of methods.
 
 use std::time::Duration;
 
@@ -6,13 +6,15 @@ use crate::copies::{self, CopiesServer};
 use crate::serve::{BlockSizes, Key, ServeError, Server, Settings};
 use crate::volume::{LEAST_RATE, MEMBER_TIMEOUT, MEMBER_TIMEOUTS, SYNC_RATE, VolumeServer};
 
-/// The key that names a member of a volume; it may be given several times.
+/// The key that names a member of a volume. It may be repeated.
 pub const VOLUME_KEY: &str = "volume";
 
-/// The key for the seconds after which a member that does not answer fails, beside [`VOLUME_KEY`].
+/// The key for the seconds after which a member that does not respond is failed; used with
+/// [`VOLUME_KEY`].
 pub const MEMBER_TIMEOUT_KEY: &str = "member-timeout";
 
-/// The key for the rate of the initial sync, beside [`VOLUME_KEY`]: bytes a second of each member, or `off`.
+/// The key for the rate of the initial sync, in bytes per second for each member, or `off`; used
+/// with [`VOLUME_KEY`].
 pub const SYNC_RATE_KEY: &str = "sync-rate";
 
 /// A drive or a volume that is served.
@@ -22,15 +24,15 @@ pub enum Export {
     Drive(Box<Server>),
     /// A volume on its members.
     Volume(Box<VolumeServer>),
-    /// A volume with copies around the track, on its device.
+    /// A volume with replicas around the track, on its device.
     Copies(Box<CopiesServer>),
 }
 
 impl Export {
-    /// Opens what keys and values name.
+    /// Opens the export that the keys and values describe.
     ///
     /// # Errors
-    /// Keys that name neither, or what cannot be opened.
+    /// Returns an error if the keys describe no export, or if it cannot be opened.
     pub fn open<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Export, ServeError> {
@@ -88,10 +90,10 @@ impl Export {
         Ok(Export::Volume(Box::new(server)))
     }
 
-    /// Starts the threads that it needs.
+    /// Starts the threads that the export needs.
     ///
     /// # Errors
-    /// Of [`Server::start`] and [`VolumeServer::start`].
+    /// Returns the errors of [`Server::start`] and [`VolumeServer::start`].
     pub fn start(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.start(),
@@ -100,10 +102,10 @@ impl Export {
         }
     }
 
-    /// Stops in order.
+    /// Shuts the export down cleanly.
     ///
     /// # Errors
-    /// Of [`Server::stop`], [`VolumeServer::stop`] and [`CopiesServer::stop`].
+    /// Returns the errors of [`Server::stop`], [`VolumeServer::stop`] and [`CopiesServer::stop`].
     pub fn stop(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.stop(),
@@ -112,17 +114,18 @@ impl Export {
         }
     }
 
-    /// Watches the end of the server, from when it was told to end; see [`VolumeServer::end_in_time`]. Others end by themselves.
+    /// Limits the time that the server takes to shut down; see [`VolumeServer::end_in_time`]. Other
+    /// exports need no limit.
     pub fn end_in_time(&self) {
         if let Export::Volume(server) = self {
             server.end_in_time();
         }
     }
 
-    /// Writes the receipt so far, where there is one.
+    /// Writes the receipt so far, if the export keeps one.
     ///
     /// # Errors
-    /// Of [`Server::write_receipt`].
+    /// Returns the errors of [`Server::write_receipt`].
     pub fn write_receipt(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.write_receipt(),
@@ -130,7 +133,7 @@ impl Export {
         }
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Export::Drive(server) => server.bytes(),
@@ -139,7 +142,7 @@ impl Export {
         }
     }
 
-    /// The sizes that a client should know.
+    /// Returns the block sizes to advertise to a client.
     pub fn block_sizes(&self) -> BlockSizes {
         match self {
             Export::Drive(server) => server.block_sizes(),
@@ -151,7 +154,7 @@ impl Export {
     /// Reads from byte `offset` on.
     ///
     /// # Errors
-    /// What the drive or the volume reports.
+    /// Returns the error that the drive or the volume reports.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.read(buffer, offset),
@@ -160,10 +163,10 @@ impl Export {
         }
     }
 
-    /// Writes from byte `offset` on; with `fua` it is durable when this returns.
+    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
     ///
     /// # Errors
-    /// As of [`Export::read`].
+    /// Returns the same errors as [`Export::read`].
     pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.write(bytes, offset, fua),
@@ -172,10 +175,10 @@ impl Export {
         }
     }
 
-    /// Makes `count` bytes from `offset` on zero.
+    /// Zeroes `count` bytes from `offset` on.
     ///
     /// # Errors
-    /// As of [`Export::read`].
+    /// Returns the same errors as [`Export::read`].
     pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.zero(offset, count, fua),
@@ -184,20 +187,21 @@ impl Export {
         }
     }
 
-    /// Tells that nobody needs `count` bytes from `offset` on any more. Volumes without copies keep them.
+    /// Declares `count` bytes from `offset` on unused. Volumes without replicas keep the data.
     ///
     /// # Errors
-    /// As of [`Export::read`].
+    /// Returns the same errors as [`Export::read`].
     pub fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.trim(offset, count, fua),
             Export::Volume(_) => Ok(()),
-            // What the table says of it is durable at once.
+            // The table entries that record a trim are durable at once.
             Export::Copies(server) => Ok(server.trim(offset, count)?),
         }
     }
 
-    /// Whether a trim does anything: plain volumes keep what they have, so they offer none.
+    /// Returns whether trim has an effect. Volumes without replicas keep all data and do not
+    /// advertise it.
     pub fn can_trim(&self) -> bool {
         match self {
             Export::Drive(_) | Export::Copies(_) => true,
@@ -205,10 +209,10 @@ impl Export {
         }
     }
 
-    /// Makes all durable that was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// As of [`Export::read`].
+    /// Returns the same errors as [`Export::read`].
     pub fn flush(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.flush(),
@@ -218,10 +222,11 @@ impl Export {
     }
 }
 
-/// The rate of the initial sync that a text names; none if it is off.
+/// Parses the rate of the initial sync; `None` means off.
 ///
 /// # Errors
-/// If it is neither `off` nor a number of bytes a second, or below the least.
+/// Returns an error if the text is neither `off` nor a number of bytes per second, or if the rate
+/// is below the minimum.
 pub fn sync_rate(text: &str) -> Result<Option<u64>, ServeError> {
     if text == "off" {
         return Ok(None);
@@ -232,10 +237,10 @@ pub fn sync_rate(text: &str) -> Result<Option<u64>, ServeError> {
     })
 }
 
-/// The member time-out that a text names.
+/// Parses a member time-out.
 ///
 /// # Errors
-/// If it is not a whole number of seconds, or out of bounds.
+/// Returns an error if the text is not a whole number of seconds, or is out of bounds.
 pub fn member_timeout(text: &str) -> Result<Duration, ServeError> {
     let seconds = text.parse().ok();
     let seconds = seconds.filter(|seconds| MEMBER_TIMEOUTS.contains(seconds));

@@ -1,9 +1,10 @@
-//! Executors: what runs the pure core on a clock.
+//! Executors, which run the pure core on a clock.
 //!
 //! [`simulate()`] runs it on the virtual clock, as fast as the machine allows. [`SimTarget`] lets a
-//! probe ask a simulated drive, [`SimTransport`] lets it ask by SCSI's bytes;
-//! [`device`] lets it ask real ones. [`serve`] runs a drive in real time, for programs that want a disk;
-//! [`volume`] keeps volumes on real members, [`copies`] those with copies around the track.
+//! probe measure a simulated drive; [`SimTransport`] does so through SCSI commands; [`device`] does
+//! so with real drives. [`serve`] delivers a drive in real time, for programs that need a disk.
+//! [`volume`] runs volumes on real members, and [`copies`] runs volumes with replicas around the
+//! track.
 
 pub mod arrays;
 pub mod copies;

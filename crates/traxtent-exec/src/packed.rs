@@ -1,4 +1,4 @@
-//! Output that is packed on its way, by the ending of its file's name.
+//! Output that is compressed according to the extension of its file name.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-/// Packs what is written if the name ends in `.gz` or `.zst`. Call [`Packed::finish`] at the end.
+/// Compresses its input if the name ends in `.gz` or `.zst`. Call [`Packed::finish`] at the end.
 #[derive(Debug)]
 pub struct Packed<W: Write>(Form<W>);
 
@@ -18,11 +18,12 @@ enum Form<W: Write> {
     Zstd { sink: W, waiting: Vec<u8> },
 }
 
-/// A zstd file is a row of frames of so many bytes, packed one at a time.
+/// The number of bytes after which a frame of a zstd file is complete. Frames are compressed one at
+/// a time.
 const FRAME: usize = 1 << 20;
 
 impl<W: Write> Packed<W> {
-    /// Writes to `sink`, which is or will be the file of that name.
+    /// Writes to `sink`, which is or will become the file `name`.
     pub fn new(sink: W, name: &Path) -> Packed<W> {
         Packed(match name.extension().and_then(|ending| ending.to_str()) {
             Some("gz") => Form::Gzip(GzEncoder::new(sink, Compression::default())),
@@ -34,10 +35,10 @@ impl<W: Write> Packed<W> {
         })
     }
 
-    /// Writes what is still held, and gives the sink back.
+    /// Writes the remaining buffered data, and returns the sink.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns the errors of the sink.
     pub fn finish(self) -> io::Result<W> {
         match self.0 {
             Form::Plain(sink) => Ok(sink),
@@ -66,7 +67,7 @@ impl<W: Write> Write for Packed<W> {
         }
     }
 
-    /// What is being packed stays: a frame is not cut short.
+    /// Does not flush compressed output: a frame is not cut short.
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Form::Plain(sink) => sink.flush(),

@@ -1,8 +1,9 @@
-//! A drive with the host's queue in front of it, which holds what the drive has no room for.
+//! A drive with the host's queue in front of it, which holds the requests that the drive has no
+//! room for.
 //!
-//! Both clocks run it: the virtual one in [`crate::simulate()`], the real one in [`crate::serve`]. What it
-//! does depends on the instants of its arrivals alone, so that a served drive's log, simulated, gives the
-//! same completions.
+//! Both clocks run it: the virtual one in [`crate::simulate()`], and the real one in
+//! [`crate::serve`]. Its behaviour depends on the arrival times alone. Simulating a served drive's
+//! log therefore gives the same completions.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -13,16 +14,16 @@ use traxtent_core::profile::Scheduler;
 use traxtent_core::units::{SimTime, Span};
 use traxtent_core::workload::Arrival;
 
-/// What a port feeds: a drive, or a disk, which is a drive with data.
+/// The device behind a port: a drive, or a disk, which is a drive with data.
 pub(crate) trait Unit {
-    /// What goes with a request.
+    /// The payload that accompanies a request.
     type Load: Debug + Clone;
     type Completion;
     type Error;
 
     fn drive(&self) -> &Drive;
 
-    /// Hands over a request; returns the tag that its completion will bear.
+    /// Submits a request; returns the tag of its completion.
     fn submit(
         &mut self,
         now: SimTime,
@@ -34,22 +35,22 @@ pub(crate) trait Unit {
 
     fn next_wakeup(&self) -> Option<SimTime>;
 
-    /// The completions that are certain and still to come.
+    /// Returns the completions that are certain and still to come.
     fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)>;
 }
 
-/// See the module.
+/// A drive and its queue; see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Port<U: Unit> {
     unit: U,
     depth: usize,
     schedule: Schedule,
     queue: VecDeque<(Arrival, U::Load)>,
-    /// What the drive has, by its tags.
+    /// The requests at the drive, by the drive's tags.
     sent: Vec<(u64, Arrival)>,
 }
 
-/// A request that a drive refuses.
+/// A request that the drive refused.
 #[derive(Debug)]
 pub(crate) struct Refused<E> {
     pub(crate) arrival: Arrival,
@@ -57,7 +58,7 @@ pub(crate) struct Refused<E> {
 }
 
 impl<U: Unit> Port<U> {
-    /// A drive that gets what comes, first come first served, up to its depth.
+    /// Creates a port that passes requests on in order of arrival, up to the drive's queue depth.
     pub(crate) fn new(unit: U) -> Port<U> {
         let depth = unit.drive().profile().queue.depth as usize;
         Port {
@@ -69,7 +70,7 @@ impl<U: Unit> Port<U> {
         }
     }
 
-    /// The host's queue ordered by `scheduler`, and at most `depth` requests at the drive.
+    /// Orders the host's queue by `scheduler`, with at most `depth` requests at the drive.
     pub(crate) fn set_queue(&mut self, scheduler: Scheduler, depth: u32) {
         self.schedule = Schedule::new(scheduler);
         self.depth = (depth as usize).min(self.depth).max(1);
@@ -83,12 +84,12 @@ impl<U: Unit> Port<U> {
         &mut self.unit
     }
 
-    /// How many requests the drive has had no room for yet.
+    /// Returns the number of requests in the host's queue.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Takes a request in at its arrival. Everything due earlier has been done.
+    /// Takes a request at its arrival time. All work due earlier must have been done.
     pub(crate) fn arrive(
         &mut self,
         arrival: Arrival,
@@ -98,13 +99,13 @@ impl<U: Unit> Port<U> {
         self.feed(arrival.at)
     }
 
-    /// When to call [`Port::wake`] next.
+    /// Returns the time at which to call [`Port::wake`] next.
     pub(crate) fn next_wakeup(&self) -> Option<SimTime> {
         self.unit.next_wakeup()
     }
 
-    /// Does what is due at `wake`, and hands each completion to `sink` until that returns false; says
-    /// whether it never did.
+    /// Does the work that is due at `wake`, and passes each completion to `sink` until `sink`
+    /// returns false. Returns whether `sink` never returned false.
     pub(crate) fn wake(
         &mut self,
         wake: SimTime,
@@ -117,8 +118,9 @@ impl<U: Unit> Port<U> {
         Ok(go_on)
     }
 
-    /// Hands each completion that is due to `sink` until that returns false; says whether it never did. What waits is
-    /// passed on by [`Port::feed`], so that whoever has to answer a completion with a request can do so first.
+    /// Passes each completion that is due to `sink` until `sink` returns false. Returns whether
+    /// `sink` never returned false. Queued requests are passed on by a separate call to
+    /// [`Port::feed`], so that the caller can first submit requests that a completion releases.
     pub(crate) fn complete(
         &mut self,
         wake: SimTime,
@@ -135,7 +137,8 @@ impl<U: Unit> Port<U> {
         true
     }
 
-    /// The numbers of requests whose completion is certain and still to come, and when that is.
+    /// Returns the numbers and completion times of the requests whose completion is certain and
+    /// still to come.
     pub(crate) fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
         self.unit.foreseen().filter_map(|(tag, at)| {
             let (_, arrival) = self.sent.iter().find(|(sent, _)| *sent == tag)?;
@@ -143,7 +146,7 @@ impl<U: Unit> Port<U> {
         })
     }
 
-    /// Passes on what the drive has room for.
+    /// Passes on queued requests while the drive has room.
     pub(crate) fn feed(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
         while self.sent.len() < self.depth && !self.queue.is_empty() {
             let waiting = self.queue.iter().map(|(arrival, _)| Candidate {
@@ -195,7 +198,7 @@ impl Unit for Drive {
 }
 
 impl<M: Media> Unit for Disk<M> {
-    /// The command, and what it writes.
+    /// The command, and the data that it writes.
     type Load = (disk::Command, Vec<u8>);
     type Completion = disk::Completion;
     type Error = DiskError;

@@ -1,5 +1,6 @@
-//! The request log, version 1 (docs/sim.md): a row a request. Simulations and served drives write it, and
-//! it can be replayed as a trace ([`traxtent_core::workload::TraceFormat::RequestLog`]).
+//! The request log, version 1 (docs/sim.md), with one row per request. Simulations and served
+//! drives write it, and it can be replayed as a trace
+//! ([`traxtent_core::workload::TraceFormat::RequestLog`]).
 
 use std::io::{self, Write};
 
@@ -9,18 +10,19 @@ use traxtent_core::workload::trace::LOG_COLUMNS;
 
 use crate::simulate::Outcome;
 
-/// Writes the names of the columns. A change of meaning or order is another version, and another first line.
+/// Writes the column names. A change in the meaning or order of the columns requires a new version
+/// and a different first line.
 ///
 /// # Errors
-/// Those of the output.
+/// Returns the errors of the output.
 pub fn write_head(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{LOG_COLUMNS}")
 }
 
-/// Writes the row of a request.
+/// Writes the row of one request.
 ///
 /// # Errors
-/// Those of the output.
+/// Returns the errors of the output.
 pub fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     let arrival = &outcome.arrival;
     let request = &arrival.request;
@@ -56,7 +58,7 @@ pub fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Milliseconds with nine decimals: exact to the picosecond.
+/// Writes milliseconds with nine decimals, which is exact to the picosecond.
 fn write_ms(out: &mut impl Write, time: Span) -> io::Result<()> {
     write!(
         out,
@@ -70,7 +72,7 @@ fn write_ms(out: &mut impl Write, time: Span) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Are times written without loss, whatever their size?
+    /// Are times of any size written without loss?
     #[test]
     fn times_are_exact() {
         let written = |ps| {

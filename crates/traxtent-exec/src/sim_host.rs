@@ -1,28 +1,28 @@
-//! The host in front of a simulated drive: its clock, and how unsteady it is.
+//! The host of a simulated drive: its clock, and the noise of that clock.
 //!
-//! It is ideal: it sends the next command at the instant it may. [`Noise`] makes its clock and its
-//! drive as unsteady as real ones.
+//! The host is ideal: it sends the next command at the earliest permitted instant. [`Noise`] makes
+//! its clock and its drive as unsteady as real ones.
 
 use traxtent_core::profile::Profile;
 use traxtent_core::units::{SimTime, Span};
 use traxtent_core::workload::{Distribution, Rng};
 
-/// How unsteady a host's times are.
+/// The noise of a host's measured times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Standard deviation of each completion as the host sees it, in milliseconds.
+    /// The standard deviation of the measured completion times, in milliseconds.
     pub deviation_ms: f64,
-    /// The share of requests that the host sees late by a whole while.
+    /// The fraction of requests that are outliers, which the host sees much too late.
     pub outliers: f64,
-    /// How late, in milliseconds: uniform between these.
+    /// The lateness of outliers, in milliseconds: uniform between these limits.
     pub outlier_ms: (f64, f64),
-    /// The share of requests that the drive itself serves a revolution late.
+    /// The fraction of requests that the drive serves a revolution late.
     pub extra_revolutions: f64,
 }
 
 impl Noise {
-    /// What probes must stand: 30 microseconds; 1 % outliers of 5 to 50 ms; an additional
-    /// revolution in one request of a thousand.
+    /// The noise that probes must tolerate: a standard deviation of 30 microseconds, 1 % outliers
+    /// of 5 to 50 ms, and an additional revolution in one request out of a thousand.
     pub const TYPICAL: Noise = Noise {
         deviation_ms: 0.030,
         outliers: 0.01,
@@ -42,7 +42,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A steady host of a drive that stays.
+    /// Creates a steady host whose drive stays connected.
     pub(crate) fn new(profile: &Profile) -> Host {
         Host {
             now: SimTime::ZERO,
@@ -53,12 +53,12 @@ impl Host {
         }
     }
 
-    /// Makes its times unsteady.
+    /// Adds noise to the host's times.
     pub(crate) fn set_noise(&mut self, noise: Noise, seed: u64) {
         self.noise = Some((noise, Rng::new(seed)));
     }
 
-    /// Lets the drive leave after so many requests and translations.
+    /// Disconnects the drive after this number of requests and translations.
     pub(crate) fn set_gone_after(&mut self, gone_after: Option<u64>) {
         self.gone_after = gone_after;
     }
@@ -66,16 +66,16 @@ impl Host {
     /// Counts a request or translation.
     ///
     /// # Errors
-    /// As of [`Host::reach`].
+    /// Returns the same errors as [`Host::reach`].
     pub(crate) fn count(&mut self) -> Result<(), String> {
         self.requests += 1;
         self.reach()
     }
 
-    /// Looks whether the drive is there.
+    /// Checks that the drive is connected.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns the reason if it is not.
     pub(crate) fn reach(&self) -> Result<(), String> {
         match self.gone_after {
             Some(limit) if self.requests > limit => Err(format!("it left after {limit} requests")),
@@ -83,15 +83,16 @@ impl Host {
         }
     }
 
-    /// Lets time pass until a request is served; returns when the host sees that.
+    /// Advances the clock until a request is served; returns the completion time that the host
+    /// measures.
     pub(crate) fn see(&mut self, served: SimTime) -> SimTime {
         let seen = SimTime(served.0.saturating_add_signed(self.lateness())).max(self.now);
-        // What the host sees early has not been done earlier.
+        // A completion that is measured too early has not happened earlier.
         self.now = seen.max(served);
         seen
     }
 
-    /// How late the host sees a completion, as a signed number of picoseconds.
+    /// Returns the error of a measured completion time, as a signed number of picoseconds.
     fn lateness(&mut self) -> i64 {
         let Some((noise, rng)) = &mut self.noise else {
             return 0;

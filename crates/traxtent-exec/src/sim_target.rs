@@ -1,8 +1,9 @@
 //! A simulated drive as a probe's target, on the virtual clock.
 //!
-//! The host is ideal: it sends the next request at the instant it may. [`Noise`] makes its clock
-//! and its drive as unsteady as real ones, [`Faults`] makes the drive fail. No bytes are made and
-//! read: what is asked by SCSI commands through [`crate::SimTransport`] is asked here directly.
+//! The host is ideal: it sends the next request at the earliest permitted instant. [`Noise`] makes
+//! its clock and its drive as unsteady as real ones, and [`Faults`] makes the drive fail. No data
+//! is generated or transferred. [`crate::SimTransport`] offers the same drive through SCSI
+//! commands; here its methods are called directly.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
 
 use crate::sim_host::{Host, Noise};
 
-/// A simulated drive that answers a probe.
+/// A simulated drive that can be probed.
 #[derive(Clone, Debug)]
 pub struct SimTarget {
     server: DeviceServer,
@@ -26,19 +27,20 @@ pub struct SimTarget {
     lists: DefectLists,
 }
 
-/// What a drive tells of its bad sectors.
+/// The defect lists that a drive reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefectLists {
-    /// Nothing.
+    /// The drive reports no defects.
     Absent,
-    /// Those of manufacture in one list, those that have grown in another.
+    /// One list holds the defects from manufacture, another the grown defects.
     Apart,
-    /// All as those of manufacture.
+    /// One list of defects from manufacture holds all defects.
     Together,
 }
 
 impl SimTarget {
-    /// A drive that translates unless its profile says otherwise, on a steady clock.
+    /// Creates a drive on a steady clock. It supports translation unless its profile says
+    /// otherwise.
     pub fn new(profile: Arc<Profile>, geometry: Arc<Geometry>) -> SimTarget {
         let scsi = &profile.scsi;
         SimTarget {
@@ -60,32 +62,32 @@ impl SimTarget {
         }
     }
 
-    /// The same drive, but it does not translate and has no defect lists.
+    /// Returns the same drive without translation and defect lists.
     pub fn without_translation(mut self) -> SimTarget {
         self.translates = false;
         self.with_defect_lists(DefectLists::Absent)
     }
 
-    /// The same drive with other lists of its bad sectors.
+    /// Returns the same drive with other defect lists.
     pub fn with_defect_lists(mut self, lists: DefectLists) -> SimTarget {
         self.lists = lists;
         self
     }
 
-    /// The same drive with unsteady times.
+    /// Returns the same drive with noise in its times.
     pub fn with_noise(mut self, noise: Noise, seed: u64) -> SimTarget {
         self.host.set_noise(noise, seed);
         self
     }
 
-    /// The same drive with faults.
+    /// Returns the same drive with faults.
     pub fn with_faults(mut self, faults: Faults) -> SimTarget {
         self.host.set_gone_after(faults.gone_after);
         self.server = self.server.with_faults(faults);
         self
     }
 
-    /// Orders the drive's buffer to work so from now on.
+    /// Sets the drive's caching from now on.
     pub fn set_caching(&mut self, caching: Caching) {
         self.server.set_caching(self.host.now, caching);
     }
@@ -98,7 +100,7 @@ impl SimTarget {
         self.server.drive().geometry()
     }
 
-    /// Lets the time pass that a translation or a defect list takes.
+    /// Advances the clock by the time that a translation or a defect list takes.
     fn translating(&mut self, known: bool, what: &'static str) -> Result<(), TargetError> {
         self.count()?;
         if !known {

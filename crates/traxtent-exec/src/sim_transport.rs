@@ -1,7 +1,7 @@
-//! A simulated drive behind SCSI's bytes, on the virtual clock.
+//! A simulated drive that is reached through SCSI commands, on the virtual clock.
 //!
-//! The same drive as [`crate::SimTarget`], with the same noise and faults; a `ScsiTarget` over it
-//! sees the same times and places.
+//! It is the same drive as [`crate::SimTarget`], with the same noise and faults. A `ScsiTarget`
+//! over it sees the same times and physical locations.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use traxtent_core::units::SimTime;
 
 use crate::sim_host::{Host, Noise};
 
-/// A way to a simulated drive.
+/// A connection to a simulated drive.
 #[derive(Clone, Debug)]
 pub struct SimTransport {
     server: DeviceServer,
@@ -22,7 +22,7 @@ pub struct SimTransport {
 }
 
 impl SimTransport {
-    /// A way to a drive of the profile, on a steady clock.
+    /// Creates a connection to a drive of the profile, on a steady clock.
     pub fn new(profile: Arc<Profile>, geometry: Arc<Geometry>) -> SimTransport {
         SimTransport {
             host: Host::new(&profile),
@@ -30,20 +30,20 @@ impl SimTransport {
         }
     }
 
-    /// The same drive with unsteady times.
+    /// Returns the same drive with noise in its times.
     pub fn with_noise(mut self, noise: Noise, seed: u64) -> SimTransport {
         self.host.set_noise(noise, seed);
         self
     }
 
-    /// The same drive with faults.
+    /// Returns the same drive with faults.
     pub fn with_faults(mut self, faults: Faults) -> SimTransport {
         self.host.set_gone_after(faults.gone_after);
         self.server = self.server.with_faults(faults);
         self
     }
 
-    /// The drive as a SCSI device.
+    /// Returns the drive as a SCSI device.
     pub fn server(&self) -> &DeviceServer {
         &self.server
     }
@@ -59,7 +59,7 @@ impl Transport for SimTransport {
     }
 
     fn execute(&mut self, command: &[u8], data: Data<'_>) -> Result<Reply, TransportError> {
-        // What costs a drive time counts: requests, and once a translation.
+        // Commands that cost the drive time are counted: requests, and each translation once.
         let counts = matches!(
             Command::decode(command),
             Ok(Command::Blocks(_)

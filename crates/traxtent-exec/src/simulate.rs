@@ -1,8 +1,8 @@
-//! The virtual clock: a source of requests, a host's queues, drives.
+//! The virtual clock: a source of requests, a host's queues, and drives.
 //!
-//! Each drive has a queue in the host in front of it, which holds what the drive has no room for.
-//! Events happen in order of time; where several fall on the same picosecond, completions come
-//! before arrivals, and drives in the order of their numbers.
+//! Each drive has a queue in the host in front of it, which holds the requests that the drive has
+//! no room for. Events happen in order of time. Among events at the same picosecond, completions
+//! come before arrivals, and drives come in the order of their numbers.
 
 use traxtent_core::drive::{Breakdown, Completion, Drive, RequestError, SharedBus};
 use traxtent_core::layout::raid::{Level, RaidError};
@@ -13,11 +13,12 @@ use traxtent_core::workload::{Arrival, Due, Source, TraceError};
 use crate::arrays::{Arrays, Progress, conventional};
 use crate::port::{Port, Refused};
 
-/// The most requests that wait in the host's queue of a drive: some 100 MB. Where more come, they come faster than the drive
-/// serves them, and the queue would grow for as long as they do.
+/// The maximum number of requests that wait in the host's queue of one drive, which is about 100
+/// MB. If more arrive, they arrive faster than the drive serves them, and the queue would grow
+/// without limit.
 pub const QUEUE_MAX: usize = 1 << 20;
 
-/// Drives with the host's queue in front of each.
+/// Drives, each with a host queue in front of it.
 #[derive(Clone, Debug)]
 pub struct Host {
     ports: Vec<Port<Drive>>,
@@ -27,24 +28,24 @@ pub struct Host {
 /// A request that has been served, as its host sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// As the source issued it.
+    /// The request as the source issued it.
     pub arrival: Arrival,
-    /// As the drive completed it.
+    /// The completion as the drive reported it.
     pub completion: Completion,
 }
 
 impl Outcome {
-    /// Time in the host's queue.
+    /// Returns the time in the host's queue.
     pub fn queued(&self) -> Span {
         self.completion.submitted.since(self.arrival.at)
     }
 
-    /// From issue to completion.
+    /// Returns the time from issue to completion.
     pub fn response(&self) -> Span {
         self.completion.completed.since(self.arrival.at)
     }
 
-    /// Where the response time went; the host's queue counts as waiting.
+    /// Returns the components of the response time; time in the host's queue counts as queueing.
     pub fn breakdown(&self) -> Breakdown {
         let mut parts = self.completion.breakdown;
         parts.queue += self.queued();
@@ -52,50 +53,50 @@ impl Outcome {
     }
 }
 
-/// Why a simulation ends early.
+/// The reason why a simulation ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
-    /// The source cannot go on.
+    /// The source failed.
     #[error(transparent)]
     Source(#[from] TraceError),
-    /// A drive refuses a request.
+    /// A drive refused a request.
     #[error("request {number}: {error}")]
     Request {
-        /// Which one, from 1 in order of issue.
+        /// The number of the request, from 1 in order of issue.
         number: u64,
-        /// Why.
+        /// The reason.
         error: RequestError,
     },
-    /// More requests wait than a host keeps.
+    /// More requests wait than the host keeps.
     #[error(
         "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, the most that are kept: \
          they come faster than the drive serves them",
         at.0 / 1_000_000_000
     )]
     Overloaded {
-        /// Which one, from 1 in order of issue.
+        /// The number of the request, from 1 in order of issue.
         number: u64,
         /// The drive, counted from 0.
         drive: u32,
-        /// When.
+        /// The simulated time.
         at: SimTime,
     },
-    /// A request for a drive that is not there.
+    /// The request names a device that does not exist.
     #[error("request {number}: device {device}: there are {devices}, counted from 0")]
     Device {
-        /// Which one, from 1 in order of issue.
+        /// The number of the request, from 1 in order of issue.
         number: u64,
-        /// The device it names.
+        /// The device that the request names.
         device: u32,
-        /// How many there are.
+        /// The number of devices.
         devices: usize,
     },
 }
 
 impl Host {
-    /// Drives whose queues alone hold requests: the host passes on what comes, first come first
-    /// served, up to each drive's depth.
+    /// Creates a host that leaves queueing to the drives: it passes requests on in order of
+    /// arrival, up to each drive's queue depth.
     pub fn new(drives: Vec<Drive>) -> Host {
         Host {
             ports: drives.into_iter().map(Port::new).collect(),
@@ -103,19 +104,20 @@ impl Host {
         }
     }
 
-    /// The same with the host's queue of one drive ordered by `scheduler` and at most `depth` requests at the drive.
+    /// Orders the host's queue of one drive by `scheduler`, with at most `depth` requests at the
+    /// drive.
     ///
     /// # Panics
-    /// If there is no such drive.
+    /// Panics if the drive does not exist.
     pub fn with_queue(mut self, drive: usize, scheduler: Scheduler, depth: u32) -> Host {
         self.ports[drive].set_queue(scheduler, depth);
         self
     }
 
-    /// The same with drives that hang from one bus: one transfer at a time.
+    /// Connects these drives to one shared bus, which carries one transfer at a time.
     ///
     /// # Panics
-    /// If there is no such drive.
+    /// Panics if one of the drives does not exist.
     pub fn with_bus(mut self, drives: &[u32]) -> Host {
         let bus = SharedBus::default();
         for drive in drives {
@@ -126,14 +128,14 @@ impl Host {
         self
     }
 
-    /// The same with one more array of drives, in chunks of so many sectors. The devices of requests are then the
+    /// Adds an array of drives with chunks of `chunk` sectors. The devices of requests are then the
     /// arrays, in the order in which they were added.
     ///
     /// # Errors
-    /// If these drives cannot be such an array.
+    /// Returns an error if these drives cannot form such an array.
     ///
     /// # Panics
-    /// If there is no such drive.
+    /// Panics if one of the drives does not exist.
     pub fn with_array(
         mut self,
         level: Level,
@@ -149,13 +151,13 @@ impl Host {
         Ok(self)
     }
 
-    /// The mean response time of the requests that arrays made of theirs, in milliseconds; none without arrays, or
-    /// before any.
+    /// Returns the mean response time, in milliseconds, of the requests that arrays sent to drives;
+    /// `None` without arrays, or before the first completion.
     pub fn drive_response_ms(&self) -> Option<f64> {
         self.arrays.drive_response_ms()
     }
 
-    /// The drives.
+    /// Returns the drives.
     pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
         self.ports.iter().map(Port::unit)
     }
@@ -219,12 +221,14 @@ impl From<Refused<RequestError>> for SimulateError {
     }
 }
 
-/// Runs a source to its end; `sink` sees every outcome in order of completion and may end the run by returning false.
+/// Runs a source to its end. `sink` receives every outcome in order of completion and may end the
+/// run by returning false.
 ///
 /// Returns the time of the last completion.
 ///
 /// # Errors
-/// A source that cannot go on, or a request that no drive can serve; what was served before has been seen.
+/// Returns an error if the source fails, or if no drive can serve a request. `sink` has then
+/// received everything that was served before.
 pub fn simulate(
     host: &mut Host,
     source: &mut impl Source,
@@ -268,7 +272,8 @@ pub fn simulate(
                 if !go_on {
                     return Ok(last);
                 }
-                // What a completion releases competes with what has waited, as in DiskSim's driver.
+                // Requests that a completion releases compete with the queued ones, as in DiskSim's
+                // driver.
                 host.pass_on(parts)?;
                 host.ports[index].feed(wake)?;
             }

@@ -1,5 +1,6 @@
-//! Records and times the sessions of the alignment experiment, one after another, and prints a table: seconds that the
-//! drive takes aligned, unaligned, and the ratio. Goes on where it was broken off.
+//! Records and times the sessions of the alignment experiment, one after another, and prints a
+//! table: the seconds that the drive takes aligned and unaligned, and the ratio of the two. An
+//! interrupted run resumes where it stopped.
 
 use std::path::PathBuf;
 
@@ -17,28 +18,28 @@ struct Args {
         default_value = "wd10ears,st2000l003,dt01aca300"
     )]
     drives: Vec<String>,
-    /// File systems; all that the machine is for, if none is named
+    /// File systems; by default all that the machine supports
     #[arg(long, value_delimiter = ',')]
     kinds: Vec<String>,
-    /// The tarball's size; as in the paper, if not given
+    /// Size of the tarball in MiB; by default the size used in the paper
     #[arg(long)]
     mib: Option<u64>,
-    /// Seeds, one a run
+    /// Seeds, one for each run
     #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
     seeds: Vec<u64>,
-    /// Figures of the drive's firmware to change, such as cache.segments=128
+    /// Parameters of the drive's firmware to change, such as cache.segments=128
     #[arg(long)]
     with: Vec<String>,
-    /// The program `traxtent`
+    /// Path of the program `traxtent`
     #[arg(long, default_value = "target/debug/traxtent")]
     traxtent: PathBuf,
-    /// KiB of writes that the drive gathers and joins; none, as in the model
+    /// KiB of writes that the drive may hold and coalesce; 0 as in the model
     #[arg(long, default_value_t = 0)]
     gather: u64,
-    /// Let the kernel of an emulated machine work, not this one's
+    /// Use the kernel of an emulated machine instead of this machine's kernel
     #[arg(long)]
     guest: bool,
-    /// Where recordings are kept
+    /// Folder for recordings
     #[arg(long)]
     folder: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Probes random drives that the prober knows nothing of. `cargo xtask blind` runs it.
+//! Probes random drives of which the prober has no prior knowledge. Run by `cargo xtask blind`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -11,35 +11,35 @@ use traxtent_core::units::Lbn;
 use traxtent_exec::Noise;
 use traxtent_lab::blind::{Layouts, Outcome, Trap, Trial, run};
 
-/// Probe random drives, and compare what is found with what they are.
+/// Probe random drives and compare the boundaries found with the real ones.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask blind")]
 struct Options {
-    /// How many drives
+    /// Number of drives
     #[arg(long, default_value_t = 200)]
     drives: u64,
-    /// The first drive's seed; the others count on from there
+    /// Seed of the first drive; each following drive uses the next number
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The kind of layouts that the drives have: any, or irregular
+    /// Kind of layout that the drives have: any or irregular
     #[arg(long, value_parser = layouts, default_value = "any")]
     layouts: Layouts,
-    /// How tracks are found; may be repeated
+    /// Algorithm that finds the tracks; may be repeated
     #[arg(long = "algorithm", value_parser = algorithm, default_values = ["tree", "angle"])]
     algorithms: Vec<Algorithm>,
-    /// How much of what timing predicts is verified: none, sample or full
+    /// How many of the predicted boundaries to verify: none, sample or full
     #[arg(long, value_parser = verify, default_value = "full")]
     verify: Verify,
-    /// Make clocks and drives unsteady: 30 microseconds, late answers, additional revolutions
+    /// Add noise to clocks and drives: 30 microseconds, late responses, additional revolutions
     #[arg(long)]
     noise: bool,
-    /// How many drives at once
+    /// Number of drives to probe at the same time
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Also print the drives that are recovered exactly
+    /// Also print the drives whose boundaries are all correct
     #[arg(long)]
     all: bool,
-    /// Probe nothing: print the tracks around this LBN of the first drive
+    /// Probe nothing; print the tracks around this LBN of the first drive
     #[arg(long)]
     show: Option<u64>,
 }
@@ -84,7 +84,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Probes all drives one way; whether all were recovered exactly, or a sample says that it is not sure.
+/// Probes all drives in one way. Returns true if every drive is recovered exactly, or if
+/// verification is by sample and every wrong result reports its doubt.
 fn probe_all(options: &Options, trial: &Trial) -> bool {
     let seeds = options.seed..options.seed.saturating_add(options.drives);
     let shape = "{bar:40} {pos} of {len} drives, {eta} left";
@@ -129,7 +130,7 @@ fn probe_all(options: &Options, trial: &Trial) -> bool {
             println!("  {:<18} {wrong:>5} of {all}", format!("{trap:?}"));
         }
     }
-    // A sample may be wrong if it says so.
+    // A result verified by sample may be wrong if it reports its doubt.
     match trial.verify {
         Verify::Sample => !wrong.iter().any(|outcome| outcome.misleads()),
         Verify::None | Verify::Full => wrong.is_empty(),
@@ -145,7 +146,7 @@ fn name(trial: &Trial) -> String {
     format!("{name} --verify {verify}")
 }
 
-/// What probes cost together.
+/// The total cost of several probes.
 struct Costs {
     tracks: u64,
     requests: u64,

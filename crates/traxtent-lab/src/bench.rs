@@ -1,4 +1,4 @@
-//! Drives and workloads put together, and the figures that the papers speak of.
+//! Combines drives with workloads, and computes the metrics that the papers report.
 
 use std::io;
 use std::ops::Range;
@@ -22,66 +22,66 @@ use traxtent_exec::{Host, Outcome, SimTarget, SimulateError, simulate};
 
 use crate::video::VideoError;
 
-/// Why a measurement cannot be made.
+/// The reasons why a measurement cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// A drive that is not built in.
+    /// No built-in drive has this name.
     #[error("no built-in drive is called {0:?}")]
     UnknownDrive(String),
-    /// A figure that a drive does not have.
+    /// The drive's profile is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// A workload that does not fit the drive.
+    /// The workload does not fit the drive.
     #[error(transparent)]
     Workload(#[from] SpecError),
-    /// A simulation that ends early.
+    /// The simulation ended early.
     #[error(transparent)]
     Simulation(#[from] SimulateError),
-    /// A probe that does not find what it looks for.
+    /// The probe did not find what it was looking for.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// A layout that the drive has no room for.
+    /// The drive has no room for the layout.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Drives that cannot be an array.
+    /// The drives cannot form an array.
     #[error(transparent)]
     Raid(#[from] RaidError),
-    /// A drive that does not answer.
+    /// The drive does not respond.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A video server that a drive cannot have.
+    /// The drive cannot serve video in this way.
     #[error(transparent)]
     Video(#[from] VideoError),
-    /// A log that does not fit, or cannot be read.
+    /// The log does not fit, or cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A layout in partitions that does not fit, or is not used as it must be.
+    /// The track partition layout does not fit, or is used incorrectly.
     #[error(transparent)]
     Tpl(#[from] TplError),
-    /// A volume with copies that cannot be made, or fails.
+    /// The volume with replicas cannot be made, or fails.
     #[error(transparent)]
     Copies(#[from] CopiesError),
-    /// A disk with data that fails.
+    /// The disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// A measured trace that is not there.
+    /// A measured trace is missing.
     #[error("no trace of {drive}: {why}")]
     NoTrace {
-        /// The drive that it was measured on.
+        /// The drive on which the trace was measured.
         drive: String,
-        /// Why not.
+        /// The reason why it is missing.
         why: String,
     },
-    /// A file that cannot be used, or a program that cannot be run.
+    /// A file cannot be used, or a program cannot be run.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// The path of the file or program.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// Something that this machine's kernel or tools do not do.
+    /// The kernel or the tools of this machine lack something.
     #[error("{0}")]
     Host(String),
 }
@@ -98,40 +98,44 @@ impl LabError {
 /// A drive under test.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// Its figures.
+    /// The profile of the drive.
     pub profile: Arc<Profile>,
-    /// Its layout.
+    /// The layout of the drive.
     pub geometry: Arc<Geometry>,
     /// The seed of all workloads.
     pub seed: u64,
-    /// Whether a rough answer will do: see [`Bench::few`].
+    /// Whether an approximate result is sufficient; see [`Bench::few`].
     pub quick: bool,
     /// The folder with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
-    /// Where a measurement may keep what it has recorded, so that it need not be recorded again.
+    /// The folder in which a measurement may keep its recordings for later runs.
     pub recordings: Option<PathBuf>,
-    /// Figures that this drive has in place of its own, and so have all others that are taken.
+    /// Profile parameters that replace those of this drive and of every other drive that a
+    /// measurement takes.
     pub changes: Vec<(String, String)>,
 }
 
-/// How much less is done where a rough answer will do.
+/// The factor by which the work is reduced if an approximate result is sufficient.
 const QUICK: u64 = 10;
 
-/// What a run of a workload comes to.
+/// The results of a run of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// The time a request takes of the drive: the reciprocal of the throughput, in milliseconds.
+    /// The head time per request in milliseconds: the reciprocal of the throughput.
     pub head_time_ms: f64,
     /// Response times in milliseconds.
     pub response_ms: Moments,
-    /// The means of their parts in milliseconds, in the order of the breakdown's names.
+    /// The means of the parts of response times in milliseconds, in the order of the breakdown's
+    /// names.
     pub parts_ms: [f64; 8],
-    /// The time in which the media pass a request's sectors at the rate of their zone, in milliseconds: the mean.
+    /// The mean time in milliseconds in which a request's sectors pass under the head, at the rate
+    /// of their zone.
     pub transfer_ms: f64,
 }
 
 impl Measured {
-    /// Media transfer time of the requested sectors at the rate of their zone over total time.
+    /// Returns the media transfer time of the requested sectors, at the rate of their zone, over
+    /// the total time.
     pub fn efficiency(&self) -> f64 {
         self.transfer_ms / self.head_time_ms
     }
@@ -144,10 +148,11 @@ impl Measured {
 }
 
 impl Bench {
-    /// A built-in drive.
+    /// Returns the bench of another built-in drive, with the same settings.
     ///
     /// # Errors
-    /// If there is none of that name, or it cannot have what is [changed](Bench::changed).
+    /// Returns an error if there is no drive of that name, or if it cannot have the
+    /// [changed](Bench::changed) parameters.
     pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
         Bench {
             quick: self.quick,
@@ -158,20 +163,20 @@ impl Bench {
         .changed(&self.changes)
     }
 
-    /// A built-in drive and a seed.
+    /// Creates a bench with a built-in drive.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// Returns an error if there is no drive of that name.
     pub fn new(name: &str, seed: u64) -> Result<Bench, LabError> {
         let profile =
             profile::builtin(name).ok_or_else(|| LabError::UnknownDrive(name.to_owned()))?;
         Bench::of(profile, seed)
     }
 
-    /// A drive of any figures and a seed.
+    /// Creates a bench with a drive of any profile.
     ///
     /// # Errors
-    /// If its geometry cannot be.
+    /// Returns an error if its geometry is invalid.
     pub fn of(profile: Profile, seed: u64) -> Result<Bench, LabError> {
         Ok(Bench {
             geometry: built(&profile)?,
@@ -184,22 +189,22 @@ impl Bench {
         })
     }
 
-    /// The same where a rough answer will do.
+    /// Sets whether an approximate result is sufficient.
     pub fn quick(self, quick: bool) -> Bench {
         Bench { quick, ..self }
     }
 
-    /// The same with the traces of a folder.
+    /// Sets the folder with the traces.
     pub fn traces(self, traces: Option<PathBuf>) -> Bench {
         Bench { traces, ..self }
     }
 
-    /// The same with a folder for recordings.
+    /// Sets the folder for recordings.
     pub fn keeping(self, recordings: Option<PathBuf>) -> Bench {
         Bench { recordings, ..self }
     }
 
-    /// How many of something to do: so many, or a tenth where a rough answer will do.
+    /// Returns `many`, or a tenth of it if an approximate result is sufficient.
     pub fn few(&self, many: u64) -> u64 {
         if self.quick {
             many.div_ceil(QUICK)
@@ -208,10 +213,10 @@ impl Bench {
         }
     }
 
-    /// The same drive with a figure changed.
+    /// Returns the same drive with one parameter changed.
     ///
     /// # Errors
-    /// If it has no such figure, or it cannot have that value.
+    /// Returns an error if it has no such parameter, or if the value is invalid.
     pub fn with(&self, key: &str, value: &str) -> Result<Bench, LabError> {
         let profile = self.profile.with(key, value)?;
         let geometry = match key.starts_with("geometry") {
@@ -225,10 +230,10 @@ impl Bench {
         })
     }
 
-    /// The same with figures, by key, in place of the drive's own: to ask what would be.
+    /// Returns the same bench with the parameters changed, by key, to measure a hypothetical drive.
     ///
     /// # Errors
-    /// As of [`Bench::with`].
+    /// Returns the errors of [`Bench::with`].
     pub fn changed(self, changes: &[(String, String)]) -> Result<Bench, LabError> {
         let bench = changes
             .iter()
@@ -239,36 +244,38 @@ impl Bench {
         })
     }
 
-    /// The drive at rest, as a probe sees it, with an ideal host.
+    /// Returns the drive at rest as a probe sees it, with an ideal host.
     pub fn target(&self) -> SimTarget {
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry))
     }
 
-    /// LBNs on the first track, as on all of the first zone.
+    /// The number of LBNs on the first track, and on every other track of the first zone.
     pub fn track_sectors(&self) -> u32 {
         self.geometry
             .track_of(Lbn(0))
             .map_or(1, |track| track.sectors)
     }
 
-    /// The LBNs of the first zone as paper T has zones (section 3.1): all tracks with as many sectors as the first. Zones
-    /// of a profile may also end where spare sectors or reserved cylinders part them.
+    /// The LBNs of the first zone as paper T defines zones (section 3.1): all tracks with as many
+    /// sectors as the first. Zones of a profile may also end where spare sectors or reserved
+    /// cylinders separate them.
     fn first_zone(&self) -> Range<Lbn> {
         let zones = self.geometry.zones();
         let alike = zones.iter().take_while(|zone| zone.slots == zones[0].slots);
         Lbn(0)..alike.last().map_or(Lbn(0), |zone| zone.end_lbn)
     }
 
-    /// Sectors in units of 1,024 bytes.
+    /// Converts sectors to units of 1,024 bytes.
     pub fn kb(&self, sectors: u32) -> f64 {
         f64::from(sectors) * f64::from(self.profile.sector.logical_bytes) / 1024.0
     }
 
-    /// Runs a workload of the grammar from a drive at rest: all of its requests, or [a few](Bench::few). Its zone 0 is all
-    /// tracks with as many sectors as the first, as paper T has zones (section 3.1).
+    /// Runs a workload, given in the workload grammar, from a drive at rest. It runs all of its
+    /// requests, or [a few](Bench::few). Zone 0 of the workload means all tracks with as many
+    /// sectors as the first, as paper T defines zones (section 3.1).
     ///
     /// # Errors
-    /// If the workload does not fit the drive.
+    /// Returns an error if the workload does not fit the drive.
     pub fn run(&self, workload: &str) -> Result<Measured, LabError> {
         let mut response_ms = Moments::default();
         let mut parts = ComponentMeans::<8>::default();
@@ -290,10 +297,11 @@ impl Bench {
         })
     }
 
-    /// Runs a workload likewise, looks at each request, and says when the last was complete.
+    /// Runs a workload in the same way, passes each outcome to `look`, and returns the time at
+    /// which the last request was complete.
     ///
     /// # Errors
-    /// If the workload does not fit the drive.
+    /// Returns an error if the workload does not fit the drive.
     pub fn each(
         &self,
         workload: &str,

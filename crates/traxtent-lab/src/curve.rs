@@ -2,23 +2,23 @@
 
 use crate::bench::{Bench, LabError};
 
-/// How many requests are always with the drive.
+/// The number of requests that are always outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// One: the next request comes when the last is complete.
+    /// One: the next request arrives when the previous one is complete.
     OneReq = 1,
-    /// Two: a request is always queued behind the one in service.
+    /// Two: one request is always queued while another is in service.
     TwoReq = 2,
 }
 
-/// Efficiencies at ascending sizes.
+/// Efficiencies at ascending request sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EfficiencyCurve {
     /// Request size in sectors, and efficiency from 0 to 1.
     pub points: Vec<(u32, f64)>,
 }
 
-/// Requests behind each point: as many as the paper made.
+/// The number of requests for each point, the same as in the paper.
 pub const REQUESTS: u32 = 5000;
 
 /// The workload of random requests of one size in the first zone.
@@ -29,10 +29,11 @@ pub fn random_in_zone_0(sectors: u32, aligned: bool, queue: Queue) -> String {
 }
 
 impl EfficiencyCurve {
-    /// Measures random reads in the first zone at sizes of `step` sectors and its multiples up to `most`.
+    /// Measures random reads in the first zone at sizes of `step` sectors and its multiples up to
+    /// `most`.
     ///
     /// # Errors
-    /// If such requests do not fit the drive.
+    /// Returns an error if such requests do not fit the drive.
     pub fn measure(
         bench: &Bench,
         aligned: bool,
@@ -50,7 +51,8 @@ impl EfficiencyCurve {
         Ok(EfficiencyCurve { points })
     }
 
-    /// The size at which the curve first reaches an efficiency, between points on a straight line.
+    /// The size at which the curve first reaches an efficiency, by linear interpolation between
+    /// points.
     pub fn reaches(&self, efficiency: f64) -> Option<f64> {
         let above = self.points.iter().position(|point| point.1 >= efficiency)?;
         let (size, here) = self.points[above];

@@ -1,4 +1,4 @@
-//! T19: how many blocks of a file system span a boundary between tracks (paper T, section 4.2.2).
+//! T19: the share of a file system's blocks that span a track boundary (paper T, section 4.2.2).
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use crate::bench::{Bench, LabError};
 /// The file-system block of the paper.
 const BLOCK_BYTES: u32 = 8192;
 
-/// One block in how many is excluded, on the whole of the Atlas 10K and of the Atlas 10K II: the mean over where within
-/// a block the partition begins, which the paper does not say.
+/// Returns n where one block in n is excluded, for the whole Atlas 10K and the whole Atlas 10K II.
+/// The paper does not say where within a block the partition begins, so the result is the mean over
+/// all offsets.
 ///
 /// # Errors
-/// If the drives are not to be had.
+/// Returns an error if the drives are not available.
 pub fn excluded_blocks(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ["atlas10k", "atlas10k2"]
         .into_iter()

@@ -1,27 +1,28 @@
 //! Finding track boundaries (paper T, section 4.1).
 //!
-//! What a translation costs is the targets' 2 ms, about what both papers come to.
+//! A translation takes the targets' 2 ms, which is about the value that follows from both papers.
 
 use traxtent_core::probe::{Algorithm, Verify};
 
 use crate::bench::{Bench, LabError};
 use crate::search::Search;
 
-/// By read timing alone, every boundary verified: drive time in minutes, boundaries missed or invented.
+/// By read timing alone, with every boundary verified: drive time in minutes, boundaries missed or
+/// invented.
 ///
 /// # Errors
-/// Where it baffles the algorithm.
+/// Returns an error if the algorithm fails on the drive.
 pub fn by_timing(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let angle = Search::run(bench, Algorithm::Angle, Verify::Full)?;
     let wrong = angle.wrong_boundaries(&bench.geometry);
     Ok(vec![angle.minutes(), wrong as f64])
 }
 
-/// By translation: without expertise, translations a track and drive time in minutes; ours, translations a track; and
-/// the boundaries that either missed or invented.
+/// By translation. The algorithm without expertise: translations per track, and drive time in
+/// minutes. Ours: translations per track. Then the boundaries that either missed or invented.
 ///
 /// # Errors
-/// Where it baffles an algorithm.
+/// Returns an error if an algorithm fails on the drive.
 pub fn by_translation(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let walk = Search::run(bench, Algorithm::Walk, Verify::None)?;
     let tree = Search::run(bench, Algorithm::Tree, Verify::None)?;
@@ -37,7 +38,7 @@ pub fn by_translation(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// By DIXtrac's five steps: drive time in minutes, translations, boundaries missed or invented.
 ///
 /// # Errors
-/// Where it baffles the algorithm.
+/// Returns an error if the algorithm fails on the drive.
 pub fn by_expertise(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let dixtrac = Search::run(bench, Algorithm::Dixtrac, Verify::None)?;
     let wrong = dixtrac.wrong_boundaries(&bench.geometry);

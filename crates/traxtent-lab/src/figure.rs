@@ -1,69 +1,71 @@
-//! Pictures as data; whoever has pens draws them.
+//! Figures as data. They are drawn elsewhere.
 
 use serde::{Deserialize, Serialize};
 
-/// A picture: panels side by side.
+/// A figure: panels side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// From left to right.
+    /// The panels from left to right.
     pub panels: Vec<Panel>,
 }
 
-/// One pair of axes. Both begin at zero, unless there are points below it.
+/// A pair of axes. Both begin at zero, unless there are points below it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
-    /// Above it.
+    /// The title above the panel.
     pub title: String,
-    /// What the horizontal axis shows, with its unit.
+    /// The quantity on the horizontal axis, with its unit.
     pub x: String,
-    /// What the vertical axis shows, with its unit.
+    /// The quantity on the vertical axis, with its unit.
     pub y: String,
-    /// Names of rows from the top, in place of a vertical scale, where [`Style::Bar`] stacks bars.
+    /// The names of the rows from the top, in place of a vertical scale, where [`Style::Bar`]
+    /// stacks bars.
     #[serde(default)]
     pub rows: Vec<String>,
-    /// What is drawn, in this order.
+    /// The series, in drawing order.
     pub series: Vec<Series>,
 }
 
 /// Points that belong together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// As the legend has it.
+    /// The name in the legend.
     pub name: String,
-    /// How they are drawn.
+    /// The style of the points.
     pub style: Style,
-    /// Horizontal and vertical position; of a bar, its length and its row.
+    /// The horizontal and vertical positions; for a bar, its length and its row.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How points are drawn.
+/// The way in which points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
     /// Joined by a line, in their order.
     Line,
-    /// The same, for a bound or a spread about a line.
+    /// Joined by a dashed line, for a bound or a spread about a line.
     Dashed,
-    /// Each by itself.
+    /// Drawn separately.
     Dots,
-    /// Bars, each behind those that earlier series have in its row.
+    /// Bars, each after the bars of earlier series in its row.
     Bar,
-    /// A surface seen from above: a row of cells, the value written in each, its colour by the first of the row.
+    /// A surface seen from above: rows of cells with their values. The colour of a cell compares
+    /// its value with the first of the row.
     Surface(Better),
 }
 
-/// Which values are the better ones.
+/// The direction in which values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// The less, the better.
+    /// Smaller values are better.
     Less,
-    /// The more, the better.
+    /// Larger values are better.
     More,
 }
 
 impl Better {
-    /// How many times better a value is than another.
+    /// Returns the factor by which a value is better than another.
     pub fn times(self, value: f64, than: f64) -> f64 {
         match self {
             Better::Less => than / value,
@@ -73,7 +75,7 @@ impl Better {
 }
 
 impl Figure {
-    /// A picture of one panel.
+    /// Creates a figure with one panel.
     pub fn of(panel: Panel) -> Figure {
         Figure {
             panels: vec![panel],
@@ -82,7 +84,7 @@ impl Figure {
 }
 
 impl Series {
-    /// Points joined by a line.
+    /// Creates a series of points joined by a line.
     pub fn line(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         Series {
             name: name.into(),

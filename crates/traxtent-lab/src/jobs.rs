@@ -1,6 +1,7 @@
-//! The jobs that everybody runs first on a drive: fio's usual ones, and reads in sequence of every size and depth.
+//! The jobs that are usually run first on a drive: fio's common ones, and sequential reads of every
+//! size and depth.
 //!
-//! What a data sheet promises is held beside them in the crate `traxtent-experiments`.
+//! The values that data sheets promise are compared with them in the crate `traxtent-experiments`.
 
 use std::num::NonZeroU32;
 
@@ -8,10 +9,10 @@ use traxtent_core::profile::{ReadAheadUntil, Standing};
 
 use crate::{Bench, LabError};
 
-/// A job, as fio's users know it.
+/// A job, as users of fio know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its name: what is done, how much at a time, at which depth.
+    /// The name: operation, size and depth.
     pub name: &'static str,
     /// The same as a line of the workload grammar, without an end.
     pub workload: &'static str,
@@ -21,7 +22,7 @@ const fn job(name: &'static str, workload: &'static str) -> Job {
     Job { name, workload }
 }
 
-/// The usual jobs, the first three of them reads in sequence and the next three writes.
+/// The usual jobs. The first three are sequential reads, the next three sequential writes.
 pub const JOBS: [Job; 11] = [
     job("read 4k", "sequential,size=4KiB"),
     job("read 128k", "sequential,size=128KiB"),
@@ -39,21 +40,22 @@ pub const JOBS: [Job; 11] = [
     job("randrw 4k, 32", "random,size=4KiB,read=70%,outstanding=32"),
 ];
 
-/// How much a drive gets done.
+/// The throughput and response time of a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// Megabytes of 10^6 bytes a second.
+    /// Megabytes (10^6 bytes) per second.
     pub mb_per_s: f64,
-    /// Requests a second.
+    /// Requests per second.
     pub requests_per_s: f64,
     /// The mean response time, in milliseconds.
     pub response_ms: f64,
 }
 
-/// The rate at which a drive that was at rest serves a workload without an end for so many seconds of simulated time.
+/// Returns the rate at which a drive, initially at rest, serves an endless workload for `seconds`
+/// seconds of simulated time.
 ///
 /// # Errors
-/// If the workload does not fit the drive.
+/// Returns an error if the workload does not fit the drive.
 pub fn rate(bench: &Bench, workload: &str, seconds: NonZeroU32) -> Result<Rate, LabError> {
     let (mut requests, mut sectors, mut response_ms) = (0u64, 0u64, 0.0);
     // More requests than any drive serves in that time.
@@ -71,23 +73,24 @@ pub fn rate(bench: &Bench, workload: &str, seconds: NonZeroU32) -> Result<Rate, 
     })
 }
 
-/// The rate of reads in sequence of 8 MiB, one at a time: that of the media with all changes of track, or of a slower bus.
+/// Returns the rate of sequential reads of 8 MiB, one at a time. It is the rate of the media with
+/// all track changes, or that of a slower bus.
 ///
 /// # Errors
-/// If the drive is smaller than that.
+/// Returns an error if the drive is too small.
 pub fn streaming(bench: &Bench, seconds: NonZeroU32) -> Result<Rate, LabError> {
     rate(bench, "sequential,size=8MiB", seconds)
 }
 
-/// Sizes of reads in sequence, in KiB.
+/// Sizes of sequential reads, in KiB.
 pub const SIZES_KIB: [u32; 11] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
-/// How many of them are outstanding.
+/// Numbers of outstanding reads.
 pub const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
-/// The rates of reads in sequence in megabytes a second, by depth and then by size.
+/// Returns the rates of sequential reads in megabytes per second, by depth and then by size.
 ///
 /// # Errors
-/// If the drive is smaller than a request.
+/// Returns an error if the drive is smaller than a request.
 pub fn reads_in_sequence(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Vec<f64>>, LabError> {
     let of = |depth: u32, kib: u32| {
         let workload = format!("sequential,size={kib}KiB,outstanding={depth}");
@@ -97,18 +100,19 @@ pub fn reads_in_sequence(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Vec<f
     DEPTHS.iter().map(at_depth).collect()
 }
 
-/// A place where larger or more requests get less done.
+/// A combination of depth and size at which larger or more requests achieve less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drop {
-    /// The depth at which it is seen.
+    /// The depth.
     pub depth: u32,
     /// The size of a read, in KiB.
     pub size_kib: u32,
-    /// What the rate is of that with the next smaller size, or the next lower depth, whichever is higher.
+    /// The rate over that with the next smaller size or the next lower depth, whichever is higher.
     pub share: f64,
 }
 
-/// The places where reads in sequence are slower than with a smaller size or a lower depth, by more than `tolerance`.
+/// Finds the combinations at which sequential reads are slower than with a smaller size or a lower
+/// depth, by more than `tolerance`.
 pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<Drop> {
     let mut found = Vec::new();
     for (row, depth) in DEPTHS.into_iter().enumerate() {
@@ -129,13 +133,13 @@ pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<Drop> {
     found
 }
 
-/// Whether the drive reads ahead at all.
+/// Returns whether the drive reads ahead at all.
 pub fn reads_ahead(bench: &Bench) -> bool {
     let cache = &bench.profile.cache;
     cache.enabled && cache.read_ahead.until != ReadAheadUntil::None
 }
 
-/// Figures of firmware and the values that each is changed to.
+/// Firmware parameters and the values to which each is changed.
 pub const FIRMWARE: [(&str, &[&str]); 25] = [
     ("cache.segments", &["2", "16"]),
     ("cache.segment_sectors", &["128", "1024"]),
@@ -164,24 +168,24 @@ pub const FIRMWARE: [(&str, &[&str]); 25] = [
     ("bus.hold.during_read", &["true", "false"]),
 ];
 
-/// What a job gets done once a figure is another.
+/// The effect of a changed parameter on a job.
 #[derive(Clone, Debug)]
 pub struct Effect {
-    /// The figure.
+    /// The key of the parameter.
     pub key: &'static str,
-    /// Its other value.
+    /// The changed value.
     pub value: &'static str,
-    /// The job that it changes most.
+    /// The job that it affects most.
     pub job: Job,
-    /// Its rate over that with the drive's own figure.
+    /// The rate over that with the drive's own value.
     pub ratio: f64,
 }
 
-/// The effect of each assumed figure of [`FIRMWARE`] with each other value on the job that it changes most. Values that a drive
-/// cannot have are left out.
+/// Returns the effect of each assumed parameter of [`FIRMWARE`], with each other value, on the job
+/// that it affects most. Values that a drive cannot have are left out.
 ///
 /// # Errors
-/// If a job does not fit the drive.
+/// Returns an error if a job does not fit the drive.
 pub fn effects(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Effect>, LabError> {
     let all = |bench: &Bench| -> Result<Vec<f64>, LabError> {
         let of = |job: &Job| Ok(rate(bench, job.workload, seconds)?.requests_per_s);

@@ -1,8 +1,8 @@
-//! Experiments: how the numbers and pictures of papers are measured on the model.
+//! Experiments: measurements on the model that reproduce the numbers and figures of papers.
 //!
-//! A [`Measurement`] takes a drive and gives numbers. What the papers report stands in the crate
-//! `traxtent-experiments`, which depends on this one, so that no measurement can look at the number that it is held
-//! against. Profiles are taken as they are.
+//! A [`Measurement`] takes a drive and returns numbers. The published numbers are in the crate
+//! `traxtent-experiments`, which depends on this one. A measurement therefore cannot depend on the
+//! number with which it is compared. Profiles are used unchanged.
 
 pub mod alignment;
 mod bench;

@@ -1,13 +1,18 @@
 //! Log-structured layouts (paper T, section 5.5 and Figure 10).
 //!
-//! The overall write cost is a write cost, which depends on the workload, times a transfer inefficiency, which depends
-//! on the drive. The latter is the time of a segment's transfer over the time in which its bytes pass at 40 MB/s, the
-//! streaming rate that the paper counts with, measured as its Figure 1 is: random reads within the first zone, one
-//! always queued. For the former the paper takes another paper's numbers of an Auspex server's trace, which we do not
-//! have. Here the log of [`traxtent_core::layout::log`] is filled and cleaned: the numbers are of its own cleaner, on
-//! the [`Load`]s below. Map pages and summaries count as written.
+//! The overall write cost is the product of a write cost, which depends on the workload, and a
+//! transfer inefficiency, which depends on the drive. The transfer inefficiency is the time of a
+//! segment's transfer over the time in which its bytes pass at 40 MB/s, the streaming rate that the
+//! paper uses. It is measured as in the paper's Figure 1: random reads within the first zone, with
+//! one always queued.
 //!
-//! Left out: what the log's operations wait for, since the cost is a product, as in the paper.
+//! For the write cost the paper takes another paper's numbers of an Auspex server's trace, which is
+//! not available to us. Here the log of [`traxtent_core::layout::log`] is filled and cleaned
+//! instead: the numbers are those of its own cleaner, on the [`Load`]s below. Map pages and
+//! summaries count as written.
+//!
+//! Left out: the time for which the log's operations wait, because the cost is a product, as in the
+//! paper.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +29,7 @@ use crate::bench::{Bench, LabError};
 use crate::curve::{Queue, random_in_zone_0};
 use crate::figure::{Figure, Panel, Series, Style};
 
-/// The streaming rate of the first zone that the paper counts with.
+/// The streaming rate of the first zone that the paper uses.
 const STREAMING_BYTES_PER_MS: f64 = 40_000.0;
 
 /// The positioning time of the paper's model: 2.2 ms of seeking, 3 ms of rotation.
@@ -36,31 +41,31 @@ const EIGHTHS: [u32; 11] = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 /// The index of one track among them.
 const A_TRACK: usize = 4;
 
-/// Sectors that the log of a write cost has: 128 MiB.
+/// The number of sectors of the log for the write cost: 128 MiB.
 const LOG_SECTORS: u64 = 1 << 18;
 
-/// How many blocks live in it, of those that its segments take: as in the simulations of Rosenblum and Ousterhout
-/// (TOCS 1992, section 3.5), three quarters.
+/// The number of live blocks, as a share of those for which the segments have room: three quarters,
+/// as in the simulations of Rosenblum and Ousterhout (TOCS 1992, section 3.5).
 const UTILIZATION: f64 = 0.75;
 
-/// A pass of cleaning shall win this part of the log, at any segment size.
+/// A cleaning pass recovers one part in this number of the log, at any segment size.
 const PART_WON: u64 = 32;
 
-/// Who writes to the log. What is written is always blocks of 4 KB that are there already.
+/// The writes to the log. They always overwrite existing blocks of 4 KB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Single blocks, all as likely. The cleaner is greedy.
+    /// Single blocks, all equally likely. The cleaner is greedy.
     Uniform,
-    /// Single blocks, a tenth of which get nine in ten writes (Rosenblum and Ousterhout's hot and cold files). The
-    /// cleaner weighs cost and benefit.
+    /// Single blocks, a tenth of which receive nine in ten writes (Rosenblum and Ousterhout's hot
+    /// and cold files). The cleaner weighs cost and benefit.
     HotCold,
-    /// Whole files, all as likely, of 4 KB to 1 MB; files of each power of two have as many blocks altogether (assumed).
-    /// The cleaner weighs cost and benefit.
+    /// Whole files of 4 KB to 1 MB, all equally likely. The files of each power of two have the
+    /// same number of blocks in total (assumed). The cleaner weighs cost and benefit.
     Files,
 }
 
 impl Load {
-    /// All of them.
+    /// All loads.
     pub const ALL: [Load; 3] = [Load::Uniform, Load::HotCold, Load::Files];
 
     fn policy(self) -> Policy {
@@ -79,11 +84,11 @@ impl Load {
     }
 }
 
-/// The ratio of the overall write costs of unaligned and aligned segments of a track, and for each load the segment size
-/// in KB at which the aligned cost is least.
+/// The ratio of the overall write costs of unaligned and aligned segments of a track, and for each
+/// load the segment size in KB at which the aligned cost is lowest.
 ///
 /// # Errors
-/// If the drive is none that has tracks.
+/// Returns an error if the drive has no tracks.
 pub fn overall_write_cost(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let aligned = inefficiencies(bench, true)?;
     let unaligned = inefficiencies(bench, false)?;
@@ -101,11 +106,11 @@ pub fn overall_write_cost(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// The inefficiency of unaligned transfers over that of the model, 5.2 ms at 40 MB/s: at a track, and at the size
-/// between an eighth of a track and eight where they differ most.
+/// The inefficiency of unaligned transfers over that of the model, 5.2 ms at 40 MB/s: at a track,
+/// and at the size between an eighth of a track and eight tracks where they differ most.
 ///
 /// # Errors
-/// As of [`overall_write_cost`].
+/// Returns the errors of [`overall_write_cost`].
 pub fn transfer_model(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let unaligned = inefficiencies(bench, false)?;
     let ratios: Vec<f64> = sizes(bench)
@@ -120,10 +125,11 @@ pub fn transfer_model(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![ratios[A_TRACK], furthest.unwrap_or(f64::NAN)])
 }
 
-/// Overall write cost against segment size: aligned, unaligned, and by the model; a panel a load.
+/// Draws the overall write cost against segment size, aligned, unaligned, and by the model, with
+/// one panel per load.
 ///
 /// # Errors
-/// As of [`overall_write_cost`].
+/// Returns the errors of [`overall_write_cost`].
 pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
     let models = sizes(bench)
         .map(|sectors| modelled(bench, sectors))
@@ -158,7 +164,7 @@ pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
     Ok(Figure { panels })
 }
 
-/// Segment sizes in sectors.
+/// The segment sizes in sectors.
 fn sizes(bench: &Bench) -> impl Iterator<Item = u32> + use<> {
     let track = bench.track_sectors();
     EIGHTHS.into_iter().map(move |eighths| track * eighths / 8)
@@ -168,7 +174,7 @@ fn modelled(bench: &Bench, sectors: u32) -> f64 {
     POSITIONING_MS * STREAMING_BYTES_PER_MS / (bench.kb(sectors) * 1024.0) + 1.0
 }
 
-/// Time over ideal time of a segment's transfer, for each size.
+/// The actual over the ideal time of a segment's transfer, for each size.
 fn inefficiencies(bench: &Bench, aligned: bool) -> Result<Vec<f64>, LabError> {
     let inefficiency = |sectors| {
         let measured = bench.run(&random_in_zone_0(sectors, aligned, Queue::TwoReq))?;
@@ -185,7 +191,8 @@ fn write_costs(bench: &Bench, load: Load) -> Result<Vec<f64>, LabError> {
         .collect()
 }
 
-/// Fills a log with segments of one size, and writes all its blocks' worth to it once unmeasured and three times measured.
+/// Fills a log with segments of one size. Then writes as many blocks as the log has, once
+/// unmeasured and three times measured.
 fn write_cost(bench: &Bench, load: Load, segment_sectors: u32) -> Result<f64, LabError> {
     let tracks = TrackMap::of(&bench.geometry);
     let range = Lbn(0)..Lbn(LOG_SECTORS);
@@ -225,11 +232,11 @@ fn write_cost(bench: &Bench, load: Load, segment_sectors: u32) -> Result<f64, La
         .write_cost(config.shape.block_sectors))
 }
 
-/// What is written: a cost does not depend on it.
+/// The content of a block. The cost does not depend on it.
 const BLOCK: [u8; 4096] = [0; 4096];
 
 impl Load {
-    /// Where the files begin, and the end of the last.
+    /// The first block of each file, and the end of the last file.
     fn files(self, blocks: u64) -> Vec<u64> {
         const CLASSES: u32 = 9;
         let mut starts = Vec::new();
@@ -272,7 +279,7 @@ fn one(block: u64) -> std::ops::Range<u64> {
     block..block + 1
 }
 
-/// Does what a log asks for, on bytes that begin at LBN 0.
+/// Performs the operations of a log on bytes that begin at LBN 0.
 fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
     let sector = log.shape().sector_bytes as usize;
     while let Some(op) = log.next_op() {
@@ -293,25 +300,26 @@ fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Tracks on either side of the boundary between two zones that the working log lies on.
+/// The number of tracks on either side of the zone boundary at which the working log lies.
 const TRACKS_A_SIDE: usize = 40;
 
-/// How often the power is cut.
+/// The number of power cuts.
 const CUTS: u64 = 40;
 
-/// A log whose segments match the tracks around the boundary between the first two zones, on the drive with its
-/// write-back on and its data kept. It is written to, cleaned, and cut from power time and again. The share of
-/// segments that are exactly a track; how many sizes segments have; blocks that were copied to clean; synced blocks
-/// that were lost in all the cuts.
+/// Runs a log whose segments match the tracks around the boundary between the first two zones, on
+/// the drive with write-back on and with its data kept. The log is written, cleaned, and
+/// interrupted by power cuts repeatedly. Returns the share of segments that are exactly a track,
+/// the number of different segment sizes, the blocks copied by cleaning, and the synced blocks that
+/// were lost in all power cuts.
 ///
 /// # Errors
-/// If the drive has one zone only, or the log cannot be opened again.
+/// Returns an error if the drive has only one zone, or the log cannot be opened again.
 pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let tracks = TrackMap::of(&bench.geometry);
     let first = tracks.track(0).map(|track| track.sectors);
     let differs = tracks.tracks().position(|track| {
         first.is_some_and(|first| {
-            // A track that lost a sector is no new zone.
+            // A track that lost a sector does not begin a new zone.
             track.sectors.0.abs_diff(first.0) > 4
         })
     });
@@ -387,7 +395,7 @@ pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// What a block may hold after a power cut.
+/// The stamps that a block may contain after a power cut.
 #[derive(Clone, Debug, Default)]
 struct Stamps {
     durable: u64,
@@ -439,7 +447,7 @@ fn open(range: std::ops::Range<Lbn>, config: &Config, disk: &mut Disk) -> Result
     }
 }
 
-/// The stamp that a block is filled with; a block that is damaged or mixed has none.
+/// Returns the stamp that fills a block, or `u64::MAX` if the block is damaged or mixed.
 fn read(log: &Log, disk: &mut Disk, block: u64) -> Result<u64, LabError> {
     let bytes = match log.read(block)? {
         Found::Nothing => return Ok(0),

@@ -1,4 +1,4 @@
-//! Everything that can be measured, by name, in one list.
+//! The list of all measurements, by name.
 
 use crate::alignment::FileSystem;
 use crate::bench::{Bench, LabError};
@@ -8,22 +8,23 @@ use crate::{
     alignment, excluded, extraction, linux, log, profiles, rotation, tpl, traxtents, video,
 };
 
-/// Measures numbers on a drive, always as many and in the same order.
+/// Measures numbers on a drive, always the same number of them in the same order.
 pub type Measure = fn(&Bench) -> Result<Vec<f64>, LabError>;
 
-/// Measures what a picture shows.
+/// Measures the data of a figure.
 pub type Draw = fn(&Bench) -> Result<Figure, LabError>;
 
-/// What can be measured.
+/// A measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
-    /// Its name in the list.
+    /// The name in the list.
     pub name: &'static str,
-    /// The numbers.
+    /// The function that measures the numbers.
     pub measure: Measure,
-    /// The picture, if it has one.
+    /// The function that draws the figure, if there is one.
     pub draw: Option<Draw>,
-    /// Of a measurement that needs more than the model: why it cannot be made on this machine, if so.
+    /// For a measurement that needs more than the model: returns the reason why it cannot be made
+    /// on this machine, if there is one.
     pub missing: Option<fn() -> Option<String>>,
 }
 
@@ -52,7 +53,7 @@ impl Measurement {
     }
 }
 
-/// Every measurement. To add one, write its line, and name it in an experiment.
+/// All measurements. To add one, add a line here and name it in an experiment.
 pub const MEASUREMENTS: &[Measurement] = &[
     numbers("drive-profile", profiles::figures),
     // Reads and writes of a track (traxtents).
@@ -72,7 +73,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("boundaries-by-timing", extraction::by_timing),
     numbers("boundaries-by-translation", extraction::by_translation),
     numbers("boundaries-by-expertise", extraction::by_expertise),
-    // What a file system makes of them.
+    // The effect of boundaries on a file system.
     numbers("excluded-blocks", excluded::excluded_blocks),
     // File systems and their hosts.
     numbers("ffs-scan", table2::scans),
@@ -85,14 +86,14 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("ext2-stream", fs::linux::stream).drawn(fs::linux::stream_bars),
     numbers("ext2-diff", fs::linux::comparison).drawn(fs::linux::comparison_bars),
     numbers("ext2-streams", fs::linux::streams).drawn(fs::linux::startup_curves),
-    // The same on a RAID-5 of five disks (fs::raid).
+    // RAID-5 of five disks (fs::raid).
     numbers("raid5-bonnie", fs::raid::bonnie),
     numbers("raid5-diff", fs::raid::comparison),
     numbers("raid5-streams", fs::raid::streams).drawn(fs::raid::startup_curves),
     numbers("raid5-waste", fs::raid::waste),
     numbers("raid5-dummy-reads", fs::raid::dummy_reads),
     numbers("raid5-misaligned", fs::raid::misaligned),
-    // Partitions of tracks.
+    // Track partition layout.
     numbers("tpl-parameters", tpl::parameters),
     numbers("tpl-rotation-2", |bench| tpl::rotation(bench, 2)).drawn(tpl::rotation_curves),
     numbers("tpl-rotation-32", |bench| tpl::rotation(bench, 32)),
@@ -100,7 +101,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("tpl-random", tpl::random).drawn(tpl::random_curve),
     numbers("tpl-distance", tpl::distance),
     numbers("tpl-built", tpl::built).drawn(tpl::writes::surfaces),
-    // Servers of video.
+    // Video servers.
     numbers("video-soft", video::soft_streams),
     numbers("video-startup", video::soft_startup).drawn(video::startup_figure),
     numbers("video-hard", video::hard_streams),
@@ -109,7 +110,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("overall-write-cost", log::overall_write_cost).drawn(log::overall_write_cost_curves),
     numbers("transfer-model", log::transfer_model),
     numbers("working-log", log::working_log),
-    // What a drive is like from outside (Linux validation).
+    // The structure of a drive seen from outside (Linux validation).
     numbers("growing-reads", linux::growing_reads::measure).drawn(linux::growing_reads::figure),
     numbers("mapping-time", linux::layout::mapping_time),
     numbers("serpentine", linux::layout::serpentine).drawn(linux::layout::figure),
@@ -131,7 +132,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     .needing(alignment::missing_guest),
 ];
 
-/// The measurement of that name.
+/// Returns the measurement of that name.
 pub fn measurement(name: &str) -> Option<&'static Measurement> {
     MEASUREMENTS.iter().find(|known| known.name == name)
 }

@@ -1,7 +1,8 @@
-//! What each way to find tracks costs on each drive that we know, and whether it finds them.
+//! The cost of each way to find tracks on each drive with a known layout, and whether it finds
+//! them.
 //!
-//! Drives are the built-in ones and those of DiskSim's parameter files, where these are at hand.
-//! A drive answers from its model, so its own layout is the truth that answers are compared with.
+//! The drives are the built-in ones and those of DiskSim's parameter files, if these are available.
+//! A drive responds from its model, so its own layout is the truth with which results are compared.
 
 use std::fs;
 use std::io;
@@ -23,9 +24,9 @@ use crate::cpu_time;
 /// A way to find tracks, as the table names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// How tracks are found.
+    /// The algorithm that finds the tracks.
     pub algorithm: Algorithm,
-    /// How much of it is verified.
+    /// How much of the result is verified.
     pub verify: Verify,
 }
 
@@ -45,7 +46,7 @@ impl Method {
         Method { algorithm, verify }
     }
 
-    /// Its name, such as `angle-full`.
+    /// The name of the method, such as `angle-full`.
     pub fn name(self) -> String {
         let name = self.algorithm.name();
         match self.verify {
@@ -59,13 +60,13 @@ impl Method {
 /// A drive of the table.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// Its name: of the built-in drive, or of DiskSim's file behind `disksim:`.
+    /// The name of the built-in drive, or of DiskSim's file with the prefix `disksim:`.
     pub name: String,
-    /// Its figures, or why it is left out.
+    /// The profile, or the reason why the drive is left out.
     pub profile: Result<Box<Profile>, String>,
 }
 
-/// The built-in drives, then those of the files below a folder of DiskSim's, if there is one.
+/// Returns the built-in drives, then those of the files in DiskSim's folder, if one is given.
 pub fn subjects(disksim: Option<&Path>) -> Vec<Subject> {
     let built_in = profile::builtin::names().map(|name| Subject {
         name: name.to_owned(),
@@ -90,7 +91,7 @@ fn absent(reason: String) -> Subject {
     }
 }
 
-/// DiskSim's files that specify drives: in a folder and the folders in it, by path.
+/// Finds DiskSim's files that specify drives in a folder and its subfolders, by path.
 fn specifications(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -120,7 +121,7 @@ fn disksim_drive(file: &Path) -> Subject {
             .to_string_lossy()
             .into_owned()
     };
-    // A drive with a folder of its own is called by that.
+    // A drive with a folder of its own has the name of the folder.
     let own = file.parent().filter(|folder| stem(folder) != "disksim");
     Subject {
         name: format!("disksim:{}", stem(own.unwrap_or(file))),
@@ -131,23 +132,23 @@ fn disksim_drive(file: &Path) -> Subject {
 /// A row of the table.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// What was asked and found; where it took too long, up to there.
+    /// The result of the probe. If it took too long, the part up to that time.
     pub findings: Findings,
-    /// How that differs from the drive's own layout.
+    /// The differences between the result and the drive's own layout.
     pub differences: Differences,
-    /// Which part of the drive was probed.
+    /// The share of the drive that was probed.
     pub covered: f64,
 }
 
 impl Measurement {
-    /// Whether every boundary was found and nothing else.
+    /// Returns whether every boundary was found and nothing else.
     pub fn is_exact(&self) -> bool {
         self.findings.failure.is_none() && self.differences.is_exact()
     }
 }
 
-/// Measures a method on a drive, for no longer than `bound` of processor time; `reached` is told the
-/// LBN behind each track.
+/// Measures a method on a drive, for no longer than `bound` of processor time. `reached` receives
+/// the first LBN after each track.
 pub fn measure(
     profile: &Arc<Profile>,
     geometry: &Arc<Geometry>,
@@ -173,10 +174,10 @@ pub fn measure(
     }
 }
 
-/// How a probe ends that took too long.
+/// The error text of a probe that took too long.
 pub const TOO_LONG: &str = "the time bound of the table is reached";
 
-/// A target that leaves after some processor time.
+/// A target that disappears after a limited processor time.
 struct Bounded<T> {
     target: T,
     end: Duration,

@@ -1,13 +1,13 @@
-//! A drive's figures as papers tabulate them (paper T, Table 1), of the drive as it is simulated: its compiled
-//! geometry and mechanics, not the text of its profile.
+//! The parameters of a drive as papers tabulate them (paper T, Table 1). They describe the drive as
+//! it is simulated: its compiled geometry and mechanics, not the text of its profile.
 
 use traxtent_core::mechanics::{Mechanics, Position};
 use traxtent_core::units::{Cylinder, Surface};
 
 use crate::bench::{Bench, LabError};
 
-/// Year, revolutions a minute, head switch and mean seek in milliseconds, sectors on the outermost and the innermost
-/// tracks, tracks, and capacity in units of 10^9 bytes.
+/// Year, revolutions per minute, head switch and mean seek in milliseconds, sectors on the
+/// outermost and the innermost tracks, tracks, and capacity in units of 10^9 bytes.
 pub(crate) fn figures(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let geometry = &bench.geometry;
     let mechanics = match &bench.profile.mechanics {

@@ -1,17 +1,18 @@
-//! Waiting for sectors to come round, and head switches (paper T, section 2.2 and Fig. 3): what random reads meet.
+//! Rotational latency and head switches of random reads (paper T, section 2.2 and Fig. 3).
 
 use traxtent_core::units::Span;
 
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};
 
-/// So many reads that a mean share of a revolution is known to a thousandth.
+/// The number of reads, sufficient to determine a mean share of a revolution to a thousandth.
 const READS: u32 = 100_000;
 
-/// Steps of the request size in the picture.
+/// The number of steps of the request size in the figure.
 const STEPS: u32 = 32;
 
-/// Mean rotational latency of reads that begin at a random track of the first zone, as a share of a revolution.
+/// The mean rotational latency of reads that begin at a random track of the first zone, as a share
+/// of a revolution.
 fn latency(bench: &Bench, sectors: u32, zero_latency: bool) -> Result<f64, LabError> {
     let access = if zero_latency { "true" } else { "false" };
     let bench = bench
@@ -21,7 +22,8 @@ fn latency(bench: &Bench, sectors: u32, zero_latency: bool) -> Result<f64, LabEr
     Ok(bench.run(&reads)?.part_ms("rotation") / bench.profile.revolution_ms())
 }
 
-/// Ordinary access: one sector, a quarter, half, three quarters of a track, a track. Zero-latency access: a track.
+/// Ordinary access: one sector, a quarter, half and three quarters of a track, a track.
+/// Zero-latency access: a track.
 pub(crate) fn latencies(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let track = bench.track_sectors();
     let sizes = [1, track / 4, track / 2, track * 3 / 4, track];
@@ -33,7 +35,7 @@ pub(crate) fn latencies(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(latencies)
 }
 
-/// Rotational latency against request size (Fig. 3).
+/// Draws rotational latency against request size (Fig. 3).
 pub(crate) fn latency_curves(bench: &Bench) -> Result<Figure, LabError> {
     let track = bench.track_sectors();
     let curve = |name, zero_latency| -> Result<Series, LabError> {
@@ -56,7 +58,8 @@ pub(crate) fn latency_curves(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-/// The share of random reads in the first zone that change tracks: 128 sectors, half a track, a track.
+/// The share of random reads in the first zone that change tracks: 128 sectors, half a track, a
+/// track.
 pub(crate) fn switch_probabilities(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let track = bench.track_sectors();
     let share = |sectors| -> Result<f64, LabError> {

@@ -1,4 +1,4 @@
-//! A search for track boundaries: what it finds, what it costs, and where it errs.
+//! A search for track boundaries: its result, its cost, and its errors.
 
 use std::ops::ControlFlow;
 
@@ -9,24 +9,24 @@ use traxtent_core::units::Span;
 use crate::bench::{Bench, LabError};
 use crate::blind::{AtMoved, compare};
 
-/// A whole drive searched.
+/// The result of a search of a whole drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// How.
+    /// The algorithm.
     pub algorithm: Algorithm,
     /// The tracks found, ascending.
     pub tracks: Vec<Found>,
-    /// What was asked of the drive.
+    /// The number of requests and translations.
     pub counts: Counts,
-    /// How long the drive took to answer.
+    /// The time that passed on the drive.
     pub drive_time: Span,
 }
 
 impl Search {
-    /// Searches a drive at rest. One that times reads gets no translations.
+    /// Searches a drive at rest. An algorithm that times reads gets no translations.
     ///
     /// # Errors
-    /// Where the drive baffles the algorithm.
+    /// Returns an error if the algorithm fails on the drive.
     pub fn run(bench: &Bench, algorithm: Algorithm, verify: Verify) -> Result<Search, LabError> {
         let mut target = bench.target();
         if !algorithm.translates() {
@@ -53,12 +53,12 @@ impl Search {
         self.drive_time.as_ms() / 60_000.0
     }
 
-    /// Translations a track found.
+    /// The number of translations per track found.
     pub fn translations_a_track(&self) -> f64 {
         self.counts.translations as f64 / self.tracks.len().max(1) as f64
     }
 
-    /// Boundaries of the drive that were not found, and those found that it does not have.
+    /// The number of boundaries that were missed or invented.
     pub fn wrong_boundaries(&self, geometry: &Geometry) -> u64 {
         let bounds = self.tracks.iter().map(|track| track.first_lbn);
         let differences = compare(bounds, geometry, AtMoved::of(self.algorithm));

@@ -1,10 +1,11 @@
-//! What traxtents buy on a drive of today: questions of the papers, asked of larger drives, with zero-latency access and
-//! without it.
+//! The benefit of traxtents on a drive of today: questions of the papers applied to larger drives,
+//! with and without zero-latency access.
 //!
-//! Each [`Question`] is a claim of a paper, measured as for the paper's drive, but in tracks of the drive that is asked.
-//! All are about the beginning of the drive. Whether the modern drives read at zero latency is not known, so both answers are
-//! given: the measurement changes that one figure of the profile and nothing else. Left out: what cannot be
-//! asked of drives other than the paper's, such as a round of half a second in which no whole track plays out.
+//! Each [`Question`] is a claim of a paper, measured as for the paper's drive, but in tracks of the
+//! drive under test. All concern the beginning of the drive. It is not known whether the modern
+//! drives have zero-latency access, so both answers are given: the measurement changes that one
+//! parameter of the profile and nothing else. Left out: questions that apply only to the paper's
+//! drive, such as a round of half a second in which no whole track is played.
 
 use std::thread;
 
@@ -18,62 +19,66 @@ use crate::fs::{Config, Ext2, Machine};
 use crate::traxtents::MAIN_DRIVE;
 use crate::video::{Alignment, Extents, Order, ROUNDS, SoftServer};
 
-/// The drive of paper T, for reference; one of 3 TB, whose tracks and skews were measured on a real one; one of 20 TB,
-/// which is no particular drive.
+/// The drives: that of paper T, for reference; one of 3 TB, whose tracks and skews were measured on
+/// a real one; and one of 20 TB, which is no particular drive.
 pub const DRIVES: [&str; 3] = [MAIN_DRIVE, "toshiba-p300", "generic-20tb"];
 
-/// A track in the first zone of paper T's drive.
+/// The size of a track in the first zone of paper T's drive.
 const PAPER_TRACK_BYTES: u32 = 264 * 1024;
 
-/// Steps to a track, and the most tracks, of the search for an equally efficient size.
+/// The steps per track, and the largest number of tracks, of the search for an equally efficient
+/// size.
 const STEPS_TO_EQUAL: u32 = 8;
 const EQUAL_TRACKS_MAX: u32 = 16;
 
-/// LBN before which the partition of ext2 ends. For a comparison it has room for the files, whose places are all that
-/// matters of it; streams lie anywhere in 73 GB, as on paper Q's drive (all of the 9 GB of paper T's).
+/// The first LBN after the partition of ext2. For a comparison it has room for the files; only
+/// their places matter. Streams lie anywhere in 73 GB, as on paper Q's drive (on paper T's drive,
+/// in all of its 9 GB).
 const DIFF_END: u64 = 8_000_000_000 / 512;
 const STREAMS_END: u64 = 142_578_125;
 
-/// Runs of the streams, as many as paper Q made; and the startup latency in seconds at which it compares.
+/// The number of runs of the streams, the same as in paper Q; and the startup latency in seconds at
+/// which it compares.
 const RUNS: u64 = 10;
 const SLOW_S: f64 = 3.0;
 
-/// Points of the picture's curves to a track, and how many tracks they go on for.
+/// The points per track of the figure's curves, and their length in tracks.
 const POINTS_A_TRACK: u32 = 16;
 const TRACKS: u32 = 2;
 
-/// What is asked of a drive.
+/// A question about a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// How efficient is a random read of a track, with another one queued behind it?
+    /// The efficiency of a random read of a track, with another request queued.
     Efficiency,
-    /// What is its head time in milliseconds with one request at the drive?
+    /// The head time of such a read in milliseconds, with one request at the drive.
     OneReq,
-    /// And with two?
+    /// The same with two requests at the drive.
     TwoReq,
-    /// With two, but of a read of 264 KB, which was a track in the paper?
+    /// The same with two requests at the drive, for a read of 264 KB, which was a track in the
+    /// paper.
     PaperSize,
-    /// Of how many units of 1,048,576 bytes has an unaligned read to be, so as to be as efficient as an aligned one of a
-    /// track? Infinity, if sixteen tracks do not suffice.
+    /// The size, in units of 1,048,576 bytes, at which an unaligned read is as efficient as an
+    /// aligned one of a track. Infinity if sixteen tracks do not suffice.
     EqualSize,
-    /// How many streams of 4 Mb/s does the drive carry in soft real time, with I/Os of a track and rounds as long as these
-    /// play?
+    /// The number of streams of 4 Mb/s that the drive carries in soft real time, with I/Os of a
+    /// track and rounds as long as their playing time.
     Streams4,
-    /// And of 25 Mb/s?
+    /// The same with streams of 25 Mb/s.
     Streams25,
-    /// How many seconds does Linux's ext2 take to compare two files of 512 MB?
+    /// The seconds that Linux's ext2 takes to compare two files of 512 MB.
     Diff,
-    /// And if it reads ahead in windows of a track, aligned or not?
+    /// The same with read-ahead in windows of a track, aligned or not.
     DiffInTracks,
-    /// What is the startup latency in milliseconds of streams of 500 KB/s on Linux's ext2, where it reaches 3 s without
-    /// alignment, or of the 110th?
+    /// The startup latency in milliseconds of streams of 500 KB/s on Linux's ext2, at the first
+    /// stream whose latency reaches 3 s without alignment, or at the 110th.
     Startup,
-    /// And if it reads ahead in windows of a track, aligned or not?
+    /// The same with read-ahead in windows of a track, aligned or not.
     StartupInTracks,
 }
 
 impl Question {
-    /// Every question.
+    /// All questions.
     pub const ALL: [Question; 11] = [
         Question::Efficiency,
         Question::OneReq,
@@ -88,7 +93,7 @@ impl Question {
         Question::StartupInTracks,
     ];
 
-    /// Its name.
+    /// The name of the question.
     pub fn name(self) -> &'static str {
         match self {
             Question::Efficiency => "efficiency",
@@ -105,7 +110,7 @@ impl Question {
         }
     }
 
-    /// The claim, or the group of claims, that asks it of the paper's drive.
+    /// The claim, or the group of claims, that the question is taken from.
     pub fn claim(self) -> &'static str {
         match self {
             Question::Efficiency => "T2",
@@ -118,10 +123,11 @@ impl Question {
         }
     }
 
-    /// Asks it of a drive.
+    /// Measures the answer on a drive.
     ///
     /// # Errors
-    /// If the drive has no whole track in its first zone, or cannot serve a request.
+    /// Returns an error if the drive has no whole track in its first zone, or cannot serve a
+    /// request.
     pub fn ask(self, bench: &Bench) -> Result<Answer, LabError> {
         let track = bench.track_sectors();
         let head_time = |sectors, queue| {
@@ -150,12 +156,12 @@ fn read(bench: &Bench, sectors: u32, aligned: bool, queue: Queue) -> Result<Meas
     bench.run(&random_in_zone_0(sectors, aligned, queue))
 }
 
-/// With another request always queued.
+/// The efficiency with another request always queued.
 fn efficiency(bench: &Bench, sectors: u32, aligned: bool) -> Result<f64, LabError> {
     Ok(read(bench, sectors, aligned, Queue::TwoReq)?.efficiency())
 }
 
-/// The size that an unaligned read has to have, and that of a track.
+/// The size that an unaligned read needs, and that of a track.
 fn equal_size(bench: &Bench) -> Result<Answer, LabError> {
     let track = bench.track_sectors();
     let sought = efficiency(bench, track, true)?;
@@ -177,7 +183,7 @@ fn equal_size(bench: &Bench) -> Result<Answer, LabError> {
     })
 }
 
-/// The most streams of a rate.
+/// The largest number of streams of a rate.
 fn streams(bench: &Bench, bitrate: BitRate) -> Result<Answer, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = SoftServer {
@@ -199,7 +205,8 @@ fn streams(bench: &Bench, bitrate: BitRate) -> Result<Answer, LabError> {
     })
 }
 
-/// The time of a comparison with a conventional system and an aligned one, the drive's read-ahead on.
+/// The time of a comparison on a conventional and on an aligned system, with the drive's read-ahead
+/// on.
 fn diff(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
     Answer::of(|aligned| {
         let system = if aligned { Ext2::Aligned } else { conventional };
@@ -211,7 +218,8 @@ fn diff(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
     })
 }
 
-/// The startup latency at which a conventional system is slow, and that of an aligned one there.
+/// The startup latency at which a conventional system is slow, and that of an aligned system with
+/// the same number of streams.
 fn startup(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
     let measure = |system| Startup::within(bench, system, Some(STREAMS_END), bench.few(RUNS));
     let (conventional, aligned) = (measure(conventional)?, measure(Ext2::Aligned)?);
@@ -222,12 +230,12 @@ fn startup(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
     })
 }
 
-/// A number without alignment to tracks and with it.
+/// A number without and with alignment to tracks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// Requests lie anywhere.
+    /// The number for requests at any place.
     pub unaligned: f64,
-    /// Requests are tracks.
+    /// The number for requests that are tracks.
     pub aligned: f64,
 }
 
@@ -239,7 +247,7 @@ impl Answer {
         })
     }
 
-    /// What alignment changes, as a share of the number without it.
+    /// The change due to alignment, as a share of the number without it.
     pub fn change(&self) -> f64 {
         self.aligned / self.unaligned - 1.0
     }
@@ -248,35 +256,35 @@ impl Answer {
 /// A drive and all answers.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The drive as its profile has it.
+    /// The drive with its unchanged profile.
     pub bench: Bench,
-    /// A row a question, in their order.
+    /// The rows, one per question, in the order of the questions.
     pub rows: Vec<Row>,
 }
 
 /// The answers to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// With zero-latency access.
+    /// The answer with zero-latency access.
     pub zero_latency: Answer,
-    /// Without it.
+    /// The answer without zero-latency access.
     pub first_sector_first: Answer,
 }
 
-/// The same drive with zero-latency access of reads, or without it.
+/// Returns the same drive with or without zero-latency access for reads.
 ///
 /// # Errors
-/// None that a drive of a valid profile has.
+/// A drive with a valid profile returns no error.
 pub fn with_zero_latency(bench: &Bench, zero_latency: bool) -> Result<Bench, LabError> {
     bench.with("access.zero_latency_read", &zero_latency.to_string())
 }
 
-/// Asks every question of every drive; tells `done` of each answer.
+/// Measures the answers to all questions on all drives. Calls `done` after each answer.
 ///
 /// # Errors
-/// If a drive cannot be asked.
+/// Returns an error if a question cannot be measured on a drive.
 pub fn ask_all(benches: &[Bench], done: &(dyn Fn() + Sync)) -> Result<Vec<Asked>, LabError> {
     let ask = |zero_latency| -> Result<Vec<Answer>, LabError> {
         let mut answers = Vec::new();
@@ -309,7 +317,7 @@ pub fn ask_all(benches: &[Bench], done: &(dyn Fn() + Sync)) -> Result<Vec<Asked>
         .collect())
 }
 
-/// Does something with zero-latency access and, beside it, without.
+/// Measures with and without zero-latency access, in parallel.
 fn both<T: Send>(measure: impl Fn(bool) -> Result<T, LabError> + Sync) -> Result<[T; 2], LabError> {
     thread::scope(|scope| {
         let without = scope.spawn(|| measure(false));
@@ -318,10 +326,11 @@ fn both<T: Send>(measure: impl Fn(bool) -> Result<T, LabError> + Sync) -> Result
     })
 }
 
-/// Efficiency against request size in tracks, with zero-latency access and without, aligned and (dashed) unaligned.
+/// Draws efficiency against request size in tracks, with and without zero-latency access, aligned
+/// and (dashed) unaligned.
 ///
 /// # Errors
-/// If a drive cannot be asked.
+/// Returns an error if the efficiency cannot be measured on a drive.
 pub fn efficiency_curves(benches: &[Bench]) -> Result<Figure, LabError> {
     let panel = |zero_latency| -> Result<Panel, LabError> {
         let mut series = Vec::new();
@@ -349,7 +358,7 @@ pub fn efficiency_curves(benches: &[Bench]) -> Result<Figure, LabError> {
     })
 }
 
-/// Request sizes in tracks, and their efficiency.
+/// The request sizes in tracks, and their efficiency.
 fn curve(bench: &Bench, aligned: bool) -> Result<Vec<(f64, f64)>, LabError> {
     let point = |step| {
         let tracks = f64::from(step) / f64::from(POINTS_A_TRACK);

@@ -1,9 +1,9 @@
-//! Track-sized reads and writes of single drives (paper T: Schindler, Griffin, Lumb and Ganger, FAST 2002), section 5.2
-//! and Figures 1 and 5 to 8.
+//! Track-sized reads and writes of single drives (paper T: Schindler, Griffin, Lumb and Ganger,
+//! FAST 2002), section 5.2 and Figures 1 and 5 to 8.
 //!
-//! Both workloads are 5,000 random requests within the first zone: *onereq* has one request with the drive, *tworeq*
-//! always one more queued. Head time is the reciprocal of throughput. Efficiency is the media transfer time of the
-//! requested bytes at the zone's rate over head time.
+//! Both workloads are 5,000 random requests within the first zone. *onereq* has one request at the
+//! drive; *tworeq* always has one more queued. Head time is the reciprocal of throughput.
+//! Efficiency is the media transfer time of the requested bytes at the zone's rate over head time.
 
 use crate::bench::{Bench, LabError, Measured};
 use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
@@ -13,13 +13,13 @@ use Queue::{OneReq, TwoReq};
 /// The drive of the paper's figures.
 pub const MAIN_DRIVE: &str = "atlas10k2";
 
-/// Sizes of the efficiency curve are multiples of 8 KB, of which a track has 33.
+/// The sizes of the efficiency curve are multiples of 8 KB. A track has 33 of them.
 const CURVE_STEP: u32 = 16;
 
-/// The efficiency curve goes on to this size: four tracks of 264 KB, and a little.
+/// The largest size of the efficiency curve: slightly more than four tracks of 264 KB.
 const CURVE_MOST: u32 = 2176;
 
-/// Sizes up to a track in the other pictures.
+/// The number of sizes up to a track in the other figures.
 const STEPS: u32 = 16;
 
 fn read(bench: &Bench, aligned: bool, queue: Queue) -> Result<Measured, LabError> {
@@ -30,7 +30,7 @@ fn curve(bench: &Bench, aligned: bool) -> Result<EfficiencyCurve, LabError> {
     EfficiencyCurve::measure(bench, aligned, TwoReq, CURVE_STEP, CURVE_MOST)
 }
 
-/// The efficiency of reading the first zone from its beginning on.
+/// The efficiency of reading the first zone from its beginning.
 pub fn streaming_efficiency(bench: &Bench) -> Result<f64, LabError> {
     let sectors = bench.track_sectors();
     let spec = format!("sequential,count=4000,size={sectors},zone=0,outstanding=2");
@@ -42,7 +42,7 @@ pub(crate) fn efficiency(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![read(bench, true, TwoReq)?.efficiency()])
 }
 
-/// The same over the efficiency of sequential reads: aligned, unaligned.
+/// The efficiency of reads of a track over that of sequential reads: aligned, unaligned.
 pub(crate) fn share_of_streaming(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let streaming = streaming_efficiency(bench)?;
     let share = |aligned| Ok(read(bench, aligned, TwoReq)?.efficiency() / streaming);
@@ -67,7 +67,7 @@ pub(crate) fn peaks(bench: &Bench) -> Result<Vec<f64>, LabError> {
         .to_vec())
 }
 
-/// Efficiency against request size (Fig. 1).
+/// Draws efficiency against request size (Fig. 1).
 pub(crate) fn efficiency_curves(bench: &Bench) -> Result<Figure, LabError> {
     let series = |name, aligned| -> Result<Series, LabError> {
         let points = curve(bench, aligned)?.points.into_iter();
@@ -94,7 +94,7 @@ pub(crate) fn efficiency_curves(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-/// The change of head time that alignment brings, onereq and tworeq.
+/// The change of head time due to alignment, onereq and tworeq.
 pub(crate) fn gains(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let gain = |queue| -> Result<f64, LabError> {
         let aligned = read(bench, true, queue)?.head_time_ms;
@@ -109,7 +109,7 @@ fn sizes(bench: &Bench) -> impl Iterator<Item = u32> {
     (0..=STEPS).map(move |step| (track * step / STEPS).max(1))
 }
 
-/// Head time against request size (Fig. 6).
+/// Draws head time against request size (Fig. 6).
 pub(crate) fn head_time_curves(bench: &Bench) -> Result<Figure, LabError> {
     let no_bus = without_bus(bench)?;
     let curve = |name: &str, bench: &Bench, aligned, queue, style| -> Result<Series, LabError> {
@@ -154,7 +154,8 @@ pub(crate) fn head_time_curves(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-/// Head time of aligned reads of a track in milliseconds, tworeq; and less their mean seek.
+/// The head time of aligned reads of a track in milliseconds, tworeq; and the same without their
+/// mean seek.
 pub(crate) fn aligned_head_time(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let aligned = read(bench, true, TwoReq)?;
     let head_time = aligned.head_time_ms;
@@ -171,7 +172,7 @@ const PARTS: [&str; 6] = [
     "bus",
 ];
 
-/// A row of bars: its name, what it shows, and which parts of that.
+/// A row of bars: its name, its measurement, and the parts that are shown.
 type Row<'a> = (&'a str, Measured, &'a [&'a str]);
 
 fn parts(title: &str, x: &str, rows: &[Row<'_>]) -> Figure {
@@ -196,8 +197,8 @@ fn parts(title: &str, x: &str, rows: &[Row<'_>]) -> Figure {
     })
 }
 
-/// What head times consist of (Fig. 5): of tworeq the times of the arm and the media alone, as those of the bus and of
-/// commands pass while another request is served.
+/// Draws the components of head times (Fig. 5). For tworeq these are only the times of the arm and
+/// the media, because the bus and commands overlap with the service of another request.
 pub(crate) fn head_time_parts(bench: &Bench) -> Result<Figure, LabError> {
     let head = &["seek", "rotation", "head_switch", "transfer"][..];
     let rows = [
@@ -213,12 +214,13 @@ pub(crate) fn head_time_parts(bench: &Bench) -> Result<Figure, LabError> {
     ))
 }
 
-/// The same drive with a bus that takes no time.
+/// Returns the same drive with a bus that takes no time.
 fn without_bus(bench: &Bench) -> Result<Bench, LabError> {
     bench.with("bus.read_sector_ms", "0")
 }
 
-/// The head time of onereq on a bus of zero transfer time over that of tworeq, less one: aligned, unaligned.
+/// The head time of onereq on a bus of zero transfer time over that of tworeq, less one: aligned,
+/// unaligned.
 pub(crate) fn onereq_without_bus(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let no_bus = without_bus(bench)?;
     let apart = |aligned| -> Result<f64, LabError> {
@@ -228,7 +230,8 @@ pub(crate) fn onereq_without_bus(bench: &Bench) -> Result<Vec<f64>, LabError> {
     [true, false].into_iter().map(apart).collect()
 }
 
-/// Head times of writes of a track in milliseconds: onereq aligned, unaligned; tworeq aligned, unaligned.
+/// The head times of writes of a track in milliseconds: onereq aligned, unaligned; tworeq aligned,
+/// unaligned.
 pub(crate) fn write_head_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = Vec::new();
     for queue in [OneReq, TwoReq] {
@@ -240,8 +243,8 @@ pub(crate) fn write_head_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// The share of the bus transfer of aligned track-sized reads that the media transfer hides: with the drive's own
-/// delivery, which is in order, and with delivery out of order.
+/// The share of the bus transfer of aligned track-sized reads that overlaps with the media
+/// transfer: with the drive's own delivery, which is in order, and with delivery out of order.
 pub(crate) fn overlap(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let whole = f64::from(bench.track_sectors()) * bench.profile.bus.read_sector_ms;
     let hidden = |bench: &Bench| -> Result<f64, LabError> {
@@ -250,12 +253,13 @@ pub(crate) fn overlap(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![hidden(bench)?, hidden(&out_of_order(bench)?)?])
 }
 
-/// The same drive, if it delivered sectors as they come.
+/// Returns the same drive, but with sectors delivered in the order in which they arrive.
 fn out_of_order(bench: &Bench) -> Result<Bench, LabError> {
     bench.with("bus.delivery", "out-of-order")
 }
 
-/// What response times consist of (Fig. 7), of the bus transfer what nothing hides.
+/// Draws the components of response times (Fig. 7). The bus transfer is only the part that nothing
+/// overlaps.
 pub(crate) fn response_parts(bench: &Bench) -> Result<Figure, LabError> {
     let delivered = out_of_order(bench)?;
     let rows = [
@@ -270,13 +274,14 @@ pub(crate) fn response_parts(bench: &Bench) -> Result<Figure, LabError> {
     ))
 }
 
-/// An infinitely fast bus, and the buffer off: the paper ascribes the deviation to seeks alone, so none of its requests
-/// was a hit.
+/// Returns the drive with an infinitely fast bus and the buffer off. The paper ascribes the
+/// deviation only to seeks, so none of its requests was a hit.
 fn without_bus_and_buffer(bench: &Bench) -> Result<Bench, LabError> {
     without_bus(bench)?.with("cache.enabled", "false")
 }
 
-/// Standard deviations of response times in milliseconds: aligned, one sector and a track; unaligned likewise.
+/// The standard deviations of response times in milliseconds: aligned, one sector and a track;
+/// unaligned, the same two.
 pub(crate) fn deviations(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let bench = without_bus_and_buffer(bench)?;
     let mut values = Vec::new();
@@ -289,7 +294,7 @@ pub(crate) fn deviations(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// Mean response time and one standard deviation about it (Fig. 8).
+/// Draws the mean response time and one standard deviation about it (Fig. 8).
 pub(crate) fn deviation_curves(bench: &Bench) -> Result<Figure, LabError> {
     let bench = without_bus_and_buffer(bench)?;
     let mut series = Vec::new();

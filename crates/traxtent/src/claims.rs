@@ -1,4 +1,4 @@
-//! What experiments find, beside what papers claim: for people and for scripts.
+//! Findings of experiments, compared with published claims, for people and for scripts.
 
 use std::thread;
 
@@ -14,7 +14,7 @@ use crate::table::{Side, Table};
 /// Findings in the order of their claims.
 pub(crate) struct Findings(pub(crate) Vec<Finding>);
 
-/// A plan with as many workers as the machine has processors.
+/// Returns a plan with as many workers as the machine has processors.
 pub(crate) fn plan(seeds: Seeds) -> Plan {
     Plan {
         seeds,
@@ -27,7 +27,7 @@ pub(crate) fn plan(seeds: Seeds) -> Plan {
     }
 }
 
-/// Does experiments; on a terminal, with a bar.
+/// Runs experiments, with a progress bar on a terminal.
 pub(crate) fn measure(experiments: &[&'static Experiment], plan: &Plan) -> Result<Outcome> {
     let progress = Progress::new("measurements", Some(plan.measurements(experiments) as u64));
     run(experiments, plan, &|| progress.add(1)).map_err(|error| match error {
@@ -37,23 +37,23 @@ pub(crate) fn measure(experiments: &[&'static Experiment], plan: &Plan) -> Resul
 }
 
 impl Findings {
-    /// The finding for one claim.
+    /// Returns the finding for one claim.
     pub(crate) fn claim(&self, id: &str) -> Option<&Finding> {
         self.0.iter().find(|finding| finding.claim.id == id)
     }
 
-    /// How many have this verdict.
+    /// Returns the number of findings with this verdict.
     pub(crate) fn count(&self, verdict: Verdict) -> usize {
         let findings = self.0.iter();
         findings.filter(|f| f.verdict() == verdict).count()
     }
 
-    /// How the claims fared, in a line.
+    /// Returns a one-line summary of the verdicts.
     pub(crate) fn score(&self) -> String {
         score(&self.0)
     }
 
-    /// Every finding beside its claim.
+    /// Returns a table of every claim and its finding.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new([
             ("CLAIM", Side::Left),
@@ -77,18 +77,18 @@ impl Findings {
         table
     }
 
-    /// Why claims are missed or only reported, a line a reason.
+    /// Returns the reasons why claims are missed or only reported, one per line.
     pub(crate) fn reasons(&self) -> Vec<String> {
         reasons(&self.0).iter().map(ToString::to_string).collect()
     }
 
-    /// The findings for a script.
+    /// Returns the findings for a script.
     pub(crate) fn json(&self) -> Value {
         self.0.iter().map(finding_json).collect()
     }
 }
 
-/// What was measured, and between which numbers if seeds differ.
+/// Returns the measured value, with its range if the seeds differ.
 pub(crate) fn measured(finding: &Finding) -> String {
     let unit = finding.claim.unit;
     let [least, most] = [finding.spread().least, finding.spread().most].map(|end| unit.show(end));
@@ -100,7 +100,8 @@ pub(crate) fn measured(finding: &Finding) -> String {
     }
 }
 
-/// Numbers are in the claim's unit; one that is none, such as where a curve never arrives, is null.
+/// Returns a finding as JSON. Numbers are in the claim's unit. A value that is not a number, such
+/// as when a curve never reaches its target, is null.
 fn finding_json(finding: &Finding) -> Value {
     let claim = finding.claim;
     let seed = |sample: &traxtent_experiments::Sample| json!({ "seed": sample.seed, "measured": sample.measured, "candidates": sample.candidates });

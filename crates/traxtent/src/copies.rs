@@ -1,4 +1,4 @@
-//! `traxtent volume copies`: volumes that keep copies of their blocks around the track.
+//! `traxtent volume copies`: volumes that keep replicas of their blocks around the track.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,10 +14,11 @@ use crate::output;
 use crate::progress::Progress;
 use crate::volume::{bytes, holds};
 
-/// Keep copies of blocks around their tracks, on one file or block device
+/// Keep replicas of blocks around their tracks, on one file or block device
 ///
-/// Reads of small blocks at random places wait for the copy that passes first; the device holds as much less. `volume serve`
-/// serves the volume. Read docs/tpl.md for when it pays, and when a smaller partition does better.
+/// Random reads of small blocks wait for the replica that passes the head first. The device's
+/// capacity decreases accordingly. `volume serve` serves the volume. docs/tpl.md explains when
+/// replicas are worthwhile, and when a smaller partition is better.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -33,34 +34,35 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
-    /// Make a volume; a block device is surveyed before, a revolution or two for each track
+    /// Create a volume; a block device is first surveyed, for one or two revolutions per track
     Create(Create),
-    /// Say what the device knows; writes nothing
+    /// Show the status of the volume on a device, without writing
     Status(Status),
-    /// Make the device a plain one again
+    /// Turn the device into a plain one again
     Destroy(Destroy),
 }
 
 #[derive(clap::Args, Debug)]
 struct Create {
-    /// Copies of each block: so many, or as many as free space allows from the first to the last number
+    /// The number of replicas of each block, or a range within which free space decides
     #[arg(long, value_name = "M|LEAST..MOST", value_parser = bounds)]
     copies: Bounds,
     /// The device's track map
     #[arg(long, value_name = "FILE")]
     map: PathBuf,
-    /// Bytes of a block
+    /// The size of a block in bytes
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "4K")]
     block: u64,
-    /// How often the survey reads each track; 0: without a survey, any copy is read [default: 1 on block devices, 0 on files]
+    /// How often the survey reads each track; 0: no survey, reads take any replica [default: 1 on
+    /// block devices, 0 on files]
     #[arg(long, value_name = "N")]
     readings: Option<u32>,
-    /// Overwrite what is on the device: all of it is lost
+    /// Overwrite the content of the device, which is lost
     #[arg(long)]
     force: bool,
     /// A file or block device
     device: PathBuf,
-    /// Print what was made as JSON
+    /// Print the new volume as JSON
     #[arg(long)]
     json: bool,
 }
@@ -78,7 +80,7 @@ struct Status {
 struct Destroy {
     /// The device
     device: PathBuf,
-    /// Do it: the volume's data are lost
+    /// Confirm the loss of the volume's data
     #[arg(long)]
     force: bool,
 }
@@ -198,7 +200,7 @@ fn failure(error: CopiesIoError) -> Failure {
     }
 }
 
-/// A number of copies, or two with two dots between.
+/// Parses a number of replicas, or two numbers separated by two dots.
 fn bounds(text: &str) -> std::result::Result<Bounds, String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let count = |text: &str| {

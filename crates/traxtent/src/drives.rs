@@ -1,4 +1,4 @@
-//! `traxtent drives`: the drives that are built in, and how well founded each is.
+//! `traxtent drives`: the built-in drives, and the sources of their figures.
 
 use std::io::Write;
 
@@ -14,8 +14,8 @@ use crate::target::Target;
 
 /// List the built-in drives, or show one
 ///
-/// The last columns tell how well founded a drive is: the share of its figures that were measured
-/// on a real drive, published by its maker or in a paper, fitted to measurements, and assumed.
+/// The last columns show how well founded a drive's figures are: the share that was measured on a
+/// real drive, published by its maker or in a paper, fitted to measurements, and assumed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -59,13 +59,13 @@ struct Entry {
     tracks: u64,
     surfaces: u16,
     zones: usize,
-    /// Sectors on the longest and the shortest track.
+    /// The sectors of the longest and the shortest track.
     sectors_per_track_most: u32,
     sectors_per_track_least: u32,
     figures: Figures,
 }
 
-/// How many figures there are of each standing.
+/// The number of figures of each standing.
 #[derive(Serialize)]
 struct Figures {
     measured: usize,
@@ -179,7 +179,7 @@ fn show(name: &str, json: bool) -> Result<()> {
     output::finish(out)
 }
 
-/// Bytes in the units that drives are sold by.
+/// Formats a number of bytes in the decimal units by which drives are sold.
 pub(crate) fn bytes(count: u64) -> String {
     let (unit, size) = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6)]
         .into_iter()

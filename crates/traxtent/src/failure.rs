@@ -1,22 +1,22 @@
-//! Why a command ends early, and with which exit status.
+//! The reasons for which a command ends early, with their exit statuses.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// An error on its way to the user: one line and an exit status.
+/// An error for the user: one line and an exit status.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was asked for, or what a file says, makes no sense: status 2.
+    /// The request, or the content of a file, is invalid: status 2.
     Input(String),
     /// A file or device cannot be used: status 3.
     Io(String),
-    /// The answer is no, or something was found: status 1.
+    /// The result is negative, or a problem was found: status 1.
     Finding(String),
-    /// A command that was run for the user has ended so: nothing to say, its status.
+    /// A command that was run for the user ended with this status; nothing is printed.
     Status(u8),
-    /// Whoever reads the output has seen enough: nothing to say, status 0.
+    /// The reader of the output has closed it: nothing is printed, status 0.
     Closed,
 }
 
@@ -27,17 +27,17 @@ impl Failure {
         Failure::Input(what.to_string())
     }
 
-    /// Something in `place`: a file, or a line of it.
+    /// Returns an input error in `place`, which is a file or a line of it.
     pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Failure {
         Failure::Input(format!("{place}: {what}"))
     }
 
-    /// A file that cannot be used.
+    /// Returns the error of a file that cannot be used.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
         Failure::Io(format!("{}: {}", path.display(), reason(error)))
     }
 
-    /// A file that cannot be made.
+    /// Returns the error of a file that cannot be created.
     pub(crate) fn unmade(path: &Path, error: &io::Error) -> Failure {
         match path.parent() {
             Some(folder) if error.kind() == io::ErrorKind::NotFound => Failure::Io(format!(
@@ -49,7 +49,7 @@ impl Failure {
         }
     }
 
-    /// Reports it, and gives the exit status.
+    /// Prints the error, and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         self.line().into_iter().for_each(complain);
         ExitCode::from(match self {
@@ -61,7 +61,7 @@ impl Failure {
         })
     }
 
-    /// What there is to say.
+    /// Returns the line to print, if any.
     pub(crate) fn line(&self) -> Option<&str> {
         match self {
             Failure::Finding(line) | Failure::Input(line) | Failure::Io(line) => Some(line),
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// Writing to standard output has no file to name.
+/// Errors of standard output have no file to name.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -81,23 +81,23 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Tells the user something that does not end the command.
+/// Prints a note that does not end the command.
 pub(crate) fn note(what: impl fmt::Display) {
     complain(&format!("note: {what}"));
 }
 
-/// Tells the user something doubtful that does not end the command.
+/// Prints a warning that does not end the command.
 pub(crate) fn warn(what: impl fmt::Display) {
     complain(&format!("warning: {what}"));
 }
 
 fn complain(line: &str) {
-    // A terminal that is gone must not end the command in a panic, so no `eprintln!`.
+    // `eprintln!` would panic if the terminal is gone.
     use io::Write;
     let _ = writeln!(io::stderr(), "traxtent: {line}");
 }
 
-/// The system's words without its number.
+/// Returns the system's message without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

@@ -1,4 +1,4 @@
-//! `traxtent fault`: power cuts, bad sectors, stalls on a served drive.
+//! `traxtent fault`: power cuts, bad sectors and stalls on a served drive.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use traxtent_exec::serve::order;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Let a fault happen to a served drive
+/// Inject a fault into a served drive
 ///
-/// SOCKET is the control socket that `traxtent serve` names; a command that it runs finds it in $control.
-/// docs/faults.md lists the faults and their figures.
+/// SOCKET is the control socket that `traxtent serve` prints. A command run by `traxtent serve`
+/// finds it in $control. docs/faults.md lists the faults and their figures.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     socket: PathBuf,
     /// The fault's name
     fault: String,
-    /// Its figures: --lbn 1000, or lbn=1000
+    /// The fault's figures: --lbn 1000, or lbn=1000
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     figures: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     output::finish(out)
 }
 
-/// The fault in a line.
+/// Returns the fault as a line.
 fn line(args: &Args) -> Result<String> {
     let mut line = args.fault.clone();
     let mut figures = args.figures.iter();

@@ -1,6 +1,6 @@
-//! Text in HTML.
+//! HTML text.
 
-/// The text so that a browser shows it as it is.
+/// Escapes text so that a browser shows it unchanged.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

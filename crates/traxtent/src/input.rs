@@ -1,4 +1,4 @@
-//! Files that are read: found, unpacked where compressed, named in errors.
+//! Input files, with decompression and with the file's name in errors.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,13 +12,13 @@ use crate::failure::{Failure, Result};
 
 const BUFFER: usize = 1 << 16;
 
-/// Opens a file, or standard input for `-`, and unpacks it if it is compressed with gzip or zstd.
+/// Opens a file, or standard input for `-`, and decompresses it if it is a gzip or zstd file.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     let raw: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
         let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-        // Opening a folder succeeds; reading it does not, with a message that says less.
+        // Opening a directory succeeds, and reading it fails with a less useful message.
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
             return Err(Failure::Io(format!("{}: is a folder", path.display())));
         }
@@ -37,7 +37,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     })
 }
 
-/// The whole of a small text file; at most `limit` bytes.
+/// Reads a text file of at most `limit` bytes.
 pub(crate) fn text(path: &Path, limit: u64) -> Result<String> {
     let mut bytes = Vec::new();
     open(path)?
@@ -59,7 +59,7 @@ pub(crate) fn text(path: &Path, limit: u64) -> Result<String> {
     })
 }
 
-/// Reads zstd frames one after another, with their checksums.
+/// A reader of consecutive zstd frames that verifies their checksums.
 struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
@@ -75,7 +75,7 @@ impl<R: BufRead> Zstd<R> {
         }
     }
 
-    /// Begins the next frame; false at the end of the file.
+    /// Begins the next frame; returns false at the end of the file.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.source.fill_buf()?.is_empty() {
             match self.decoder.init(&mut self.source) {

@@ -1,8 +1,9 @@
-//! The `traxtent` command: reads its arguments, calls the other crates, prints.
+//! The `traxtent` command, which parses arguments, calls the other crates, and prints results.
 //!
-//! What is computed is computed elsewhere; here is what a person at a terminal or a script sees.
-//! Results go to standard output, everything else to standard error, a line each. Exit status: 0
-//! done, 1 done and something was found, 2 usage or bad input, 3 a file or device that cannot be used.
+//! All computations are in the other crates; this one holds the user interface for terminals and
+//! scripts. Results go to standard output, and everything else goes to standard error, one message
+//! per line. The exit status is 0 for success; 1 for success with findings; 2 for wrong usage or
+//! bad input; and 3 if a file or device cannot be used.
 
 mod check;
 mod claims;
@@ -34,7 +35,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-/// Finds the physical structure of a disk, models it exactly, and lays data out along it.
+/// Find the physical structure of a disk, model it exactly, and lay out data along it.
 #[derive(Parser, Debug)]
 #[command(name = "traxtent", version, propagate_version = true, after_help = EXIT_STATUS)]
 struct Cli {
@@ -59,7 +60,7 @@ enum Verb {
     Sim(sim::Args),
     Validate(validate::Args),
     Volume(volume::Args),
-    /// Print a shell's completions
+    /// Print completions for a shell
     Completions {
         /// The shell
         shell: Shell,
@@ -67,12 +68,12 @@ enum Verb {
     /// Print a manual page
     #[command(hide = true)]
     Man {
-        /// The verb; without it, the command's own page
+        /// The subcommand; without it, the command's own page
         verb: Option<String>,
     },
 }
 
-/// The definition of the command line, from which manual pages and completions are made.
+/// Returns the definition of the command line, for generating manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
 }
@@ -105,8 +106,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Reads `text` as every kind of argument that is not left to clap, for the fuzzer; says how many
-/// points it has as a sweep.
+/// Parses `text` as every kind of argument that clap does not parse by itself, for the fuzzer.
+/// Returns the number of points that it has as a sweep.
 #[doc(hidden)]
 pub fn read_as_arguments(text: &str) -> usize {
     let _ = target::Target::parse(text);

@@ -1,4 +1,4 @@
-//! What is written: standard output, and files that appear whole or not at all.
+//! Output: standard output, and files that are written atomically.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -10,12 +10,12 @@ use traxtent_exec::device::guard::refuse_output;
 
 use crate::failure::{Failure, Result};
 
-/// Standard output, buffered. Call [`finish`] at the end.
+/// Returns buffered standard output. Call [`finish`] at the end.
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// Writes what is still buffered.
+/// Writes the remaining buffered data.
 pub(crate) fn finish(mut out: impl Write) -> Result<()> {
     Ok(out.flush()?)
 }
@@ -28,18 +28,18 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     finish(out)
 }
 
-/// Writes a file at once.
+/// Writes a file atomically.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fill(Whole::create(path)?, bytes)
 }
 
-/// Writes a file that has been begun, and nothing after it.
+/// Writes all bytes to a new file, and finishes it.
 pub(crate) fn fill(mut file: Whole, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).map_err(|error| file.error(&error))?;
     file.finish()
 }
 
-/// A new folder that only its user can enter, whatever the mask of modes says: for sockets.
+/// Creates a new directory for sockets that only its owner can enter, whatever the umask.
 pub(crate) fn private_folder() -> Result<TempDir> {
     use std::os::unix::fs::PermissionsExt;
     let mut folder = tempfile::Builder::new();
@@ -49,14 +49,14 @@ pub(crate) fn private_folder() -> Result<TempDir> {
     made.map_err(|error| Failure::file(&std::env::temp_dir(), &error))
 }
 
-/// A folder that files can be written to; it is made if need be.
+/// Checks that files can be created in a directory, which is created if needed.
 pub(crate) fn folder(path: &Path) -> Result<()> {
     let fail = |error: io::Error| Failure::file(path, &error);
     fs::create_dir_all(path).map_err(fail)?;
     tempfile::tempfile_in(path).map(drop).map_err(fail)
 }
 
-/// Writes a file that is on the disk before it takes its place.
+/// Writes a file and synchronizes it to the disk before it replaces an existing one.
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     let fail = |error: &io::Error| Failure::file(path, error);
     let mut file = Whole::create(path)?;
@@ -68,7 +68,7 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
         .map_err(|error| fail(&error))
 }
 
-/// The folder that a file is in.
+/// Returns the directory of a file.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -76,17 +76,17 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A file that takes its place when it is complete. Until then its bytes are in a temporary file
-/// beside it, which goes when this is dropped.
+/// A file that appears under its name once it is complete. Until then, its content is in a
+/// temporary file beside it, which is removed if this is dropped.
 pub(crate) struct Whole {
     path: PathBuf,
     sink: Sink,
 }
 
 enum Sink {
-    /// A file to be.
+    /// A temporary file that will become a regular file.
     Beside(BufWriter<NamedTempFile>),
-    /// Something that is no regular file, such as a pipe.
+    /// A special file, such as a pipe, which is written directly.
     Direct(BufWriter<File>),
 }
 
@@ -112,7 +112,7 @@ impl Whole {
         })
     }
 
-    /// Waits until what has been written is on the disk.
+    /// Waits until all written data is on the disk.
     fn sync(&mut self) -> io::Result<()> {
         match &mut self.sink {
             Sink::Beside(file) => {
@@ -123,7 +123,7 @@ impl Whole {
         }
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     pub(crate) fn finish(self) -> Result<()> {
         let Whole { path, sink } = self;
         let fail = |error: &io::Error| Failure::file(&path, error);
@@ -138,7 +138,7 @@ impl Whole {
         }
     }
 
-    /// An error of this file.
+    /// Returns an error about this file.
     pub(crate) fn error(&self, error: &io::Error) -> Failure {
         Failure::file(&self.path, error)
     }
@@ -162,6 +162,6 @@ impl Write for Whole {
 
 fn readable() -> Permissions {
     use std::os::unix::fs::PermissionsExt;
-    // Less what the user's mask takes away.
+    // The user's umask still applies.
     Permissions::from_mode(0o666)
 }

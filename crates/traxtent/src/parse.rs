@@ -1,4 +1,4 @@
-//! Values of options.
+//! Parsers for option values.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use traxtent_core::units::{Lbn, Span};
 use traxtent_core::video::BitRate;
 use traxtent_core::workload::{ReplayPace, TraceFormat};
 
-/// The name of a trace format.
+/// Returns a parser for the name of a trace format.
 pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {
     let names = TraceFormat::all().map(TraceFormat::name);
     PossibleValuesParser::new(names).map(|name| {
@@ -16,7 +16,7 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {
     })
 }
 
-/// When a trace's requests are issued.
+/// Parses the pace at which a trace's requests are issued.
 pub(crate) fn pace(text: &str) -> Result<ReplayPace, String> {
     match text {
         "recorded" => return Ok(ReplayPace::Recorded { speed: 1.0 }),
@@ -32,7 +32,7 @@ pub(crate) fn pace(text: &str) -> Result<ReplayPace, String> {
         })
 }
 
-/// LBNs, half-open.
+/// Parses a half-open range of LBNs.
 pub(crate) fn lbns(text: &str) -> Result<Range<Lbn>, String> {
     text.split_once("..")
         .and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?))
@@ -41,7 +41,7 @@ pub(crate) fn lbns(text: &str) -> Result<Range<Lbn>, String> {
         .ok_or_else(|| "expected FIRST..END, two LBNs, the second behind the last".to_owned())
 }
 
-/// A factor above 0.
+/// Parses a positive factor.
 pub(crate) fn speed(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
@@ -49,7 +49,7 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number from 0.000001 to 1000000".to_owned())
 }
 
-/// A bit rate: a number and its unit.
+/// Parses a bit rate, a number with its unit.
 pub(crate) fn bitrate(text: &str) -> Result<BitRate, String> {
     let (number, unit) = split_unit(text);
     let factor = match unit {
@@ -76,7 +76,7 @@ pub(crate) fn bitrate(text: &str) -> Result<BitRate, String> {
     }
 }
 
-/// A number of bytes: 512, 64k, 1M, 2G.
+/// Parses a number of bytes: 512, 64k, 1M, 2G.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text);
     let shift = match unit {
@@ -89,7 +89,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     number.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// A time above 0.
+/// Parses a positive duration.
 pub(crate) fn time(text: &str) -> Result<Span, String> {
     let (number, unit) = split_unit(text);
     let factor = match unit {
@@ -110,13 +110,13 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
     }
 }
 
-/// A figure of a drive and its value.
+/// Parses a figure of a drive and its value.
 pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// A number, and the letters behind it.
+/// Splits a number from the letters after it.
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| c.is_ascii_alphabetic());
     text.split_at(end.unwrap_or(text.len()))

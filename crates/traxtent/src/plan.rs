@@ -1,4 +1,4 @@
-//! `traxtent plan`: what to ask of a drive, or to build with it.
+//! `traxtent plan`: plans for stacks and video servers.
 
 use std::io::Write;
 
@@ -32,45 +32,49 @@ enum Verb {
     Video(VideoArgs),
 }
 
-/// How many video streams disks carry, and with what I/O size, round, startup latency and memory
+/// Find the number of video streams that disks support, with I/O size, round, startup latency and
+/// memory
 ///
-/// The server fetches an I/O for every stream in each round. Aligned I/Os are whole tracks, unaligned ones lie anywhere;
-/// both answers stand side by side. Give --streams to find the shortest round that carries them, --round to find how
-/// many streams it carries, both to learn whether it carries them, neither for rounds of a track.
-/// Exit status 1 means that it cannot be done, aligned or not. docs/video.md explains the terms.
+/// The server fetches an I/O for every stream in each round. Aligned I/Os are whole tracks;
+/// unaligned I/Os may begin anywhere. Results for both are shown side by side. Use --streams to
+/// find the shortest round that supports this number of streams, --round to find how many streams
+/// it supports, both to test the combination, or neither for rounds that last as long as a track
+/// plays. Exit status 1 means that it is impossible, aligned or not. docs/video.md explains the
+/// terms.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 struct VideoArgs {
     #[arg(value_name = "DRIVE", help = TARGET_HELP)]
     target: String,
-    /// What a stream plays: 4Mb/s, 500kB/s
+    /// The bit rate of a stream: 4Mb/s, 500kB/s
     #[arg(long, value_name = "RATE", value_parser = parse::bitrate)]
     bitrate: BitRate,
-    /// The streams in all
+    /// The total number of streams
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     streams: Option<u32>,
     /// The longest round: 500ms, 2s
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     round: Option<Span>,
-    /// Disks of this kind that the videos are spread over
+    /// The number of disks of this kind over which the videos are distributed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     disks: u32,
     /// The zone that holds the videos; 0 is the outermost
     #[arg(long, value_name = "N", default_value_t = 0)]
     zone: u32,
-    /// Promise every deadline, by the drive's worst case; without it, 99.99 % of them, by simulation
+    /// Guarantee every deadline by the drive's worst case; without it, 99.99 % of them by
+    /// simulation
     #[arg(long)]
     hard: bool,
-    /// In which order a round is served: swept by place, or as the drive likes
+    /// The order in which a round is served: sorted by position, or by the drive's own scheduling
     #[arg(long, value_name = "ORDER", value_parser = orders(), default_value = Order::Sweep.name(), conflicts_with = "hard")]
     order: Order,
-    /// How many rounds are simulated
+    /// The number of simulated rounds
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with = "hard")]
     rounds: u32,
     /// Change a figure of the drive; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting)]
     set: Vec<(String, String)>,
-    /// The seed of where streams are
+    /// The seed of the streams' positions
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -146,14 +150,14 @@ impl VideoArgs {
     }
 }
 
-/// A plan and what it answers.
+/// A plan and the request that it answers.
 struct Answer<'a> {
     drive: &'a NamedDrive,
     ask: &'a Ask,
     plan: &'a Plan,
 }
 
-/// An offer in JSON.
+/// An offer as JSON.
 #[derive(Serialize)]
 struct OfferJson {
     io_bytes: u64,
@@ -171,7 +175,7 @@ impl Answer<'_> {
         [self.plan.aligned.as_ref(), self.plan.unaligned.as_ref()]
     }
 
-    /// The streams of the fullest disk.
+    /// Returns the number of streams on the fullest disk.
     fn streams_per_disk(&self, offer: &Offer) -> u64 {
         offer.streams.div_ceil(u64::from(self.ask.disks))
     }
@@ -261,7 +265,7 @@ impl Answer<'_> {
         output::finish(out)
     }
 
-    /// The exit status.
+    /// Returns success if an offer supports the streams, which determines the exit status.
     fn verdict(&self) -> Result<()> {
         if self
             .offers()
@@ -293,7 +297,7 @@ fn seconds(span: Span) -> f64 {
     span.as_ms() / 1e3
 }
 
-/// A time with three digits.
+/// Formats a time with three digits.
 fn time(span: Span) -> String {
     let s = seconds(span);
     let decimals = [1.0, 10.0, 100.0]

@@ -1,4 +1,4 @@
-//! `traxtent plan stack`: the commands that make an aligned stack from scratch.
+//! `traxtent plan stack`: the commands that create an aligned stack from scratch.
 
 use std::fs;
 use std::io::Write;
@@ -21,29 +21,31 @@ use crate::map::read_map;
 use crate::output;
 use crate::target::{Machine, TARGET_HELP, Target};
 
-/// Print the commands that make a stack from scratch: partition, RAID, LVM, LUKS, file system
+/// Print the commands that create a stack from scratch: partition, RAID, LVM, LUKS, file system
 ///
-/// Every layer is aligned with those below it. Where tracks are known, the partition begins at a track boundary if that
-/// costs little, and ext2, 3 and 4 leave out the blocks that span two tracks. Nothing is run, and nothing is written to
-/// the target. What is printed is a shell script; docs/plan-stack.md explains it.
+/// Every layer is aligned with those below it. If tracks are known, the partition begins at a track
+/// boundary if that costs little, and ext2, ext3 and ext4 exclude the blocks that span two tracks.
+/// Nothing is run, and nothing is written to the target. The output is a shell script;
+/// docs/plan-stack.md explains it.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = after_help())]
 pub(crate) struct StackArgs {
     #[arg(value_name = "TARGET", help = format!("{TARGET_HELP}, a track map, a block device, or an image file"))]
     target: String,
-    /// What is wanted: words with commas between, see below
+    /// The layers to create, as words separated by commas; see below
     #[arg(long = "for", value_name = "WORDS", default_value = "fs=ext4")]
     want: Want,
-    /// A device as it is to be typed, one for each disk [default: TARGET if it is one, else a name to replace]
+    /// The path of a device in the commands, once for each disk [default: TARGET if it is a device,
+    /// otherwise a placeholder]
     #[arg(long, value_name = "PATH")]
     device: Vec<String>,
-    /// The drive that a device or image is, for its tracks: a name, a profile or a track map
+    /// The drive model of a device or image, for its tracks: a name, a profile or a track map
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
-    /// Bytes of a physical sector [default: as the target says; 4096 of an image]
+    /// The size of a physical sector in bytes [default: the target's own; 4096 for an image]
     #[arg(long, value_name = "BYTES", value_parser = ["512", "1024", "2048", "4096"])]
     physical_sector: Option<String>,
-    /// Write the commands and the list of bad blocks into this folder too
+    /// Also write the commands and the list of bad blocks into this directory
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print JSON
@@ -51,11 +53,11 @@ pub(crate) struct StackArgs {
     json: bool,
 }
 
-/// What the commands are called in --output.
+/// The file name of the commands in --output.
 const SCRIPT: &str = "stack.sh";
-/// What the list is called there.
+/// The file name of the list of bad blocks in --output.
 const LIST: &str = "badblocks.txt";
-/// An image is taken for a drive of today.
+/// The physical sector size assumed for an image, which is that of current drives.
 const IMAGE_PHYSICAL_BYTES: u32 = 4096;
 
 fn after_help() -> String {
@@ -98,14 +100,14 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     output::finish(out)
 }
 
-/// The drive, and what it is as a device.
+/// The drive, and its device if it has one.
 struct Place {
     ground: Ground,
     node: Node,
 }
 
 enum Node {
-    /// A drive that is not here.
+    /// A drive that is not on this machine.
     Elsewhere,
     Block(String),
     Image(String),
@@ -168,7 +170,8 @@ impl Place {
         }
     }
 
-    /// What makes a device of an image, before everything else.
+    /// Adds the commands that attach an image as a block device before all others, or a note about
+    /// placeholder names.
     fn set_up(&self, devices: &[String], recipe: &mut Recipe) {
         match &self.node {
             Node::Image(path) if devices == ["\"$DISK\""] => {
@@ -194,7 +197,7 @@ impl Place {
     }
 }
 
-/// A, B, …, Z, AA: what tells placeholders apart.
+/// Returns A, B, …, Z, AA, which distinguish placeholder names.
 fn letters(n: u32) -> String {
     let letter = |n: u32| char::from(b'A' + (n % 26) as u8);
     match n / 26 {
@@ -203,7 +206,7 @@ fn letters(n: u32) -> String {
     }
 }
 
-/// Whether a path is a device or an image: what is there and is neither profile nor map.
+/// Returns whether a path is a device or an image: it exists, and is neither a profile nor a map.
 fn is_device(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let map = || {
@@ -234,7 +237,7 @@ fn device(text: &str, path: &Path) -> Result<Place> {
     })
 }
 
-/// A drive by its name, profile or map.
+/// Loads a drive by its name, profile or map.
 fn drive(text: &str) -> Result<Ground> {
     if let Target::File(path) = Target::parse(text)?
         && let Some(file) = read_map(&path)?
@@ -265,7 +268,7 @@ fn of_identity(name: &str, identity: &Identity, tracks: Option<TrackMap>) -> Gro
     }
 }
 
-/// Says what is missing here, or too old.
+/// Adds notes about tools that are missing or too old on this machine.
 fn look_at_tools(recipe: &mut Recipe) {
     let mut programs: Vec<&'static str> = recipe.steps.iter().map(|step| step.program).collect();
     programs.dedup();
@@ -293,7 +296,7 @@ fn look_at_tools(recipe: &mut Recipe) {
     }
 }
 
-/// What a program says of its version.
+/// Returns a program's output when asked for its version.
 fn version(tool: &Tool) -> Option<String> {
     let on_path = Command::new(tool.program).args(tool.asks_version).output();
     let output = on_path
@@ -307,7 +310,7 @@ fn version(tool: &Tool) -> Option<String> {
     Some(String::from_utf8_lossy(&says).into_owned())
 }
 
-/// The recipe as a shell script.
+/// Returns the recipe as a shell script.
 fn script(recipe: &Recipe) -> String {
     let mut text = "#!/bin/sh -e\n".to_owned();
     for note in &recipe.notes {

@@ -1,4 +1,4 @@
-//! A bar on the terminal for what takes more than two seconds.
+//! A progress bar on the terminal for work that takes more than two seconds.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Mutex;
@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What takes less time goes without a bar.
+/// Work that takes less than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How far some work has come; shared by the threads that do it.
+/// The progress of some work, shared by the threads that do it.
 pub(crate) struct Progress {
     what: &'static str,
     total: Option<u64>,
     done: AtomicU64,
     began: Instant,
-    /// None where nobody watches.
+    /// `None` if standard error is not a terminal.
     bar: Option<Mutex<Option<ProgressBar>>>,
 }
 
 impl Progress {
-    /// How often workers should call [`Progress::add`]: each time this many things are done.
+    /// The number of items after which workers should call [`Progress::add`].
     pub(crate) const STEP: u64 = 1 << 14;
 
-    /// Work on `total` things called `what`, or on nobody knows how many.
+    /// Begins work on `total` items called `what`, or on an unknown number of items.
     pub(crate) fn new(what: &'static str, total: Option<u64>) -> Progress {
         Progress {
             what,
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// Adds to what is done.
+    /// Adds to the number of completed items.
     pub(crate) fn add(&self, count: u64) {
         let done = self.done.fetch_add(count, Ordering::Relaxed) + count;
         let Some(bar) = &self.bar else { return };

@@ -1,24 +1,24 @@
-//! Columns for people.
+//! Tables for people.
 
 use std::io::{self, Write};
 
 use crate::html::escape;
 
-/// On which side of its column a text stands.
+/// The alignment of text in its column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Left,
     Right,
 }
 
-/// Rows whose columns are as wide as their widest text.
+/// Rows of text in columns that are as wide as their widest text.
 pub(crate) struct Table {
     head: Vec<(String, Side)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with a title and a side for each column.
+    /// Creates a table from the title and the alignment of each column.
     pub(crate) fn new<T: Into<String>>(head: impl IntoIterator<Item = (T, Side)>) -> Table {
         let head = head.into_iter();
         Table {
@@ -27,14 +27,14 @@ impl Table {
         }
     }
 
-    /// Adds a row with a text for each column.
+    /// Adds a row with one text per column.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let cells: Vec<String> = cells.into_iter().collect();
         debug_assert_eq!(cells.len(), self.head.len());
         self.rows.push(cells);
     }
 
-    /// Writes titles and rows.
+    /// Writes the titles and the rows.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let titles: Vec<String> = self.head.iter().map(|(title, _)| title.clone()).collect();
         let lines = || std::iter::once(&titles).chain(&self.rows);
@@ -56,7 +56,7 @@ impl Table {
         Ok(())
     }
 
-    /// The table as HTML.
+    /// Returns the table as HTML.
     pub(crate) fn html(&self) -> String {
         let line = |tag: &str, cells: &mut dyn Iterator<Item = &String>| {
             let cells: String = cells

@@ -1,4 +1,4 @@
-//! What a TARGET names: a built-in drive, a profile file, or DiskSim's parameter files.
+//! TARGET arguments, which name a built-in drive, a profile file, or DiskSim's parameter files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,26 +16,26 @@ use traxtent_exec::Host;
 use crate::failure::{Failure, Result, warn};
 use crate::input;
 
-/// A profile is no longer than this.
+/// The maximum size of a profile in bytes.
 const PROFILE_BYTES: u64 = 64 << 20;
 
-/// How a TARGET argument is explained.
+/// The help text of a TARGET argument.
 pub(crate) const TARGET_HELP: &str = "A built-in drive's name (see `traxtent drives`), a profile \
     (my.toml), or DiskSim parameters (disksim:FILE, or disksim:FILE#DISK for one of several disks)";
 
-/// A TARGET, read but not looked up.
+/// A parsed TARGET that has not been looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A built-in drive.
     Builtin(&'static str),
-    /// A file of ours.
+    /// A profile or another file of this project.
     File(PathBuf),
-    /// A parameter file of DiskSim, and one of its disks.
+    /// A DiskSim parameter file, and the name of one of its disks.
     DiskSim(PathBuf, Option<String>),
 }
 
 impl Target {
-    /// Reads a TARGET: a name without `/` or `.` is a built-in drive.
+    /// Parses a TARGET. A name without `/` or `.` is a built-in drive.
     pub(crate) fn parse(text: &str) -> Result<Target> {
         if let Some(rest) = text.strip_prefix("disksim:") {
             let (file, disk) = match rest.rsplit_once('#') {
@@ -57,20 +57,21 @@ impl Target {
     }
 }
 
-/// One or several drives, and how a host uses them.
+/// One or several drives, and the host's configuration for them.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     /// The target as the user wrote it.
     pub(crate) target: String,
-    /// In the order of device numbers.
+    /// The drives in the order of device numbers.
     pub(crate) drives: Vec<NamedDrive>,
-    /// The synthetic workload that DiskSim parameters bring along.
+    /// The synthetic workload in the DiskSim parameters.
     pub(crate) synthio: Option<SynthioSpec>,
-    /// The seed that DiskSim parameters state.
+    /// The seed in the DiskSim parameters.
     pub(crate) seed: Option<u64>,
-    /// The DiskSim parameters it was made of.
+    /// The DiskSim parameters that the machine was loaded from.
     pub(crate) system: Option<Arc<System>>,
-    /// The order of the host's queue before each drive, and whether drives get one request at a time.
+    /// The order of the host's queue for each drive, and whether drives receive one request at a
+    /// time.
     queue: Option<(Scheduler, bool)>,
 }
 
@@ -87,16 +88,16 @@ impl Machine {
 /// A drive of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedDrive {
-    /// What it is called.
+    /// The drive's name.
     pub(crate) name: String,
-    /// Its figures.
+    /// The drive's figures.
     pub(crate) profile: Arc<Profile>,
-    /// Its layout, built.
+    /// The drive's geometry, built from the profile.
     pub(crate) geometry: Arc<Geometry>,
 }
 
 impl Machine {
-    /// Looks a target up. What DiskSim parameters say and the model leaves out is warned of.
+    /// Loads a target. DiskSim parameters that the model does not support cause warnings.
     pub(crate) fn load(text: &str) -> Result<Machine> {
         let alone = |name: String, profile| {
             Ok(Machine {
@@ -121,7 +122,7 @@ impl Machine {
         }
     }
 
-    /// The one drive of the target.
+    /// Returns the only drive of the target.
     pub(crate) fn only_drive(mut self) -> Result<NamedDrive> {
         if self.drives.len() == 1 {
             return Ok(self.drives.remove(0));
@@ -139,7 +140,7 @@ impl Machine {
         )))
     }
 
-    /// Adds the drives of another machine behind its own.
+    /// Adds the drives of another machine after its own.
     pub(crate) fn extend(&mut self, other: Machine) {
         self.target = format!("{}, {}", self.target, other.target);
         self.drives.extend(other.drives);
@@ -168,7 +169,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The machine at rest.
+    /// Returns a host with the machine's drives at rest.
     pub(crate) fn host(&self) -> Result<Host> {
         let at_rest = |drive: &NamedDrive| {
             Drive::with_geometry(Arc::clone(&drive.profile), Arc::clone(&drive.geometry))
@@ -249,7 +250,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
     })
 }
 
-/// The line on which the value at a dotted path stands, or the innermost table around it.
+/// Returns the line of the value at a dotted path, or of the innermost table around it.
 fn line_of(text: &str, path: &str) -> usize {
     let separator = if path.contains('\0') { '\0' } else { '.' };
     let Ok(root) = DeTable::parse(text) else {
@@ -273,7 +274,7 @@ fn line_of(text: &str, path: &str) -> usize {
         .count()
 }
 
-/// What may have been meant.
+/// Returns the known name that is most similar, if it is similar enough.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     known

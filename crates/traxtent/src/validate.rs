@@ -1,4 +1,4 @@
-//! `traxtent validate`: simulated response times against those that real drives took.
+//! `traxtent validate`: compares simulated response times with those of real drives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,22 +19,22 @@ use crate::target::{Machine, TARGET_HELP};
 
 /// Compare simulated response times with measured ones
 ///
-/// Replays traces in DiskSim's validate format, each with the response times that a real drive took:
-/// the next request is issued at the completion of the one before it and the recorded pause. The
-/// demerit is the root of the mean square of the horizontal distance between the distributions of
+/// Replays traces in DiskSim's validate format, each with response times from a real drive. The
+/// next request is issued after the completion of the previous one and the recorded pause. The
+/// demerit is the root mean square of the horizontal distance between the distributions of
 /// simulated and measured response times, in ms and as a share of the measured mean.
 ///
-/// NAME.trace is replayed on the drive that NAME.parv describes in the same folder. A trace that cannot be
-/// compared is named; the others are.
+/// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
+/// cannot be compared are reported, and the others are still compared.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Folders that are searched for traces and their parameters, or files of either kind
+    /// Directories that are searched for traces and their parameters, or files of either kind
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Replay every trace on this drive instead
     #[arg(long, value_name = "TARGET", help = format!("Replay every trace on this drive instead. {TARGET_HELP}"))]
     drive: Option<String>,
-    /// Draw the distributions of each trace, as NAME.svg in this folder
+    /// Draw the distributions of each trace as NAME.svg in this directory
     #[arg(long, value_name = "FOLDER")]
     plot: Option<PathBuf>,
     /// Print JSON
@@ -42,16 +42,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What one trace comes to.
+/// The result for one trace.
 #[derive(Debug, Serialize)]
 struct Verdict {
     trace: String,
     requests: u64,
-    /// Root mean square distance of the distributions.
+    /// The root mean square distance of the distributions.
     rms_ms: f64,
-    /// The same as DiskSim's `rms` computes it, from histograms.
+    /// The same distance as DiskSim's `rms` computes it, from histograms.
     rms_binned_ms: f64,
-    /// The demerit over the measured mean.
+    /// The demerit divided by the measured mean.
     rms_share: f64,
     mean_ms: f64,
     measured_mean_ms: f64,
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     left_out(&failures)
 }
 
-/// Says which traces could not be compared, and why; fails if there are any.
+/// Reports the traces that could not be compared, with reasons. Returns an error if there are any.
 fn left_out(failures: &[(String, Failure)]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
@@ -136,7 +136,7 @@ struct Pair {
     target: String,
 }
 
-/// What there is to replay, in order of the arguments and of names within a folder.
+/// Returns the traces to replay, in the order of the arguments and of names within a directory.
 fn pairs(args: &Args) -> Result<Vec<Pair>> {
     let mut pairs = Vec::new();
     for path in &args.paths {
@@ -217,7 +217,7 @@ fn pair(name: String, trace: PathBuf, parameters: &Path, args: &Args) -> Pair {
     }
 }
 
-/// The name of a trace without its folder and endings.
+/// Returns the name of a trace without its directory and extensions.
 fn stem(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let endings = [".gz", ".zst", ".trace", ".parv", ".diskspecs"];
@@ -227,7 +227,7 @@ fn stem(path: &Path) -> String {
     name.to_owned()
 }
 
-/// Simulated and measured response times in ms; `None` if the trace tells of none.
+/// Returns simulated and measured response times in ms; `None` if the trace has no measured times.
 fn replay(pair: &Pair) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
     let plan = TracePlan {
         pace: Some(ReplayPace::SemiClosed),
@@ -275,7 +275,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
     output::finish(out)
 }
 
-/// Draws both distributions; the times are in order.
+/// Draws both distributions; the times must be sorted.
 fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
     let at = |times: &[f64], share: f64| {
@@ -295,7 +295,7 @@ fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -
     plot::validation(&folder.join(format!("{}.svg", verdict.trace)), &picture)
 }
 
-/// The cumulative distribution of times in order, thinned to what a picture can show.
+/// Returns the cumulative distribution of sorted times, thinned to the resolution of a picture.
 fn curve(name: &str, times: &[f64]) -> Curve {
     const POINTS: usize = 1000;
     let last = times.len() - 1;

@@ -36,10 +36,12 @@ use crate::serve::attach::Address;
 use crate::serve::nbdkit::{Nbdkit, Order, catch};
 use crate::serve::{code_of, set_mode};
 
-/// Keep volumes on files and block devices: striped, mirrored, or with parity that survives crashes
+/// Manage volumes on files and block devices: striped, mirrored, or with parity that survives
+/// crashes
 ///
-/// A volume is named by its members, in any order. While it is served they are locked; status, fail, replace, rebuild, sync,
-/// scrub and repair-superblocks then take its control socket instead, alone.
+/// A volume is named by its members, in any order. While it is served, the members are locked. In
+/// that case, pass the control socket instead of the members to status, fail, replace, rebuild,
+/// sync, scrub and repair-superblocks.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -60,31 +62,32 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
-    /// Make a volume of files or block devices
+    /// Create a volume on files or block devices
     Create(Create),
-    /// Put a volume together after a crash, so that it is whole again
+    /// Assemble a volume after a crash, and recover it
     Assemble(Assemble),
     /// Serve a volume as a network block device
     Serve(Serve),
-    /// Say what the members know, or the server; writes nothing
+    /// Show what the members' superblocks or the server report, without writing
     Status(Status),
     /// Declare a member failed
     Fail(OfMember),
-    /// Put another device in the place of a failed member
+    /// Replace a failed member by another device
     Replace(Replace),
-    /// Compute what a replaced member had
+    /// Rebuild the content of a replaced member
     Rebuild(WorkArgs),
-    /// Make the parity or the copies of a new volume, where its members are not known to be zero
+    /// Compute the parity or the replicas of a new volume whose members are not known to be zero
     Sync(WorkArgs),
-    /// Read and compare everything; report what disagrees, and change nothing without --repair
+    /// Read and compare everything, and report differences; nothing is changed without --repair
     Scrub(Scrub),
-    /// Write missing and damaged superblocks anew, and believe their members again
+    /// Rewrite missing and damaged superblocks, and trust their members again
     RepairSuperblocks(RepairSuperblocks),
-    /// Print where the volume's chunks begin, as the tracks of a drive: for `check` and `plan stack`
+    /// Print the boundaries of the volume's chunks as a track map, for `check` and `plan stack`
     Map(Map),
-    /// Make members of a volume plain devices again
+    /// Turn members of a volume into plain devices again
     Destroy(Destroy),
-    /// Keep copies of blocks around their tracks, on one device: reads take the one that passes first
+    /// Keep replicas of blocks around their tracks on one device; reads take the one that passes
+    /// first
     Copies(copies::Args),
 }
 
@@ -93,16 +96,16 @@ struct Create {
     /// raid-0, raid-1, raid-4 or raid-5
     #[arg(long, value_parser = level)]
     level: Level,
-    /// Bytes of a chunk, such as 64K; without it chunks are tracks
+    /// The size of a chunk in bytes, such as 64K; without it, chunks are tracks
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     chunk: Option<u64>,
-    /// A member's track map, once for each member in their order
+    /// A member's track map; once for each member, in the same order
     #[arg(long = "map", value_name = "FILE")]
     maps: Vec<PathBuf>,
-    /// Bytes of each member that the journal has
+    /// The size of the journal on each member, in bytes
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
     journal: u64,
-    /// Overwrite what is on the members: all of it is lost
+    /// Overwrite the content of the members, which is lost
     #[arg(long)]
     force: bool,
     /// Do not test a sample of the track maps on members that can be timed
@@ -111,7 +114,7 @@ struct Create {
     /// The members: files or block devices
     #[arg(required = true)]
     members: Vec<PathBuf>,
-    /// Print what was made as JSON
+    /// Print the new volume as JSON
     #[arg(long)]
     json: bool,
 }
@@ -124,7 +127,8 @@ struct Assemble {
     /// Do not test a sample of the track maps on members that can be timed
     #[arg(long)]
     trust_map: bool,
-    /// Go on without missing members, for good: they are stale then, and blocks that were being written in a crash may be lost
+    /// Continue without missing members permanently; they become stale, and blocks that were being
+    /// written in a crash may be lost
     #[arg(long)]
     force: bool,
     /// Print as JSON
@@ -154,22 +158,23 @@ struct Serve {
     /// The members
     #[arg(required = true)]
     members: Vec<PathBuf>,
-    /// Make the control socket here [default: in a new folder]
+    /// Create the control socket here [default: in a new directory]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// The time after which a member that does not answer fails, in seconds [default: 30]
+    /// The time after which a member that does not respond is failed, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = member_timeout)]
     member_timeout: Option<u64>,
-    /// The rate of the initial sync that goes on meanwhile, in bytes a second of each member, or off [default: 32M]
+    /// The rate of the initial sync during operation, in bytes per second for each member, or off
+    /// [default: 32M]
     #[arg(long, value_name = "RATE", value_parser = sync_rate)]
     sync_rate: Option<String>,
     /// Do not test a sample of the track maps on members that can be timed
     #[arg(long)]
     trust_map: bool,
-    /// Serve on this socket [default: one in a new folder]
+    /// Serve on this socket [default: one in a new directory]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Run this with $uri, $socket and $control, and serve no longer
+    /// Run this command with $uri, $socket and $control, and stop serving when it ends
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -187,10 +192,10 @@ struct OfMember {
 struct Replace {
     /// The failed member's number
     member: usize,
-    /// What takes its place
+    /// The device that replaces it
     #[arg(long, value_name = "DEVICE")]
     with: PathBuf,
-    /// Overwrite what is there
+    /// Overwrite existing content of the device
     #[arg(long)]
     force: bool,
     /// The other members, or the control socket
@@ -203,10 +208,10 @@ struct WorkArgs {
     /// The members, or the control socket
     #[arg(required = true)]
     members: Vec<PathBuf>,
-    /// At most so many bytes a second of each member, such as 50M; 64K at least
+    /// The maximum rate in bytes per second for each member, such as 50M; at least 64K
     #[arg(long, value_name = "BYTES", value_parser = rate)]
     rate: Option<u64>,
-    /// Let a server go on with it alone; `status` tells how far it is
+    /// Let a server continue in the background; `status` shows the progress
     #[arg(long)]
     no_wait: bool,
     /// Print the outcome as JSON
@@ -214,12 +219,13 @@ struct WorkArgs {
     json: bool,
 }
 
-/// What `--repair` may do.
+/// The repairs that `--repair` permits.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum RepairWhat {
-    /// Write sectors that cannot be read from the others, and copies that a majority disagrees with
+    /// Rewrite sectors that cannot be read from the other members, and replicas that a majority
+    /// disagrees with
     Sectors,
-    /// The same, and compute parity that does not match from the data, right or wrong
+    /// The same, and recompute parity that does not match from the data, right or wrong
     Parity,
 }
 
@@ -227,10 +233,11 @@ enum RepairWhat {
 struct Scrub {
     #[command(flatten)]
     work: WorkArgs,
-    /// Repair what is certain: sectors that cannot be read, copies against a majority; =parity computes parity anew
+    /// Repair what is certain: sectors that cannot be read, and replicas that a majority disagrees
+    /// with; =parity also recomputes parity
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "sectors")]
     repair: Option<RepairWhat>,
-    /// The member whose copy is right, where copies differ and none has a majority
+    /// The member whose replica is correct if replicas differ without a majority
     #[arg(long, value_name = "MEMBER", requires = "repair")]
     from: Option<usize>,
 }
@@ -250,12 +257,12 @@ struct Destroy {
     /// The members
     #[arg(required = true)]
     members: Vec<PathBuf>,
-    /// Do it: the volume's data are lost
+    /// Confirm the loss of the volume's data
     #[arg(long)]
     force: bool,
 }
 
-/// A server is asked so often how far it is.
+/// The interval at which a server's progress is polled.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs the command.
@@ -344,7 +351,7 @@ fn map(args: &Map) -> Result<()> {
         product: format!("volume {}", superblock.volume),
         capacity: superblock.capacity,
         logical_bytes: superblock.sector_bytes,
-        // A chunk is a multiple of it.
+        // A chunk is a multiple of this size.
         physical_bytes: superblock.sector_bytes * superblock.granule,
         ..Identity::default()
     };
@@ -353,7 +360,7 @@ fn map(args: &Map) -> Result<()> {
     output::finish(out)
 }
 
-/// The control socket, where that is given in place of members.
+/// Returns the control socket if it is given in place of members.
 fn control_of(members: &[PathBuf]) -> Option<&Path> {
     use std::os::unix::fs::FileTypeExt;
     let [only] = members else { return None };
@@ -361,7 +368,7 @@ fn control_of(members: &[PathBuf]) -> Option<&Path> {
     kind.is_socket().then_some(only)
 }
 
-/// Gives an order to a server.
+/// Sends an order to a server.
 fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     let line = serde_json::to_string(asked).map_err(Failure::input)?;
     let answer = order(socket, &line).map_err(|error| match error.kind() {
@@ -407,7 +414,7 @@ fn serve(args: &Serve) -> Result<()> {
         }
         None
     } else {
-        // Before the server, which tells less of what is wrong.
+        // This reports problems in more detail than the server does.
         let found = found(&args.members, false)?;
         warn_of(&found.status());
         let left = found.status().unsynced();
@@ -462,7 +469,7 @@ fn serve(args: &Serve) -> Result<()> {
     }
 }
 
-/// What a volume does not have while it is served.
+/// Warns about failed members and lost data of a volume that is to be served.
 fn warn_of(status: &VolumeStatus) {
     for member in &status.members {
         let number = member.member;
@@ -479,7 +486,7 @@ fn warn_of(status: &VolumeStatus) {
     }
 }
 
-/// The volume on members, before anything is written.
+/// Finds the volume on members, without writing.
 fn found(members: &[PathBuf], force: bool) -> Result<Found> {
     find(members, force).map_err(|error| explained(error, members))
 }
@@ -494,7 +501,8 @@ fn explained(error: VolumeIoError, members: &[PathBuf]) -> Failure {
     }
 }
 
-/// Whether the one device holds a volume with copies. What cannot be read is told by who needs it.
+/// Returns whether the only device holds a volume with replicas. Read errors are reported later by
+/// the caller that needs the device.
 fn has_copies(members: &[PathBuf]) -> bool {
     matches!(members, [path] if is_one(path).unwrap_or(false))
 }
@@ -514,7 +522,7 @@ fn fail(args: &OfMember) -> Result<()> {
         Err(VolumeIoError::Volume(VolumeError::Doubtful { member: doubtful }))
             if doubtful == member =>
         {
-            // Not even recovery is to believe it.
+            // Not even recovery may trust it.
             volume::find_without(&args.members, member).map_err(failure)?
         }
         found => found.map_err(|error| explained(error, &args.members))?,
@@ -579,7 +587,7 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     show(&VolumeStatus::of(&volume), args.json)
 }
 
-/// A rebuild, a sync or a scrub, by a server or here.
+/// Runs a rebuild, a sync or a scrub, on a server or in this process.
 fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
     let interrupted = catch(&[SIGINT, SIGTERM])?;
     let (rate, mut bar) = (args.rate, None);
@@ -638,7 +646,7 @@ fn destroy(args: &Destroy) -> Result<()> {
     volume::destroy(&args.members, args.force).map_err(failure)
 }
 
-/// What a device holds, if anything is recognized.
+/// Returns a description of a device's content, if it is recognized.
 pub(crate) fn holds(path: &Path) -> Option<String> {
     let source = FileSource::open(path).ok()?;
     let what = match recognize(&source, 512) {
@@ -698,7 +706,7 @@ fn member_timeout(text: &str) -> std::result::Result<u64, String> {
     }
 }
 
-/// A rate as the server takes it.
+/// Parses a rate into the form that the server takes.
 fn sync_rate(text: &str) -> std::result::Result<String, String> {
     match text {
         "off" => Ok(text.to_owned()),

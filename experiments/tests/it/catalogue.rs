@@ -1,4 +1,4 @@
-//! The list of experiments.
+//! Tests of the list of experiments.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use traxtent_experiments::{PAPERS, Plan, Selection, experiments, run};
 
 use super::plan;
 
-/// Is every folder with an experiment in the list, and does every text read?
+/// Is every folder with an experiment in the list, and can every text be parsed?
 #[test]
 fn every_folder_is_listed() {
     let folder = testkit::workspace().join("experiments");
@@ -26,7 +26,7 @@ fn every_folder_is_listed() {
     assert_eq!(found, listed);
 }
 
-/// Has every claim a name of its own, and every measurement of the lab an experiment?
+/// Does every claim have a unique name, and every measurement of the lab an experiment?
 #[test]
 fn names() {
     let claims = || {
@@ -62,7 +62,7 @@ fn names() {
     );
 }
 
-/// Do claims, groups, papers and all of them choose what they say, and nothing else?
+/// Do the names of claims, groups, papers and "all" select exactly the claims that they name?
 #[test]
 fn selections() {
     let count = |names: &[&str]| {
@@ -103,7 +103,8 @@ fn selections() {
     assert!(numbers.collect::<BTreeSet<_>>().is_subset(&letters));
 }
 
-/// Does every point that a paper tells belong to a series of the picture, and is every picture fit to be drawn?
+/// Does every point that a paper states belong to a series of the figure, and can every figure be
+/// drawn?
 #[test]
 fn pictures() {
     let drawn: Vec<_> = experiments()
@@ -140,5 +141,5 @@ fn pictures() {
     }
 }
 
-/// The experiments whose pictures are drawn in seconds.
+/// The experiments whose figures are drawn in seconds.
 const QUICK: [&str; 10] = ["T2", "T6", "T8", "T9", "T14", "T15", "Q1", "Q3", "Q5", "Q6"];

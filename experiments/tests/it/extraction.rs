@@ -1,5 +1,5 @@
-//! Finding track boundaries (paper T, section 4.1) on DiskSim's own model of the Atlas 10K, which has the defects that the
-//! built-in drives leave out.
+//! Finding track boundaries (paper T, section 4.1) on DiskSim's own model of the Atlas 10K, which
+//! has the defects that the built-in drives leave out.
 
 use std::fs;
 use std::path::Path;
@@ -33,19 +33,20 @@ fn assert_met(number: &str) {
     }
 }
 
-/// Are all boundaries found by timing, in a twenty-fourth of the paper's time?
+/// Are all boundaries found by timing, in one twenty-fourth of the paper's time?
 #[test]
 fn t16_by_timing() {
     assert_met("T16");
 }
 
-/// Does the paper's translation without expertise take the paper's number of translations?
+/// Does the paper's translation algorithm without expertise need the paper's number of
+/// translations?
 #[test]
 fn t17_by_translation() {
     assert_met("T17");
 }
 
-/// Do DIXtrac's five steps take less than a minute and 30,000 translations?
+/// Do DIXtrac's five steps take less than a minute and fewer than 30,000 translations?
 #[test]
 fn t18_by_expertise() {
     assert_met("T18");

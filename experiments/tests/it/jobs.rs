@@ -1,4 +1,4 @@
-//! Do the built-in drives make of the usual jobs what their makers promise?
+//! Do the built-in drives perform the usual jobs as their manufacturers promise?
 
 use std::num::NonZeroU32;
 
@@ -7,8 +7,9 @@ use traxtent_experiments::data_sheets;
 use traxtent_experiments::jobs::jobs;
 use traxtent_lab::Bench;
 
-/// Is every drive with mechanics within all bounds: reads in sequence at the rate of the media, that at the maker's, random reads in
-/// the maker's access time, and nothing slower for being larger or deeper? (Every fifth drive, in the suite.)
+/// Is every drive with mechanics within all bounds: sequential reads at the rate of the media, that
+/// rate at the manufacturer's, random reads in the manufacturer's access time, and nothing slower
+/// at a larger size or depth? (The suite runs every fifth drive.)
 #[test]
 fn every_drive_is_within_its_bounds() {
     let seconds = NonZeroU32::MIN;
@@ -23,7 +24,8 @@ fn every_drive_is_within_its_bounds() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// Does a drop of the rate of reads in sequence, as it was before they joined read-ahead, fall outside the bounds?
+/// Does a drop in the rate of sequential reads, as it occurred before reads joined the read-ahead,
+/// exceed the bounds?
 #[test]
 fn a_lost_revolution_is_noticed() {
     let bench = Bench::new("hp-c2247", 1).unwrap();
@@ -38,7 +40,7 @@ fn a_lost_revolution_is_noticed() {
     assert!(!misses.is_empty());
 }
 
-/// Is each data sheet one of a built-in drive?
+/// Does each data sheet belong to a built-in drive?
 #[test]
 fn data_sheets_have_drives() {
     for (name, sheet) in data_sheets() {

@@ -1,4 +1,4 @@
-//! The papers' experiments.
+//! Tests of the papers' experiments.
 
 mod catalogue;
 mod extraction;
@@ -9,7 +9,7 @@ mod resume;
 mod strict;
 mod verdicts;
 
-/// The experiment of this number.
+/// Returns the experiment with this number.
 fn experiment(number: &str) -> &'static traxtent_experiments::Experiment {
     let mut experiments = traxtent_experiments::experiments().iter();
     experiments

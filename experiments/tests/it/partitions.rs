@@ -1,8 +1,9 @@
-//! Paper P's claims on partitions of tracks.
+//! Tests of paper P's claims about track partitions.
 
 use traxtent_experiments::{Selection, Verdict, run};
 
-/// Are these claims met over five seeds, by the traces that were measured, but for those whose reasons are written down?
+/// Are these claims met over five seeds, with the measured traces, except for those with a
+/// documented reason?
 #[test]
 fn claims_on_partitions() {
     let folder = testkit::shared_data!("disksim");
@@ -11,7 +12,7 @@ fn claims_on_partitions() {
         traces: Some(folder),
         ..crate::plan()
     };
-    // The day of P7 takes minutes: it is for `traxtent lab run P7`.
+    // The day of P7 takes minutes, so it is left to `traxtent lab run P7`.
     let ids = [1, 2, 3, 4, 5, 6].map(|number| format!("P{number}"));
     let selection = Selection::of(&ids).unwrap();
     let outcome = run(&selection.experiments(), &plan, &|| ()).unwrap();

@@ -1,4 +1,4 @@
-//! Published numbers stand here alone, where nothing that measures can reach them.
+//! Published numbers are only in this crate, where no measurement can reach them.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What measures.
+/// The crates that measure.
 const MEASURING: [&str; 3] = ["traxtent-core", "traxtent-exec", "traxtent-lab"];
 
-/// Does nothing that measures depend on the published numbers, not even by way of others or for its tests?
+/// Is there no dependency from a crate that measures on the published numbers, neither direct, nor
+/// transitive, nor for tests?
 #[test]
 fn nothing_that_measures_depends_on_this_crate() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
@@ -31,7 +32,7 @@ fn nothing_that_measures_depends_on_this_crate() {
     );
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
-    // Normal, build and development dependencies alike.
+    // Normal, build and development dependencies.
     let needs = |name: &str| -> Vec<String> {
         let package = packages.iter().find(|package| package["name"] == name);
         let dependencies = package.map(|package| package["dependencies"].as_array().unwrap());

@@ -1,4 +1,4 @@
-//! Runs that go on where another was broken off.
+//! Tests of runs that resume an interrupted run.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use traxtent_experiments::{Outcome, Plan, Seeds, Selection, Store, run};
 
 use super::plan;
 
-/// Something random, something of two drives, something with a picture.
+/// One experiment with random requests, one with two drives, one with a figure.
 const SOME: [&str; 3] = ["T9", "T12", "T14"];
 
 fn outcome(folder: Option<&Path>, build: &str, seeds: usize) -> Outcome {
@@ -34,18 +34,18 @@ fn assert_same(one: &Outcome, other: &Outcome) {
     assert_eq!(figures(one), figures(other));
 }
 
-/// Is what is taken from the folder, wholly or in part, the same to the last bit as what is measured at once?
+/// Are results taken from the folder, wholly or in part, identical to results measured at once?
 #[test]
 fn identical() {
     let folder = tempfile::tempdir().unwrap();
     let at_once = outcome(None, "", 3);
-    // The first run ended early: it had but one seed.
+    // The first run ended early: it had only one seed.
     outcome(Some(folder.path()), "build", 1);
     assert_same(&outcome(Some(folder.path()), "build", 3), &at_once);
     assert_same(&outcome(Some(folder.path()), "build", 3), &at_once);
 }
 
-/// Is what is there really taken, and only where it is of the same build and whole?
+/// Are stored results really used, and only if they are of the same build and undamaged?
 #[test]
 fn what_is_taken() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn what_is_taken() {
     assert_same(&outcome(Some(folder.path()), "another build", 1), &at_once);
 }
 
-/// Is a folder that cannot be one refused before anything is measured?
+/// Is an unusable folder refused before anything is measured?
 #[test]
 fn no_folder() {
     let folder = tempfile::tempdir().unwrap();

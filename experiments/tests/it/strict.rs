@@ -1,8 +1,8 @@
-//! Texts that are no experiments.
+//! Tests of texts that are not valid experiments.
 
 use traxtent_experiments::{Experiment, experiments};
 
-/// Is what is wrong with a text said in one line, with the place?
+/// Is an error in a text reported in one line, with its place?
 #[test]
 fn one_clear_line() {
     let text = &experiments()[1].text;
@@ -126,7 +126,7 @@ fn one_clear_line() {
     assert!(error.contains("id = T2: must not come twice"), "{error}");
 }
 
-/// Is a folder that is no number of a claim refused?
+/// Is a folder refused whose name is not the number of a claim?
 #[test]
 fn folders() {
     let text = &experiments()[1].text;

@@ -1,4 +1,4 @@
-//! What the experiments find today.
+//! Tests of the current verdicts.
 
 use traxtent_experiments::{Plan, Seeds, Verdict, experiments, run};
 
@@ -9,9 +9,10 @@ const MISSED: &[&str] = &[
     "T1a8", "T1c8", "T1e8", "T1g8", "T13a", "T13b", "T13c", "T13d", "Q1d", "Q5b",
 ];
 
-/// Are all claims met but for those that are known to be missed, and is there a reason for each of these?
+/// Are all claims met except those that are known to be missed, and does each of these have a
+/// reason?
 ///
-/// Of the papers' single drives; what takes minutes is left to `traxtent lab run`.
+/// Covers the papers' single drives. Experiments that take minutes are left to `traxtent lab run`.
 #[test]
 fn as_known() {
     let single_drives = experiments()
@@ -33,7 +34,7 @@ const SINGLE_DRIVES: [&str; 24] = [
     "T16", "T17", "T18", "Q1", "Q2", "Q3", "Q4", "Q5", "Q6",
 ];
 
-/// Does a verdict have to hold with each seed, and does a seed change what is random alone?
+/// Does a verdict have to hold with each seed, and does a seed change only random results?
 #[test]
 fn seeds() {
     let of = |number, seeds| {
@@ -60,7 +61,7 @@ fn seeds() {
         let alone = of("T8", Seeds::Only(seed));
         assert_eq!(alone[0].samples[0], three[0].samples[seed as usize - 1]);
     }
-    // More than are listed go on behind them; where nothing is random, one is all.
+    // Additional seeds continue after those listed. If nothing is random, there is only one.
     assert_eq!(of("T8", Seeds::First(7))[0].samples[6].seed, 7);
     assert_eq!(of("T1", Seeds::First(7))[0].samples.len(), 1);
 }

@@ -1,6 +1,8 @@
-//! What lies on drives: tables, superblocks and headers, the stack that they make, and stacks in files.
+//! The content of drives: tables, superblocks and headers, the stack that they form, and stacks in
+//! files.
 //!
-//! A header is put where its format has it, in a drive of zeros, so that the search need not find the place.
+//! A header is put at the offset that its format requires, on a drive of zeros, so that the search
+//! does not have to find the offset.
 
 use std::rc::Rc;
 use std::str::FromStr;
@@ -15,10 +17,10 @@ use traxtent_check::plan::{self, Ground, Want};
 use traxtent_check::{Source, SourceError, Stack, report, rules};
 use traxtent_core::units::Lbn;
 
-/// The drive's length: a multiple of what superblocks at the end are aligned to.
+/// The length of the drive: a multiple of the alignment of superblocks at the end.
 const DRIVE: u64 = 4 << 20;
 
-/// Bytes somewhere on a drive of zeros.
+/// Bytes at an offset of a drive of zeros.
 struct Drive {
     at: u64,
     bytes: Vec<u8>,
@@ -49,7 +51,7 @@ impl Source for Drive {
             });
         }
         buffer.fill(0);
-        // What is asked for may begin before the bytes or among them, and end behind them.
+        // The requested range may begin before the bytes or within them, and end after them.
         let skip = self.at.saturating_sub(offset).min(wanted) as usize;
         let from = offset.saturating_sub(self.at).min(self.bytes.len() as u64) as usize;
         let both = (buffer.len() - skip).min(self.bytes.len() - from);
@@ -74,7 +76,7 @@ pub(crate) fn ext(input: &[u8]) {
     }
 }
 
-/// A file of an image of ext: its bytes lie in the file system, one range behind the other.
+/// A file in an image of ext: its bytes lie in the file system, one range after another.
 pub(crate) fn files(input: &[u8]) {
     let drive = Drive::with(1024, input);
     let Ok(Some(found)) = ext::parse(&drive) else {
@@ -90,7 +92,7 @@ pub(crate) fn files(input: &[u8]) {
     }
 }
 
-/// The words behind `--for`: what is accepted is planned or refused.
+/// The words after `--for`: accepted words lead to a plan or are refused.
 pub(crate) fn want(input: &[u8]) {
     let Some(Ok(want)) = super::text(input).map(Want::from_str) else {
         return;
@@ -157,7 +159,7 @@ pub(crate) fn zfs(input: &[u8]) {
     }
 }
 
-/// A whole drive: whatever is on it, the layers fit together, and there is a picture of them.
+/// A whole drive: whatever its content, the layers fit together and can be drawn.
 pub(crate) fn stack(input: &[u8]) {
     let root = Root {
         name: "drive".to_owned(),
@@ -170,7 +172,7 @@ pub(crate) fn stack(input: &[u8]) {
     judge(&examine(vec![root], None));
 }
 
-/// A collected stack: what is accepted is written and read as the same.
+/// A collected stack: accepted input is written and read as the same.
 pub(crate) fn archive(input: &[u8]) {
     let Ok(archive) = Archive::read(input) else {
         return;

@@ -1,4 +1,4 @@
-//! Faults of a disk, in a line and as a scenario.
+//! Faults of a disk, as a line and as a scenario.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use traxtent_core::profile::builtin;
 
 use super::text;
 
-/// A fault in one line: it prints and reads back, and happens or is refused.
+/// A fault in one line: it is printed and parsed again, and then injected or refused.
 pub(crate) fn fault(input: &[u8]) {
     let Some(text) = text(input) else { return };
     match text.parse::<Fault>() {
@@ -21,7 +21,7 @@ pub(crate) fn fault(input: &[u8]) {
     }
 }
 
-/// A scenario: it prints and reads back, and plays to its end or is refused.
+/// A scenario: it is printed and parsed again, and then plays to its end or is refused.
 pub(crate) fn scenario(input: &[u8]) {
     let Some(text) = text(input) else { return };
     let scenario = match Scenario::from_toml(text) {
@@ -48,7 +48,7 @@ pub(crate) fn scenario(input: &[u8]) {
     assert_eq!(happened, scenario.faults.len());
 }
 
-/// A small disk at rest.
+/// Returns a small disk at rest.
 fn disk() -> Disk {
     static DISK: LazyLock<Disk> = LazyLock::new(|| {
         let profile = builtin("instant").expect("a built-in drive");

@@ -1,4 +1,4 @@
-//! DiskSim's files.
+//! Files of DiskSim.
 
 use traxtent_core::disksim::{Document, disk_geometry, load_system, parse_seeks};
 use traxtent_core::geometry::Geometry;
@@ -11,7 +11,8 @@ use super::drive::{goes_there_and_back, lives};
 /// The name of the file that holds the input.
 const INPUT: &str = "input";
 
-/// The other files that an input may name. The input itself is there under two more names.
+/// Returns the other files that an input may name. The input itself is available under two more
+/// names.
 fn source(input: &[u8], path: &str) -> Result<Vec<u8>, String> {
     let text: &[u8] = match path {
         "one" | "two" => input,
@@ -30,9 +31,10 @@ fn source(input: &[u8], path: &str) -> Result<Vec<u8>, String> {
     Ok(text.to_vec())
 }
 
-/// A parameter file: its disks serve requests, its workload starts, its devices have places.
+/// A parameter file: its disks serve requests, its workload starts, and its devices accept
+/// requests.
 pub(crate) fn params(input: &[u8]) {
-    /// Disks that are tried, and requests that are taken of the workload.
+    /// The disks that are tried, and the requests that are taken from the workload.
     const SOME: usize = 2;
     const REQUESTS: usize = 20;
 
@@ -80,8 +82,8 @@ pub(crate) fn params(input: &[u8]) {
     }
 }
 
-/// Blocks that describe layouts, in all of DiskSim's ways. What follows a line of a single `%` is
-/// the file called `map`.
+/// Blocks that describe layouts, in all of DiskSim's formats. The text after a line with a single
+/// `%` is the file called `map`.
 pub(crate) fn layout(input: &[u8]) {
     const MARK: &[u8] = b"\n%\n";
 
@@ -108,7 +110,7 @@ pub(crate) fn layout(input: &[u8]) {
     }
 }
 
-/// A seek curve: distances ascend, times are times.
+/// A seek curve: distances ascend, and times are not negative.
 pub(crate) fn seek_file(input: &[u8]) {
     match parse_seeks(INPUT, input) {
         Ok(points) => {

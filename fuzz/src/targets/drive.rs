@@ -1,4 +1,4 @@
-//! Drives as data: profiles, their figures, their geometry.
+//! Drives as data: profiles, their parameters, their geometry.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use traxtent_core::units::{Lbn, SimTime, Span};
 
 use super::text;
 
-/// A profile as TOML: it prints and reads back, and the drive serves requests.
+/// A profile as TOML: it is printed and parsed again, and the drive serves requests.
 pub(crate) fn profile(input: &[u8]) {
     let Some(text) = text(input) else { return };
     match Profile::from_toml(text) {
@@ -19,9 +19,9 @@ pub(crate) fn profile(input: &[u8]) {
     }
 }
 
-/// Lines of `KEY=VALUE`, each of which changes a figure of a built-in drive.
+/// Lines of `KEY=VALUE`, each of which changes a parameter of a built-in drive.
 pub(crate) fn override_figure(input: &[u8]) {
-    /// Changes that one input may make.
+    /// The number of changes that one input may make.
     const LINES: usize = 4;
     static DRIVE: LazyLock<Profile> =
         LazyLock::new(|| builtin("hp-c3323a").expect("the drive is built in"));
@@ -43,7 +43,7 @@ pub(crate) fn override_figure(input: &[u8]) {
     }
 }
 
-/// A layout as TOML: tracks follow each other, and every LBN goes to its place and back.
+/// A layout as TOML: tracks are consecutive, and every LBN is translated to its place and back.
 pub(crate) fn geometry(input: &[u8]) {
     let Some(spec) = text(input).and_then(|text| toml::from_str::<GeometrySpec>(text).ok()) else {
         return;
@@ -54,7 +54,7 @@ pub(crate) fn geometry(input: &[u8]) {
     }
 }
 
-/// Asserts what holds for every profile that was accepted.
+/// Asserts the properties of every accepted profile.
 pub(super) fn lives(profile: &Profile) {
     let again = Profile::from_toml(&profile.to_toml());
     assert_eq!(again.as_ref(), Ok(profile), "it reads back otherwise");
@@ -64,9 +64,9 @@ pub(super) fn lives(profile: &Profile) {
     serves(&mut drive);
 }
 
-/// Asserts that a layout is consistent, at its edges and here and there between.
+/// Asserts that a layout is consistent, at its edges and at some places in between.
 pub(super) fn goes_there_and_back(geometry: &Geometry, shared_places: bool) {
-    /// Tracks, zones and defects that are looked at.
+    /// The number of tracks, zones and defects that are checked.
     const SOME: usize = 50;
 
     let capacity = geometry.capacity().0;
@@ -108,11 +108,11 @@ pub(super) fn goes_there_and_back(geometry: &Geometry, shared_places: bool) {
     }
 }
 
-/// Twenty requests, half of them at once; those at either end of the drive are among them.
+/// Serves twenty requests, half of them at once, including requests at both ends of the drive.
 fn serves(drive: &mut Drive) {
     const REQUESTS: u64 = 20;
     const AT_ONCE: u64 = 10;
-    /// More than any request of this size takes.
+    /// More steps than any request of this size takes.
     const STEPS_MAX: usize = 1000;
 
     let mut now = SimTime::ZERO;
@@ -139,7 +139,7 @@ fn serves(drive: &mut Drive) {
     }
 }
 
-/// The request of that number: its kind, size and place vary with different periods.
+/// Returns the request with a number: its kind, size and place vary with different periods.
 fn request(number: u64, capacity: u64, before: Request) -> Request {
     let sectors = [1, 8, 200][number as usize % 3].min(capacity);
     let room = capacity - sectors;
@@ -148,7 +148,7 @@ fn request(number: u64, capacity: u64, before: Request) -> Request {
         1 => room,
         2 => room / 2,
         3 => room / 7 * 5,
-        // Behind the one before.
+        // Directly after the previous request.
         _ => (before.lbn.0 + u64::from(before.sectors)).min(room),
     };
     let op = match number {

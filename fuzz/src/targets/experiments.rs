@@ -1,8 +1,8 @@
-//! The papers' experiments.
+//! The experiments of the papers.
 
 use traxtent_experiments::{Experiment, Selection, Within};
 
-/// What is read as an experiment makes sense: a claim is met by what was published, and missed by no number at all.
+/// A valid experiment is consistent: the published value meets a claim, and NaN does not.
 pub(crate) fn text(input: &[u8]) {
     let Some(text) = super::text(input) else {
         return;
@@ -31,7 +31,7 @@ pub(crate) fn text(input: &[u8]) {
     }
 }
 
-/// Names choose claims, or are refused.
+/// Names select claims or are refused.
 pub(crate) fn names(input: &[u8]) {
     let Some(text) = super::text(input) else {
         return;

@@ -6,11 +6,11 @@ use traxtent_core::units::Lbn;
 
 const SECTOR: usize = 512;
 
-/// A device of so many bytes.
+/// The size of the device in bytes.
 const DEVICE: usize = 128 * SECTOR;
 
-/// A superblock, checkpoint or summary: what was read is written and read again. Its checksum is set
-/// right first, since hardly any would be.
+/// A superblock, checkpoint or summary: decoded input is encoded and decoded again. Its checksum is
+/// corrected first, because hardly any input has a correct one.
 pub(crate) fn structure(input: &[u8]) {
     let superblock = Superblock {
         id: 1,
@@ -48,8 +48,9 @@ pub(crate) fn structure(input: &[u8]) {
     }
 }
 
-/// A device in pieces: two bytes of place in units of 64 bytes, one of length, and that many bytes. A
-/// log there is refused or opened; then its accounts are right, and stay so while it is used.
+/// A device in pieces: two bytes of place in units of 64 bytes, one byte of length, and that many
+/// bytes. A log on it is refused or opened. If it is opened, its accounts are right, and stay so
+/// while it is used.
 pub(crate) fn image(input: &[u8]) {
     let mut device = vec![0; DEVICE];
     let mut rest = input;
@@ -90,7 +91,7 @@ fn use_it(log: &mut Log, device: &mut [u8]) {
     drain(log, device);
     let block = vec![7; log.shape().block_bytes()];
     for number in (0..log.blocks()).cycle().take(40) {
-        // A log of damaged segments may be full.
+        // A log with damaged segments may be full.
         let _ = log.write(number, &block);
         drain(log, device);
     }
@@ -108,7 +109,7 @@ fn use_it(log: &mut Log, device: &mut [u8]) {
 
 fn drain(log: &mut Log, device: &mut [u8]) {
     while let Some(op) = log.next_op() {
-        // What a damaged segment holds is refused.
+        // The content of a damaged segment is refused.
         let _ = log.complete(perform(device, op));
     }
 }

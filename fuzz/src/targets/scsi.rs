@@ -1,4 +1,4 @@
-//! SCSI: what a drive sends is decoded by a host, what a host sends by the model drive.
+//! SCSI: the host's decoding of a drive's data, and the model drive's decoding of commands.
 
 use std::sync::LazyLock;
 
@@ -16,14 +16,14 @@ use traxtent_core::scsi::{
 };
 use traxtent_core::units::{Cylinder, Lbn, SimTime, Surface};
 
-/// A command is what its own bytes say.
+/// A command: decoded input is encoded and decoded to the same command.
 pub(crate) fn command(input: &[u8]) {
     if let Ok(command) = Command::decode(input) {
         assert_eq!(Command::decode(&command.encode()), Ok(command));
     }
 }
 
-/// Sense data return from the format that has room for everything.
+/// Sense data: encoded and decoded again in the format that has room for everything.
 pub(crate) fn sense(input: &[u8]) {
     if let Ok(sense) = Sense::decode(input) {
         assert_eq!(
@@ -35,21 +35,21 @@ pub(crate) fn sense(input: &[u8]) {
     }
 }
 
-/// INQUIRY data return.
+/// INQUIRY data: encoded and decoded again.
 pub(crate) fn inquiry(input: &[u8]) {
     if let Ok(inquiry) = Inquiry::decode(input) {
         assert_eq!(Inquiry::decode(&inquiry.encode()), Ok(inquiry));
     }
 }
 
-/// Pages of vital product data return.
+/// Pages of vital product data: encoded and decoded again.
 pub(crate) fn vital(input: &[u8]) {
     if let Ok(page) = VitalPage::decode(input) {
         assert_eq!(VitalPage::decode(&page.encode()), Ok(page));
     }
 }
 
-/// Capacities return.
+/// Capacities: encoded and decoded again.
 pub(crate) fn capacity(input: &[u8]) {
     if let Ok(capacity) = Capacity::decode_16(input) {
         assert_eq!(Capacity::decode_16(&capacity.encode_16()), Ok(capacity));
@@ -60,7 +60,7 @@ pub(crate) fn capacity(input: &[u8]) {
     }
 }
 
-/// Questions and answers of address translation return.
+/// Requests and responses of address translation: encoded and decoded again.
 pub(crate) fn translate(input: &[u8]) {
     if let Ok(request) = TranslateRequest::decode(input) {
         let bytes = request.encode().expect("what was read can be written");
@@ -75,7 +75,7 @@ pub(crate) fn translate(input: &[u8]) {
     }
 }
 
-/// Defect lists return, as far as they are there.
+/// Defect lists: encoded and decoded again, as far as they are complete.
 pub(crate) fn defects(input: &[u8]) {
     for width in [DefectWidth::Ten, DefectWidth::Twelve] {
         let Ok(list) = DefectList::decode(width, input) else {
@@ -113,8 +113,9 @@ static DRIVE: LazyLock<Drive> = LazyLock::new(|| {
     Drive::new(&profile).expect("a built-in drive is good")
 });
 
-/// The model drive stands any commands, one after another: each is a length, so many bytes, and
-/// another length with data. It never gives more than was asked for, nor loses time.
+/// The model drive handles any commands, one after another: each is a length and that many bytes,
+/// and another length with data. It never returns more than was requested, and its time never goes
+/// back.
 pub(crate) fn device(input: &[u8]) {
     let mut server = DeviceServer::new(DRIVE.clone());
     let mut now = SimTime::ZERO;
@@ -140,8 +141,8 @@ fn chunk<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(chunk)
 }
 
-/// A drive that answers whatever the input says: each answer is a status, a length, and so many
-/// bytes of data, or of sense data.
+/// A drive whose responses come from the input: each is a status, a length, and that many bytes of
+/// data or of sense data.
 struct Liar<'a>(&'a [u8]);
 
 impl Transport for Liar<'_> {
@@ -180,7 +181,7 @@ impl Transport for Liar<'_> {
     }
 }
 
-/// A host stands a drive that lies in all of its answers.
+/// A host handles a drive whose responses are all arbitrary.
 pub(crate) fn host(input: &[u8]) {
     let Ok(mut target) = ScsiTarget::open(Liar(input)) else {
         return;

@@ -1,4 +1,4 @@
-//! The layout in partitions: its header, and the table of a whole device.
+//! The track partition layout: its header, and the table of a whole device.
 
 use traxtent_core::layout::tpl::format::{Header, reseal};
 use traxtent_core::layout::tpl::{Bounds, Config, Count, Step, Tpl};
@@ -7,7 +7,7 @@ use traxtent_core::units::{Lbn, Sectors};
 
 const SECTOR: usize = 160;
 
-/// A header: what was read is written and read again. Its checksum is set right first.
+/// A header: decoded input is encoded and decoded again. Its checksum is corrected first.
 pub(crate) fn header(input: &[u8]) {
     let mut input = input.to_vec();
     reseal(&mut input);
@@ -17,8 +17,8 @@ pub(crate) fn header(input: &[u8]) {
     }
 }
 
-/// A device with a layout, of which bytes are changed: two of place, one of length, and that many bytes. It is refused, or
-/// opened and used.
+/// A device with a layout, some bytes of which are changed: two bytes of place, one byte of length,
+/// and that many bytes. It is refused, or opened and used.
 pub(crate) fn table(input: &[u8]) {
     let map = map();
     let mut device = formatted(&map);
@@ -51,7 +51,7 @@ pub(crate) fn table(input: &[u8]) {
     }
 }
 
-/// Twenty tracks of 70 sectors, and ten of 64.
+/// Returns a map of twenty tracks of 70 sectors and ten of 64.
 fn map() -> TrackMap {
     let mut text = "first_lbn,sectors\n".to_owned();
     (0..20).for_each(|track| text += &format!("{},70\n", 70 * track));
@@ -71,7 +71,7 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
     };
     let layout = Tpl::format(map.clone(), map.first()..map.end(), &config);
     let (_, steps) = layout.expect("a layout");
-    // The table takes the first tracks.
+    // The table occupies the first tracks.
     let mut device = vec![0; 300 * SECTOR];
     for step in steps {
         if let Step::Table { lbn, bytes } = step {
@@ -82,7 +82,8 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
     device
 }
 
-/// Every block has its copies on its track; it can be prepared and written; tracks are split and merged.
+/// Checks that every block has its replicas on its track and can be prepared and written, and that
+/// tracks can be split and merged.
 fn use_it(mut tpl: Tpl) {
     let blocks = tpl.shape().blocks();
     for block in (0..blocks).step_by(7) {

@@ -4,11 +4,11 @@ use traxtent_core::layout::Partition;
 use traxtent_core::trackmap::{MapFile, TrackMap, differences, seal};
 use traxtent_core::units::Lbn;
 
-/// Tracks that are looked at; a short text stands for very many.
+/// The number of tracks that are checked; a short text may describe very many.
 const SOME: usize = 1000;
 
-/// A map file: what was read is written and read again. Input that is text is sealed, since hardly
-/// any checksum would be right.
+/// A map file: parsed input is written and parsed again. Text gets a correct checksum first,
+/// because hardly any input has one.
 pub(crate) fn file(input: &[u8]) {
     if let Err(error) = MapFile::read(input) {
         drop(error.to_string());
@@ -38,7 +38,7 @@ pub(crate) fn file(input: &[u8]) {
     }
 }
 
-/// A list of tracks as CSV: what was read is written and read again.
+/// A list of tracks as CSV: parsed input is written and parsed again.
 pub(crate) fn csv(input: &[u8]) {
     let map = match TrackMap::read_csv(input) {
         Ok(map) => map,
@@ -51,7 +51,7 @@ pub(crate) fn csv(input: &[u8]) {
     consistent(&map);
 }
 
-/// Tracks follow one another, and are found by position and by LBN.
+/// Asserts that tracks are consecutive and are found by index and by LBN.
 fn consistent(map: &TrackMap) {
     let mut next = map.first();
     for track in map.tracks().take(SOME) {

@@ -1,4 +1,4 @@
-//! What stands on the members of a volume, and what it is ordered to do.
+//! The content of the members of a volume, and orders to a volume.
 
 use traxtent_core::volume::copies::superblock as copies;
 use traxtent_core::volume::record::Record;
@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::text;
 
-/// A superblock: input is sealed, since hardly any checksum would be right; what was read is written and read again.
+/// A superblock: it gets a correct checksum first, because hardly any input has one; decoded input
+/// is encoded and decoded again.
 pub(crate) fn superblock(input: &[u8]) {
     let mut bytes = input.to_vec();
     bytes.resize(SUPERBLOCK_BYTES, 0);
@@ -22,7 +23,8 @@ pub(crate) fn superblock(input: &[u8]) {
     }
 }
 
-/// What stands on the device of a volume with copies: a superblock, as above; the same bytes as a survey.
+/// The content of the device of a volume with replicas: a superblock, as above, and the same bytes
+/// as a survey.
 pub(crate) fn copies(input: &[u8]) {
     let mut bytes = input.to_vec();
     bytes.resize(copies::SUPERBLOCK_BYTES, 0);
@@ -44,7 +46,7 @@ pub(crate) fn copies(input: &[u8]) {
     }
 }
 
-/// An order to a volume that is served: what is taken is written and taken again.
+/// An order to a served volume: accepted input is written and accepted again.
 pub(crate) fn order(input: &[u8]) {
     let Some(text) = text(input) else { return };
     if let Ok(order) = serde_json::from_str::<Order>(text) {
@@ -53,7 +55,7 @@ pub(crate) fn order(input: &[u8]) {
     }
 }
 
-/// A record of the journal, at the beginning of bytes that go on.
+/// A record of the journal, at the beginning of a longer input.
 pub(crate) fn record(input: &[u8]) {
     let volume = input
         .get(16..32)

@@ -1,4 +1,4 @@
-//! What is asked of drives: synthetic workloads and traces.
+//! Requests to drives: synthetic workloads and traces.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use traxtent_core::workload::{
 
 use super::text;
 
-/// A workload in one line: it prints and reads back, and stays on the drive.
+/// A workload in one line: it is printed and parsed again, and stays on the drive.
 pub(crate) fn line(input: &[u8]) {
     let Some(text) = text(input) else { return };
     match text.parse::<WorkloadSpec>() {
@@ -30,8 +30,9 @@ pub(crate) fn table(input: &[u8]) {
     }
 }
 
-/// A trace. The first byte chooses the format (the characters 0 to 7 stand for all eight), bits of
-/// the second the size of sectors, the event of blkparse, and whether the order of arrivals counts.
+/// A trace. The first byte selects the format (the characters 0 to 7 stand for all eight). Bits of
+/// the second select the sector size, the event of blkparse, and whether the order of arrivals is
+/// checked.
 pub(crate) fn trace(input: &[u8]) {
     let [format, options, bytes @ ..] = input else {
         return;
@@ -64,7 +65,8 @@ pub(crate) fn trace(input: &[u8]) {
     }
 }
 
-/// The format of a trace: where it was told by reading lines, the first one reads.
+/// Detection of a trace's format: if it was detected by parsing lines, the first line can be
+/// parsed.
 pub(crate) fn trace_detect(input: &[u8]) {
     let format = match detect(input) {
         Ok(format) => format,
@@ -83,7 +85,7 @@ pub(crate) fn trace_detect(input: &[u8]) {
     }
 }
 
-/// Asserts what holds for every workload that was accepted.
+/// Asserts the properties of every accepted workload.
 fn runs(spec: &WorkloadSpec) {
     static TRACKS: LazyLock<Geometry> = LazyLock::new(|| {
         let zone = |first_cylinder, sectors| ZoneSpec {

@@ -1,4 +1,4 @@
-//! The time of a clean release build on two cores, dependencies included.
+//! The time of a clean release build on two cores, including dependencies.
 
 use std::fs;
 use std::time::Instant;
@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// Builds into an empty folder and prints the time and the binary's size. What must be downloaded
-/// is fetched before the clock starts.
+/// Builds into an empty folder and prints the time and the binary's size. Dependencies are
+/// downloaded before the clock starts.
 pub(super) fn run() -> Result<()> {
     shell::run(shell::cargo().args(["fetch", "--locked"]))?;
     let folder = shell::target_dir().join("bench-build");

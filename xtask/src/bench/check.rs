@@ -1,11 +1,11 @@
-//! How long a stack of eight layers takes to check.
+//! The time to check a stack of eight layers.
 
 use anyhow::Result;
 
 use crate::packages::{self, FOR_TESTS};
 use crate::shell;
 
-/// Measures it on an image that it makes.
+/// Runs the benchmark, which makes its own image.
 pub(super) fn run() -> Result<()> {
     packages::install(FOR_TESTS);
     shell::run(shell::cargo().args([

@@ -1,4 +1,4 @@
-//! fio's usual jobs on served drives, beside the same jobs simulated.
+//! Typical fio jobs on served drives, compared with the same jobs simulated.
 
 use std::process::ExitCode;
 
@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use super::nbd::{Load, Server};
 use crate::shell;
 
-/// For how long, and which drives.
+/// The duration and the drives.
 #[derive(clap::Args)]
 pub(super) struct Options {
-    /// Seconds that each job runs
+    /// Duration of each job in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u32,
     /// Drives to serve
@@ -18,10 +18,10 @@ pub(super) struct Options {
     drives: Vec<String>,
 }
 
-/// How far a served drive may be from a simulated one.
+/// The greatest relative difference between a served and a simulated drive.
 const TOLERANCE: f64 = 0.05;
-/// Jobs of fio: pattern, block, depth, the line of the workload grammar, and whether the client's turnaround counts beside the
-/// drive's time.
+/// The jobs of fio: pattern, block, depth, the line of the workload grammar, and whether the
+/// client's turnaround counts in addition to the drive's time.
 const JOBS: [(&str, &str, u32, &str, bool); 6] = [
     ("read", "4k", 1, "sequential,size=4KiB", true),
     ("read", "128k", 1, "sequential,size=128KiB", false),
@@ -36,7 +36,7 @@ const JOBS: [(&str, &str, u32, &str, bool); 6] = [
         false,
     ),
 ];
-/// The drive that answers at once.
+/// The drive that completes every request at once.
 const AT_ONCE: &str = "instant";
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
@@ -92,7 +92,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Requests a second that fio gets answered.
+    /// Returns the requests per second that fio completes.
     fn served(&self, drive: &str, pattern: &str, block: &str, depth: u32) -> Result<f64> {
         let nbdkit = self.server.serve(&[
             self.server.plugin.display().to_string(),
@@ -107,7 +107,7 @@ impl Bench {
         Ok(rate)
     }
 
-    /// Requests a second of a simulation.
+    /// Returns the requests per second of a simulation.
     fn simulated(&self, drive: &str, workload: &str) -> Result<f64> {
         let line = format!("{workload},count=1000000000,time={}s", self.seconds);
         let mut command = shell::cargo();

@@ -1,4 +1,4 @@
-//! Allocations and frees that the allocators do in a second.
+//! The allocations and frees per second of the allocators.
 
 use anyhow::Result;
 

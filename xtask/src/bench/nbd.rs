@@ -1,4 +1,4 @@
-//! nbdkit and fio, as benchmarks use them.
+//! nbdkit and fio for benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{packages, shell};
 
-/// Our plugin, built, and a folder to work in.
+/// The built plugin, and a working folder.
 pub(super) struct Server {
     pub(super) folder: PathBuf,
     pub(super) plugin: PathBuf,
     seed: u64,
 }
 
-/// A load of fio.
+/// A load for fio.
 #[derive(Clone, Copy)]
 pub(super) struct Load<'a> {
     pattern: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// fio's names of a pattern and of a size; how many requests wait at a time.
+    /// Makes a load from fio's names of a pattern and of a size, and the queue depth.
     pub(super) fn new(pattern: &'a str, block: &'a str, depth: u32) -> Load<'a> {
         Load {
             pattern,
@@ -37,7 +37,8 @@ impl<'a> Load<'a> {
 }
 
 impl Server {
-    /// Builds the plugin and makes a new folder; none, with a word, if a program is missing.
+    /// Builds the plugin and makes a new folder. If a program is missing, prints that and returns
+    /// `None`.
     pub(super) fn prepare(folder: &str, seed: u64) -> Result<Option<Server>> {
         packages::install(packages::FOR_SERVE);
         for program in ["nbdkit", "fio"] {
@@ -62,7 +63,7 @@ impl Server {
         }))
     }
 
-    /// Starts nbdkit with a plugin and its keys.
+    /// Starts nbdkit with a plugin and its parameters.
     pub(super) fn serve(&self, plugin: &[String]) -> Result<Nbdkit> {
         let socket = self.folder.join("socket");
         let pidfile = self.folder.join("pid");
@@ -87,7 +88,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Requests a second that fio gets answered.
+    /// Returns the requests per second that fio completes.
     pub(super) fn fio(&self, nbdkit: &Nbdkit, load: Load<'_>, more: &[&str]) -> Result<f64> {
         let mut fio = Command::new("fio");
         fio.args([
@@ -106,7 +107,7 @@ impl Server {
         fio.arg(format!("--randseed={}", self.seed))
             .current_dir(&self.folder);
         let printed = shell::stdout_of(&mut fio)?;
-        // fio may say something before the JSON.
+        // fio may print a message before the JSON.
         let json = printed.find('{').map_or("", |start| &printed[start..]);
         let report: serde_json::Value = serde_json::from_str(json).context("fio's report")?;
         let job = &report["jobs"][0];
@@ -119,25 +120,25 @@ impl Server {
     }
 }
 
-/// An nbdkit that runs.
+/// A running nbdkit.
 pub(super) struct Nbdkit {
     child: Child,
     socket: PathBuf,
 }
 
 impl Nbdkit {
-    /// Ends it in order, so that it writes what it writes at its end.
+    /// Ends nbdkit with a signal, so that it writes its final output.
     pub(super) fn stop(mut self) -> Result<()> {
         shell::stdout_of(Command::new("kill").arg(self.child.id().to_string()))?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Seconds of processor time that it has taken so far.
+    /// Returns the processor time used so far, in seconds.
     pub(super) fn processor_seconds(&self) -> Result<f64> {
         let path = Path::new("/proc").join(self.child.id().to_string());
         let text = fs::read_to_string(path.join("stat"))?;
-        // The name, in brackets, may hold anything.
+        // The name, in parentheses, may contain any characters.
         let rest = text.rsplit(')').next().unwrap_or_default();
         let ticks = rest.split_whitespace().skip(11).take(2);
         let ticks: f64 = ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();

@@ -1,4 +1,4 @@
-//! What each way to find tracks costs on each drive, and whether it finds them.
+//! The cost of each algorithm that finds tracks on each drive, and whether it finds them.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use anyhow::Result;
 
 use crate::{machine, shell};
 
-/// Which drives and ways, and for how long.
+/// The drives and algorithms, and the time limit.
 #[derive(clap::Args)]
 pub(super) struct Options {
-    /// Only drives whose name contains this; may be repeated
+    /// Only drives whose names contain this; may be repeated
     #[arg(long = "drive")]
     drives: Vec<String>,
-    /// Only ways whose name begins with this (tree, angle-full, …); may be repeated
+    /// Only algorithms whose names begin with this (tree, angle-full, …); may be repeated
     #[arg(long = "algorithm")]
     algorithms: Vec<String>,
-    /// A way may take so many seconds of processor time on a drive before it is stopped
+    /// Processor time in seconds after which an algorithm is stopped on a drive
     #[arg(long, default_value_t = 300)]
     bound: u64,
 }
@@ -41,7 +41,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<()> {
     shell::run(&mut cargo)
 }
 
-/// DiskSim's parameter files among the reference data beside the project, if they are there.
+/// Returns the folder of DiskSim's parameter files in the reference data next to the project, if it
+/// exists.
 fn disksim() -> Option<PathBuf> {
     let beside = || shell::root().join("../shared");
     let shared = env::var_os("TRAXTENT_SHARED").map_or_else(beside, PathBuf::from);

@@ -1,4 +1,5 @@
-//! A served drive under load: its speed where the model takes no time, and its truth where it does.
+//! A served drive under load: its speed if the model takes no time, and its timing accuracy if it
+//! does.
 
 use std::fs;
 use std::process::ExitCode;
@@ -7,45 +8,45 @@ use anyhow::{Context, Result, ensure};
 
 use super::nbd::{Load, Server, median};
 
-/// For how long, and of which drive.
+/// The duration and the drive.
 #[derive(clap::Args)]
 pub(super) struct Options {
-    /// Seconds that each load runs
+    /// Duration of each load in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u32,
     /// Measure only one of the two
     #[arg(long)]
     only: Option<Part>,
-    /// Measure the truth at only this depth of the client's queue
+    /// Measure accuracy at this depth of the client's queue only
     #[arg(long)]
     depth: Option<u32>,
-    /// The drive whose truth is measured
+    /// Drive for the measurement of accuracy
     #[arg(long, default_value = "atlas10k2")]
     drive: String,
-    /// Sectors of its tracks, for reads of whole tracks
+    /// Sectors per track of that drive, for reads of whole tracks
     #[arg(long, default_value_t = 528)]
     track: u32,
 }
 
-/// What is measured.
+/// The two measurements.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// How fast a drive without mechanics is.
+    /// Speed of a drive without mechanics
     Speed,
-    /// How true one with mechanics is.
+    /// Timing accuracy of a drive with mechanics
     Truth,
 }
 
-/// A plugin that is slower than this share of nbdkit's memory plugin is a miss.
+/// The least acceptable rate, as a share of nbdkit's memory plugin.
 const SHARE_LEAST: f64 = 0.8;
-/// How often each load runs on each side, in turn.
+/// The number of times that each load runs on each side, in turn.
 const ROUNDS: usize = 5;
-/// What fio's log of times is called.
+/// The name of fio's log of times.
 const LOG: &str = "seen";
-/// Bytes that loads spread over.
+/// The range over which loads are spread.
 const SPREAD: &str = "256m";
 
-/// Loads of fio: what it is called, its pattern, its block, its queue.
+/// The loads of fio: name, pattern, block, queue depth.
 const LOADS: [(&str, &str, &str, u32); 4] = [
     ("4 KB random read", "randread", "4k", 32),
     ("4 KB random write", "randwrite", "4k", 32),
@@ -76,7 +77,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Requests in a second, without mechanics, beside nbdkit's own memory plugin.
+    /// Measures the requests per second without mechanics, compared with nbdkit's memory plugin.
     fn speed(&self) -> Result<bool> {
         println!(
             "requests/s, medians of {ROUNDS} rounds of {} s on each side in turn; the ratio is the median of theirs",
@@ -97,7 +98,7 @@ impl Bench {
                 for (side, rates) in sides.iter().zip(&mut rates) {
                     let nbdkit = self.server.serve(side)?;
                     let size = format!("--size={SPREAD}");
-                    // A first time, so that there is something to be read.
+                    // Writes first, so that there is data to read.
                     let first = Load::new("write", "1m", 4);
                     self.server.fio(&nbdkit, first, &[&size])?;
                     let time = format!("--runtime={}", self.seconds);
@@ -106,7 +107,7 @@ impl Bench {
                     rates.push(self.server.fio(&nbdkit, load, &more)?);
                 }
             }
-            // Whatever else the machine does, it does to both sides of a round alike.
+            // Other work on the machine affects both sides of a round alike.
             let ratio =
                 median(std::iter::zip(&rates[1], &rates[0]).map(|(ours, memory)| ours / memory));
             let [memory, ours] = rates.map(median);
@@ -118,7 +119,7 @@ impl Bench {
         Ok(good)
     }
 
-    /// What fio sees of a drive, beside what the model says by the receipt.
+    /// Compares fio's response times of a drive with those of the model, from the receipt.
     fn truth(&self, options: &Options) -> Result<bool> {
         println!(
             "response times of {}, ms: the model, and what fio saw; lateness at the server, us",
@@ -172,8 +173,8 @@ impl Bench {
         Ok(good)
     }
 
-    /// The percentiles of the times that fio has logged, in milliseconds. Those of its report are in classes
-    /// up to 1.6 % wide.
+    /// Returns the percentiles of the times that fio has logged, in milliseconds. The percentiles
+    /// in fio's report are in classes up to 1.6 % wide.
     fn logged(&self) -> Result<impl Fn(f64) -> f64> {
         let path = self.server.folder.join(format!("{LOG}_clat.1.log"));
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

@@ -1,4 +1,4 @@
-//! Requests that the simulator completes in a second.
+//! The requests per second that the simulator completes.
 
 use anyhow::Result;
 

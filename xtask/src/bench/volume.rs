@@ -1,4 +1,5 @@
-//! Volumes whose members are files in memory: served beside one such file, and asked directly.
+//! Volumes with members that are files in memory: served, compared with one such file, and accessed
+//! directly.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,37 +10,37 @@ use anyhow::Result;
 use super::nbd::{Load, Server, median};
 use crate::shell;
 
-/// For how long, and where.
+/// The duration and the place.
 #[derive(clap::Args)]
 pub(super) struct Options {
-    /// Seconds that each load of a served volume runs
+    /// Duration of each load of a served volume in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u32,
-    /// A folder in memory with room for 3 GB
+    /// Folder in memory with room for 3 GB
     #[arg(long, default_value = "/dev/shm")]
     memory: PathBuf,
-    /// Measure only served volumes, or only volumes asked directly
+    /// Measure only served volumes, or only volumes accessed directly
     #[arg(long)]
     only: Option<Part>,
 }
 
-/// What is measured.
+/// The two measurements.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// Volumes behind nbdkit.
+    /// Volumes served by nbdkit
     Served,
-    /// Volumes without it.
+    /// Volumes accessed directly
     Direct,
 }
 
-/// A volume that is slower than this share of a plain file is a miss.
+/// The least acceptable rate, as a share of a plain file's.
 const SHARE_LEAST: f64 = 0.8;
-/// How often each load runs on each side, in turn.
+/// The number of times that each load runs on each side, in turn.
 const ROUNDS: usize = 5;
-/// Bytes of a file, or of the volume's members together.
+/// The bytes of a file, or of the volume's members together.
 const SIZE: u64 = 512 << 20;
 
-/// Loads of fio: what it is called, its pattern, its block and that in bytes, its queue.
+/// The loads of fio: name, pattern, block, block in bytes, queue depth.
 const LOADS: [(&str, &str, &str, f64, u32); 4] = [
     ("1 MB sequential read", "read", "1m", 1048576.0, 4),
     ("1 MB sequential write", "write", "1m", 1048576.0, 4),
@@ -47,7 +48,7 @@ const LOADS: [(&str, &str, &str, f64, u32); 4] = [
     ("4 KB random write", "randwrite", "4k", 4096.0, 32),
 ];
 
-/// A folder that goes when it is done with.
+/// A folder that is deleted when it goes out of scope.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -56,7 +57,7 @@ impl Drop for Folder {
     }
 }
 
-/// Measures both; fails if one is slower than what is asked for.
+/// Runs both measurements; fails if a rate is below the requirement.
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     let folder = Folder(
         options
@@ -81,7 +82,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     })
 }
 
-/// RAID-0 of four files beside a file, both through nbdkit.
+/// Compares RAID-0 of four files with a file, both through nbdkit.
 fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
     let Some(server) = Server::prepare("bench-volume", seed)? else {
         return Ok(true);
@@ -131,7 +132,7 @@ fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
                 nbdkit.stop()?;
             }
         }
-        // Whatever else the machine does, it does to both sides of a round alike.
+        // Other work on the machine affects both sides of a round alike.
         let ratio = median(std::iter::zip(&rates[1], &rates[0]).map(|(ours, file)| ours / file));
         let ([file, ours], [file_cost, our_cost]) = (rates.map(median), costs.map(median));
         good &= ratio >= SHARE_LEAST;

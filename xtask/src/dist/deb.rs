@@ -10,8 +10,8 @@ use super::{Artifacts, BINARY, DOC, MAN, PLUGIN, PLUGIN_NAME, clear, entries, pu
 use crate::shell;
 use crate::tally::Tally;
 
-/// The libraries that the binary may need, and the packages that hold them. More would have to be
-/// installed by everyone who unpacks the tarball.
+/// The libraries that the binary may need, and the packages that contain them. Users of the tarball
+/// would have to install any others.
 const LIBRARIES: &[(&str, &str)] = &[
     ("libc.so.6", "libc6"),
     ("libm.so.6", "libc6"),
@@ -22,15 +22,16 @@ const LIBRARIES: &[(&str, &str)] = &[
 
 /// Tags of lintian that do not apply to a package made outside Debian's archive.
 const LINT_SUPPRESSED: &[&str] = &[
-    // Nothing is uploaded.
+    // The package is never uploaded.
     "initial-upload-closes-no-bugs",
-    // The tarball's documents are the package's too.
+    // The package contains the same documents as the tarball.
     "extra-license-file",
 ];
 
 const MAINTAINER: &str = "The traxtent developers <traxtent@users.noreply.invalid>";
 
-/// The packages that the binary depends on; an error if it needs a library beyond the list.
+/// Returns the packages that the binary depends on. Fails if it needs a library that is not in the
+/// list.
 pub(super) fn libraries(binary: &Path) -> Result<String> {
     let binary = binary.to_string_lossy();
     let dynamic = shell::output("readelf", ["--dynamic", "--wide", &*binary])?;
@@ -93,7 +94,8 @@ pub(super) fn pack(artifacts: &Artifacts) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Puts the plugin where this architecture's nbdkit looks, as in `/usr/lib/x86_64-linux-gnu`.
+/// Puts the plugin into the folder of nbdkit for this architecture, such as
+/// `/usr/lib/x86_64-linux-gnu`.
 fn place_plugin(artifacts: &Artifacts, tree: &Path) -> Result<()> {
     let triplet = shell::output("dpkg-architecture", ["--query", "DEB_HOST_MULTIARCH"])
         .or_else(|_| shell::output("dpkg", ["--print-architecture"]).map(triplet_of))?;
@@ -108,7 +110,7 @@ fn place_plugin(artifacts: &Artifacts, tree: &Path) -> Result<()> {
     )
 }
 
-/// The name of an architecture's folder, where the tool that knows them is not installed.
+/// Returns the name of an architecture's folder if the tool for it is not installed.
 fn triplet_of(architecture: String) -> String {
     match architecture.as_str() {
         "amd64" => "x86_64-linux-gnu".to_owned(),
@@ -117,7 +119,7 @@ fn triplet_of(architecture: String) -> String {
     }
 }
 
-/// Debian's own check.
+/// Runs Debian's own check.
 pub(super) fn lint(package: &Path) -> Tally {
     let mut tally = Tally::default();
     if shell::program("lintian").is_none() {
@@ -165,7 +167,7 @@ fn control(
     ))
 }
 
-/// In Debian's form, which tells less than the project's own.
+/// Returns the changelog in Debian's format, which has less content than the project's own.
 fn changelog(artifacts: &Artifacts) -> Result<String> {
     let date = shell::output(
         "date",
@@ -181,7 +183,7 @@ fn changelog(artifacts: &Artifacts) -> Result<String> {
     ))
 }
 
-/// In Debian's machine-readable form.
+/// Returns the copyright file in Debian's machine-readable format.
 fn copyright() -> Result<String> {
     let mit = fs::read_to_string(shell::root().join("LICENSE-MIT"))?;
     let holder = mit
@@ -215,7 +217,7 @@ fn checksums(tree: &Path) -> Result<String> {
     Ok(shell::stdout_of(Command::new("sh").args(["-c", list]).current_dir(tree))? + "\n")
 }
 
-/// The newest version of glibc that symbols ask for, as in `GLIBC_2.34`.
+/// Returns the newest version of glibc that symbols require, as in `GLIBC_2.34`.
 fn newest_glibc(versions: &str) -> Option<(u32, u32)> {
     let version = |word: &str| {
         let (major, minor) = word.strip_prefix("GLIBC_")?.split_once('.')?;

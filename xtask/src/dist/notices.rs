@@ -1,4 +1,4 @@
-//! The licences of the libraries that the binary is built from, which must go with it.
+//! The licences of the libraries that the binary is built from, which must be shipped with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// The libraries by name and version, each with its licence, then the texts, each once.
+/// Returns the list of libraries by name and version with their licences, followed by each text
+/// once.
 pub(super) fn text() -> Result<String> {
     let built_in = built_in()?;
     let mut list = String::from("traxtent is built from these libraries:\n\n");
@@ -40,14 +41,14 @@ pub(super) fn text() -> Result<String> {
 }
 
 struct Library {
-    /// With the version, as in `clap v4.5.0`.
+    /// The name and the version, as in `clap v4.5.0`.
     name: String,
     license: String,
     folder: PathBuf,
 }
 
 impl Library {
-    /// The files that a library calls licence or notice.
+    /// Returns the texts of the files that are named as licence or notice.
     fn texts(&self) -> Result<BTreeSet<String>> {
         let mut texts = BTreeSet::new();
         for entry in
@@ -68,7 +69,7 @@ impl Library {
     }
 }
 
-/// The names of the libraries that are in the binary, leaving out those that only build it.
+/// Returns the names of the libraries in the binary, without those that are used only to build it.
 fn built_in() -> Result<BTreeSet<String>> {
     let mut cargo = shell::cargo();
     cargo.args([
@@ -89,7 +90,7 @@ fn built_in() -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// Every library of the workspace that is not its own.
+/// Returns every library of the workspace that comes from elsewhere.
 fn libraries() -> Result<Vec<Library>> {
     let mut cargo = shell::cargo();
     let metadata = shell::stdout_of(cargo.args(["metadata", "--format-version", "1", "--locked"]))?;

@@ -1,4 +1,4 @@
-//! The trial: the package in a Debian root that holds Debian's required packages and no Rust.
+//! The trial: the package in a Debian root that contains Debian's required packages and no Rust.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{Artifacts, BASH, COMPLETIONS, MAN, clear, entries, file_name};
 use crate::shell;
 use crate::tally::Tally;
 
-/// Makes the root, installs, looks, runs and removes.
+/// Makes the root, installs the package in it, inspects and runs it, and removes it.
 pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Tally {
     let mut tally = Tally::default();
     if let Some(reason) = obstacle() {
@@ -20,7 +20,7 @@ pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Ta
     let root = match Root::make(&artifacts.folder) {
         Ok(root) => root,
         Err(error) => {
-            // No package can be blamed for a root that could not be made.
+            // The package is not at fault if the root cannot be made.
             tally.skip("Debian root", format!("{error:#}"));
             return tally;
         }
@@ -71,7 +71,7 @@ struct Root {
 }
 
 impl Root {
-    /// A copy of a fresh root; the original is kept, because it takes half a minute to make.
+    /// Copies a fresh root. The original is kept, because it takes half a minute to make.
     fn make(folder: &Path) -> Result<Root> {
         let release = Release::of_this_machine()?;
         let original = folder.join(format!("debian-{}", release.codename));
@@ -91,7 +91,7 @@ impl Root {
         Ok(root)
     }
 
-    /// What a line of shell prints inside the root, in an environment of its own.
+    /// Runs a line of shell inside the root, in an environment of its own, and returns its output.
     fn run(&self, line: &str) -> Result<String> {
         let program = shell::program("chroot").context("chroot is not installed")?;
         let mut chroot = Command::new(program);
@@ -131,7 +131,7 @@ impl Root {
         Ok(())
     }
 
-    /// Each page is there, unpacks and is a man page.
+    /// Checks that each page exists, unpacks and is a man page.
     fn man_pages(&self, pages: &Path) -> Result<()> {
         for page in entries(&pages.join("man"))? {
             let name = file_name(&page).to_string_lossy();
@@ -141,7 +141,7 @@ impl Root {
         Ok(())
     }
 
-    /// Each completion is there, and bash takes its own.
+    /// Checks that each completion exists and that bash accepts its own.
     fn completions(&self) -> Result<()> {
         for (_, name, place) in COMPLETIONS {
             self.run(&format!("test -s /{}/{name}", place.package))
@@ -170,14 +170,14 @@ impl Drop for Root {
     }
 }
 
-/// A release of Debian (or a descendant), and where this machine gets its packages.
+/// A release of Debian (or a derivative), and the mirror from which this machine gets its packages.
 struct Release {
     codename: String,
     mirror: String,
 }
 
 impl Release {
-    /// The machine's own release, from the mirror that apt is set up with.
+    /// Returns the machine's own release, with the mirror that apt is configured to use.
     fn of_this_machine() -> Result<Release> {
         let system = fs::read_to_string("/etc/os-release")?;
         let codename = system
@@ -205,7 +205,7 @@ impl Release {
         })
     }
 
-    /// Makes a root in `folder`, which is there only once it is whole.
+    /// Makes a root in `folder`, which exists only once it is complete.
     fn bootstrap(&self, folder: &Path) -> Result<()> {
         let partial = folder.with_extension("partial");
         clear(&partial)?;

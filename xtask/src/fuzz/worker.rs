@@ -1,4 +1,4 @@
-//! One process of the engine: its command line, its progress and what it came to.
+//! One process of the engine: its command line, its progress and its outcome.
 
 use std::fmt;
 use std::fs;
@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// An input that takes longer than this breaks a target. It is far above what any input needs,
-/// because the machine may be busy.
+/// An input that takes longer than this breaks a target. It is far above the time that any input
+/// needs, because the machine may be busy.
 const TIMEOUT_SECONDS: u32 = 10;
 const CANARY_TIMEOUT_SECONDS: u32 = 1;
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
@@ -20,12 +20,12 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// A search of one target by one process.
 pub(super) struct Job {
     pub(super) target: String,
-    /// Tells the processes apart that share a target.
+    /// Distinguishes the processes that share a target.
     pub(super) share: u32,
     pub(super) seed: u32,
     pub(super) runs: u64,
     pub(super) seconds_max: Option<u32>,
-    /// Begin with what earlier searches found.
+    /// Starts with the inputs that earlier searches found.
     pub(super) resume: bool,
     /// The target has a planted bug.
     pub(super) expect_failure: bool,
@@ -37,18 +37,18 @@ impl fmt::Display for Job {
     }
 }
 
-/// What a search came to.
+/// The outcome of a search.
 pub(super) enum Outcome {
     /// No input broke the target.
     Sound { summary: String },
-    /// An input did. It is missing only if the process died before it could save it.
+    /// An input broke the target. It is missing only if the process died before it could save it.
     Broken {
         cause: String,
         input: Option<PathBuf>,
     },
 }
 
-/// Runs a job to its end, with a line of progress now and then.
+/// Runs a job to its end and prints a line of progress now and then.
 pub(super) fn run(program: &Path, job: &Job) -> Result<Outcome> {
     let folders = Folders::make(job)?;
     let mut child = command(program, job, &folders)
@@ -81,7 +81,7 @@ pub(super) fn run(program: &Path, job: &Job) -> Result<Outcome> {
     })
 }
 
-/// Runs a target on one input, with all it prints shown.
+/// Runs a target on one input and shows all its output.
 pub(super) fn replay(program: &Path, target: &str, input: &Path) -> Result<ExitCode> {
     let mut command = Command::new(program);
     command
@@ -102,12 +102,12 @@ pub(super) fn replay(program: &Path, target: &str, input: &Path) -> Result<ExitC
 }
 
 struct Folders {
-    /// Inputs made by hand, part of the project.
+    /// The inputs made by hand, which are part of the project.
     by_hand: PathBuf,
     dictionary: PathBuf,
-    /// Inputs that this process finds.
+    /// The inputs that this process finds.
     found: PathBuf,
-    /// Where inputs that break the target go, as a prefix.
+    /// The path prefix for inputs that break the target.
     broken: PathBuf,
 }
 
@@ -149,7 +149,7 @@ fn command(program: &Path, job: &Job, folders: &Folders) -> Command {
         .arg(format!("-runs={}", job.runs))
         .arg(format!("-timeout={timeout}"));
     engine.arg(format!("-artifact_prefix={}", folders.broken.display()));
-    // What other processes find would make the search depend on their speed.
+    // Inputs that other processes find would make the search depend on their speed.
     engine.arg("-reload=0").arg("-print_final_stats=1");
     if let Some(seconds) = job.seconds_max {
         engine.arg(format!("-max_total_time={seconds}"));
@@ -164,15 +164,15 @@ fn command(program: &Path, job: &Job, folders: &Folders) -> Command {
     engine
 }
 
-/// What matters in the words of libFuzzer.
+/// The relevant parts of libFuzzer's output.
 #[derive(Default)]
 struct Log {
-    /// Runs, edges seen and inputs kept.
+    /// The runs, the edges seen and the inputs kept.
     status: String,
     /// The panic or the verdict.
     cause: Vec<String>,
     saved: Option<PathBuf>,
-    /// The verdict was read; what follows repeats the input.
+    /// Whether the verdict has been read; the lines after it repeat the input.
     judged: bool,
 }
 
@@ -193,7 +193,7 @@ impl Log {
         }
     }
 
-    /// Reads lines such as `#65536 pulse cov: 40 ft: 132 corp: 65/1402b lim: 652 exec/s: 32768 …`.
+    /// Parses lines such as `#65536 pulse cov: 40 ft: 132 corp: 65/1402b lim: 652 exec/s: 32768 …`.
     fn progress(&mut self, line: &str) {
         let runs = line.split_whitespace().next().unwrap_or("0");
         let after = |key: &str| {
@@ -211,8 +211,8 @@ impl Log {
     }
 }
 
-/// Whether a line is from the target rather than the engine: a panic's two lines, or what the
-/// allocator says as it refuses.
+/// Returns whether a line is from the target rather than the engine: a panic's two lines, or the
+/// message of the allocator at its limit.
 fn is_cause(line: &str) -> bool {
     const ENGINE: &[&str] = &[
         "INFO:",

@@ -1,4 +1,4 @@
-//! Tests of the header and of the library as a C program meets them.
+//! Tests of the header and of the library from the point of view of a C program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ fn crate_path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
 
-/// Is the header what the library's source says? `TRAXTENT_RENEW=1` writes it anew.
+/// Is the header up to date with the library's source? `TRAXTENT_RENEW=1` regenerates it.
 #[test]
 fn header_is_current() {
     let config = cbindgen::Config::from_file(crate_path("cbindgen.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Is the plugin's structure the one of nbdkit's header?
+//! Is the plugin's structure the same as in nbdkit's header?
 
 use std::fs;
 use std::mem::offset_of;
@@ -13,7 +13,7 @@ macro_rules! offsets {
     };
 }
 
-/// Compares the place of every field, and the size as far as this version of nbdkit goes.
+/// Is the offset of every field the same, and the size, as far as this version of nbdkit goes?
 #[test]
 fn fields_lie_where_the_header_has_them() {
     let cc = testkit::tool!("cc");

@@ -1,6 +1,8 @@
-//! A served drive as a block device of this kernel, with a file system: nbdfuse, a loop device, a mount.
+//! A served drive as a block device of this kernel, with a file system: nbdfuse, a loop device, a
+//! mount.
 //!
-//! Each layer is taken away when its value goes, so also when a test fails; what is still busy goes lazily.
+//! Each layer is removed when its value is dropped, also if a test fails. A layer that is still
+//! busy is removed lazily.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::nbdkit::{Server, run};
 
-/// The programs that attaching takes, or why there is none.
+/// Returns the program or device that is missing to attach a drive, if any.
 pub(crate) fn missing() -> Option<String> {
     let programs = [
         "nbdkit", "nbdfuse", "losetup", "mount", "umount", "mke2fs", "e2fsck",
@@ -28,7 +30,7 @@ pub(crate) fn missing() -> Option<String> {
 /// A drive as a block device.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    // In this order they are dropped.
+    // The fields are dropped in this order.
     device: Loop,
     _node: Node,
 }
@@ -37,7 +39,7 @@ pub(crate) struct Attached {
 #[derive(Debug)]
 pub(crate) struct Loop(PathBuf);
 
-/// The file that nbdfuse shows the drive as.
+/// The file as which nbdfuse shows the drive.
 #[derive(Debug)]
 struct Node {
     path: PathBuf,
@@ -49,7 +51,7 @@ struct Node {
 pub(crate) struct Mount(PathBuf);
 
 impl Attached {
-    /// Attaches a drive, with files of its own in `folder`.
+    /// Attaches a drive, with auxiliary files in `folder`.
     pub(crate) fn new(server: &Server, folder: &Path) -> Attached {
         let node = Node::new(server, folder);
         let arguments = ["--find", "--show", "--direct-io=on"];
@@ -62,7 +64,7 @@ impl Attached {
         }
     }
 
-    /// The block device.
+    /// Returns the block device.
     pub(crate) fn device(&self) -> &Path {
         &self.device.0
     }
@@ -75,7 +77,7 @@ impl Attached {
 }
 
 impl Loop {
-    /// Attaches a file; `None` where there are no loop devices.
+    /// Attaches a file; `None` if there are no loop devices.
     pub(crate) fn attach(losetup: &Path, file: &Path) -> Option<Loop> {
         let shown = output(Command::new(losetup).args(["--find", "--show"]).arg(file));
         let device = String::from_utf8(shown.stdout).ok()?;
@@ -94,7 +96,7 @@ impl Mount {
         Mount::made(Command::new(mount).arg(device).arg(folder), folder)
     }
 
-    /// Mounts a file system in memory, of a size as `mount` takes it.
+    /// Mounts a file system in memory, with a size in the format of `mount`.
     pub(crate) fn memory(mount: &Path, folder: &Path, size: &str) -> Result<Mount, String> {
         fs::create_dir_all(folder).expect("there is room");
         let size = format!("size={size}");
@@ -111,7 +113,7 @@ impl Mount {
         }
     }
 
-    /// Gives a file system in memory another size.
+    /// Changes the size of a file system in memory.
     pub(crate) fn resize(&self, size: &str) {
         let size = format!("remount,size={size}");
         let folder = self.0.display().to_string();
@@ -122,7 +124,7 @@ impl Mount {
         &self.0
     }
 
-    /// Takes the file system away when all of it is written.
+    /// Unmounts the file system once all of it is written.
     pub(crate) fn unmount(self) {
         let begun = Instant::now();
         loop {
@@ -131,7 +133,8 @@ impl Mount {
                 std::mem::forget(self);
                 return;
             }
-            // A file is open for a moment longer in every process that another thread starts meanwhile.
+            // A child process that another thread starts meanwhile has every file open for a
+            // moment.
             assert!(begun.elapsed() < Duration::from_secs(60), "{unmounted:?}");
             thread::sleep(Duration::from_millis(10));
         }
@@ -148,7 +151,7 @@ impl Node {
             .args([&ready, &path])
             .arg(server.uri())
             .stdin(Stdio::null())
-            // It tells of every request that fails.
+            // nbdfuse reports every request that fails.
             .stderr(Stdio::null())
             .spawn()
             .expect("nbdfuse runs");

@@ -1,6 +1,7 @@
-//! A client that sends what it is told and nothing else: the least of the NBD protocol
-//! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>), one request at a time. The clients that
-//! people use round requests to sectors, split them and try again.
+//! A client for the minimum of the NBD protocol
+//! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>), which sends exactly the
+//! requests that a test states, one at a time. Common clients round requests to sectors, split them
+//! and try again.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,11 +13,12 @@ use crate::nbdkit::Server;
 #[derive(Debug)]
 pub(crate) struct Client(UnixStream);
 
-/// Error numbers of the protocol, which are Linux's.
+/// Error numbers of the protocol, which are the same as those of Linux.
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOSPC: u32 = 28;
 
-/// How a request ended: answered, with an error's number if it failed. No answer is an error of the connection.
+/// The result of a request: success, or the number of an error. A missing response is an error of
+/// the connection.
 pub(crate) type Answer = io::Result<Result<(), u32>>;
 
 const READ: u16 = 0;
@@ -25,14 +27,14 @@ const FLUSH: u16 = 3;
 
 const OPTION: &[u8; 8] = b"IHAVEOPT";
 const EXPORT_NAME: u32 = 1;
-/// Fixed new style, and no padding behind the answer.
+/// Fixed new style, without padding after the response.
 const FLAGS: u32 = 3;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 
 impl Client {
     pub(crate) fn new(server: &Server) -> Client {
         let mut stream = UnixStream::connect(server.socket()).expect("it listens");
-        // A server that hangs is a failure of the test, not its end.
+        // A server that hangs makes the test fail, rather than wait for ever.
         let patience = Some(Duration::from_secs(100));
         stream.set_read_timeout(patience).expect("it is not zero");
         let greeting: [u8; 18] = receive(&mut stream).expect("it greets");

@@ -1,4 +1,4 @@
-//! The control socket of a volume: several clients at a time, and nobody else's.
+//! Tests of a volume's control socket: several clients at a time, and access by the owner only.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::mem::MaybeUninit;
@@ -16,8 +16,8 @@ use crate::life::Life;
 use crate::nbdkit::{key, plugin, quick_folder};
 use crate::volume::new_volume;
 
-/// Sends a byte of an order now and then: is a status of somebody else answered soon all the same, and is the slow client told
-/// that its line takes too long?
+/// Sends a byte of an order now and then. Does another client still get a status soon, and is the
+/// slow client told that its line takes too long?
 #[test]
 fn a_slow_client_holds_up_nobody() {
     let _ = testkit::tool!("nbdkit");
@@ -50,7 +50,8 @@ fn a_slow_client_holds_up_nobody() {
     });
 }
 
-/// Connects more clients than are served at a time: is one too many told so in a line, and served when others have gone?
+/// Connects more clients than are served at a time. Is the additional one told so in a line, and
+/// served once others have gone?
 #[test]
 fn too_many_clients() {
     let _ = testkit::tool!("nbdkit");
@@ -78,7 +79,8 @@ fn too_many_clients() {
     }
 }
 
-/// Makes the socket under umask 0: has it mode 0600, and was that its mode from the first moment, which no change followed?
+/// Makes the socket under umask 0. Does it have mode 0600, and from the first moment, without a
+/// change afterwards?
 #[test]
 fn the_socket_is_never_open_to_others() {
     let (_, sh) = (testkit::tool!("nbdkit"), testkit::tool!("sh"));

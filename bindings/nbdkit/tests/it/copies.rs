@@ -1,4 +1,4 @@
-//! Volumes with copies on files, served and killed.
+//! Tests of volumes with replicas on files that are served and killed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::nbdkit::{Server, key, quick_folder};
 
-/// A file of 8 MiB with tracks of some 100 sectors, and a volume on it.
+/// Makes a file of 8 MiB with tracks of about 100 sectors, and a volume on it.
 fn new_volume(folder: &Path, seed: u64) -> PathBuf {
     let (device, map) = (folder.join("disk"), folder.join("map"));
     File::create(&device).unwrap().set_len(8 << 20).unwrap();
@@ -61,8 +61,9 @@ fn open(device: &Path) -> DeviceCopies {
     wait(Copies::open(device, found)).unwrap()
 }
 
-/// Kills the server while three clients write and flush: is every sector of the volume as some write left it that was not
-/// before the last flush, and does it stay so while copies are brought up to date?
+/// Kills the server while three clients write and flush. Does every sector of the volume hold its
+/// state at the last flush or that of a later write, and does it stay the same while replicas are
+/// updated?
 #[test]
 fn a_volume_with_copies_survives_kills() {
     let _ = testkit::tool!("nbdkit");
@@ -90,8 +91,8 @@ fn a_volume_with_copies_survives_kills() {
     assert!(flushes > 3 * kills);
 }
 
-/// Does a client of a volume with copies hear of a full disk below as of a full disk, is what it flushed still there, and do
-/// writes go on once there is room?
+/// Does a client of a volume with replicas get the error for a full disk if the disk below is full?
+/// Are its flushed data still there, and do writes continue once there is room?
 #[test]
 fn a_full_disk_below() {
     let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));

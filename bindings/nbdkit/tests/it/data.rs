@@ -1,4 +1,4 @@
-//! Do programs that people use get their data back, from drives of every sector size?
+//! Do common programs get their data back, from drives of every sector size?
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use crate::nbdkit::{Server, key, run, small};
 
 const MIB: usize = 1 << 20;
 
-/// The three kinds of drives: logical and physical sectors.
+/// The three kinds of drives: logical and physical sector sizes.
 const KINDS: [(u32, u32); 3] = [(512, 512), (512, 4096), (4096, 4096)];
 
-/// Are the sizes of sectors told to clients?
+/// Are the sector sizes reported to clients?
 #[test]
 fn block_sizes() {
     let (_, nbdinfo) = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));
@@ -38,7 +38,7 @@ fn block_sizes() {
     }
 }
 
-/// Does fio read back what it wrote, at random, several requests at a time?
+/// Does fio read back what it wrote, at random, with several requests outstanding?
 #[test]
 fn fio_verifies() {
     let (_, fio) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
@@ -69,7 +69,7 @@ fn fio_verifies() {
     }
 }
 
-/// Are images copied there and back by nbdcopy, on several connections, and by qemu-img?
+/// Are images copied in both directions by nbdcopy, on several connections, and by qemu-img?
 #[test]
 fn copies() {
     let _ = testkit::tool!("nbdkit");
@@ -97,7 +97,7 @@ fn copies() {
         &qemu_img,
         &["compare", "-f", "raw", "-F", "raw", &path("image"), &uri],
     );
-    // Over what is there, by another way, in another order.
+    // Overwrites the data with another program and in another order.
     image.rotate_left(MIB / 2);
     fs::write(path("image"), &image).unwrap();
     run(
@@ -123,7 +123,8 @@ fn copies() {
     assert!(fs::read(data).unwrap() == image, "the file holds the data");
 }
 
-/// Does a sector written at a random place of a drive in memory take about a page of the host's memory?
+/// Does a sector written at a random place of a drive in memory take about one page of the host's
+/// memory?
 #[test]
 fn random_sectors_take_a_page() {
     let _ = testkit::tool!("nbdkit");

@@ -1,4 +1,5 @@
-//! Does a drive that is served for a day stay what it was: no more memory, and in time with the clock?
+//! Does a drive that is served for a day keep its memory bounded and its time in step with the
+//! clock?
 
 use std::fs;
 use std::process::Command;
@@ -12,19 +13,22 @@ use traxtent_core::workload::Rng;
 use crate::client::Client;
 use crate::nbdkit::{Server, key, quick_folder, write};
 
-/// As fast as a server goes: a day takes 86 seconds.
+/// The greatest speed of a server: a day takes 86 seconds.
 const SPEED: u64 = 1000;
-/// The clients stay below this, which is written first: data in memory do not grow then.
+/// The clients stay below this offset. The range is written first, so the data in memory do not
+/// grow later.
 const BYTES: u64 = 16 << 20;
 const CLIENTS: u64 = 4;
-/// So long, of real time, until every thread has its stack and its buffers.
+/// The real time until every thread has its stack and its buffers.
 const WARM: Duration = Duration::from_secs(3);
-/// What the process may grow by after that. A day's requests at a byte each would exceed it.
+/// The growth of the process that is allowed after that. One byte per request of a day would exceed
+/// it.
 const GROWTH_MAX_KIB: u64 = 1024;
 
-/// Serves requests as fast as they come, for 15 minutes of the drive's time, or in a soak for a day. Two requests that
-/// nobody else sends, one early and one at the end, are bracketed by this process's clock: the drive's
-/// time must have gone by between them as real time did, to within the brackets.
+/// Serves requests as fast as they come, for 15 minutes of the drive's time, or for a day in a
+/// soak. Two requests that only this thread sends, one early and one at the end, are bracketed by
+/// this process's clock. Is the drive's time between them equal to the real time, to within the
+/// brackets?
 #[test]
 fn a_day_of_requests() {
     let (_, zstd) = (testkit::tool!("nbdkit"), testkit::tool!("zstd"));
@@ -38,7 +42,8 @@ fn a_day_of_requests() {
         key("drive", write(folder.path(), &profile)),
         key("speed", SPEED),
         key("log", log.display()),
-        // Each client has one request at a time, and a thread's memory grows with its first.
+        // Each client sends one request at a time, and a thread's memory grows with its first
+        // request.
         "--threads=2".to_owned(),
     ]);
     let mut client = Client::new(&server);
@@ -96,7 +101,7 @@ fn a_day_of_requests() {
     assert!((real_least..=real_most).contains(&passed));
 }
 
-/// Sends random requests until it is told to stop; returns how many.
+/// Sends random requests until it is told to stop; returns their number.
 fn work(mut client: Client, seed: u64, stop: &AtomicBool) -> u64 {
     let mut rng = Rng::new(seed);
     let mut buffer = vec![0; 4096];
@@ -114,7 +119,7 @@ fn work(mut client: Client, seed: u64, stop: &AtomicBool) -> u64 {
     sent
 }
 
-/// A request between two looks at the clock, and the server's memory at that time.
+/// A request between two readings of the clock, and the server's memory at that time.
 struct Look {
     lbn: u64,
     sent: Instant,
@@ -123,7 +128,7 @@ struct Look {
 }
 
 impl Look {
-    /// The closest of some, each at a place of its own.
+    /// Returns the look with the closest readings out of several, each at a place of its own.
     fn new(client: &mut Client, server: &Server, number: u64) -> Look {
         let looks = (0..20).map(|trial| {
             let lbn = BYTES / 512 + number * 1000 + trial * 10;
@@ -140,7 +145,8 @@ impl Look {
         closest.expect("there are some")
     }
 
-    /// When the drive saw it, by its log, in milliseconds of its own time.
+    /// Returns when the drive received the request, according to its log, in milliseconds of its
+    /// own time.
     fn submitted(&self, log: &str) -> f64 {
         let mut rows = log.lines().map(|row| row.split(',').collect::<Vec<_>>());
         let head = rows.next().unwrap();
@@ -152,7 +158,7 @@ impl Look {
     }
 }
 
-/// What a process holds in memory.
+/// Returns the resident memory of a process in KiB.
 fn memory_kib(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,13 +1,16 @@
-//! Does a journalling file system survive power cuts on a served drive, and does it not if flushes lie?
+//! Does a journalling file system survive power cuts on a served drive, and fail to if the drive
+//! ignores flushes?
 //!
-//! The real ext4 of this kernel writes, through nbdfuse and a loop device. Which requests it sends when is
-//! the kernel's affair and differs from run to run, so a seed here repeats the files, the moment and what the drive
-//! loses of the requests that came, not the requests.
+//! The real ext4 of this kernel writes, through nbdfuse and a loop device. The kernel determines
+//! which requests it sends and when, and they differ between runs. A seed here therefore repeats
+//! the files, the moment, and the choice of which of the drive's requests are lost, but not the
+//! requests.
 //!
-//! What counts is an fsync that has returned before the cut is ordered. Later ones prove nothing: once a device fails, this
-//! kernel's ext4 now and then says of a directory's fsync that it went well although its transaction was given up (seen on
-//! Linux 6.18, once in some thousand files on a busy machine: in the one case whose log was read, the drive was sent the
-//! transaction, a flush, and no commit block).
+//! Only an fsync that returned before the cut was ordered counts. Later ones prove nothing: once a
+//! device fails, this kernel's ext4 occasionally reports success for a directory's fsync although
+//! its transaction was given up. This was seen on Linux 6.18, once in some thousand files on a busy
+//! machine. In the one case whose log was read, the drive received the transaction, a flush, and no
+//! commit block.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,8 +31,8 @@ use traxtent_exec::serve::order;
 use crate::attach::{Attached, missing};
 use crate::nbdkit::{Server, key, quick_folder, run, write};
 
-/// Cuts the power while files are written: is every file there that was fsync'ed, with its content, and
-/// does e2fsck find nothing once the journal has been replayed?
+/// Cuts the power while files are written. Is every fsync'ed file there with its content, and does
+/// e2fsck find no errors once the journal has been replayed?
 #[test]
 fn fsynced_files_survive_power_cuts() {
     if let Some(reason) = missing() {
@@ -54,7 +57,8 @@ fn fsynced_files_survive_power_cuts() {
     );
 }
 
-/// The negative control: is a drive found out that acknowledges flushes and does nothing?
+/// Is a drive detected that acknowledges flushes without performing them? This is the negative
+/// control.
 #[test]
 fn lying_flushes_are_found_out() {
     if let Some(reason) = missing() {
@@ -72,9 +76,9 @@ fn lying_flushes_are_found_out() {
     assert!(broken > 0, "{cuts} cuts lost nothing");
 }
 
-/// What a cut left.
+/// The state after a cut.
 struct Outcome {
-    /// Files that were looked for.
+    /// The number of files that were checked.
     promises: u64,
     /// Whether the drive had acknowledged or begun writes that it might lose.
     volatile: bool,
@@ -82,10 +86,10 @@ struct Outcome {
 }
 
 const WRITERS: u64 = 3;
-/// Bytes of the file system. A drive may be larger.
+/// The size of the file system in bytes. A drive may be larger.
 const SIZE: u64 = 64 << 20;
 
-/// Writes files on a fresh file system until the power goes, and looks for them afterwards.
+/// Writes files on a fresh file system until the power is cut, and checks them afterwards.
 fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     let mut rng = Rng::new(seed);
     let folder = quick_folder();
@@ -121,7 +125,8 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
         thread::sleep(Duration::from_micros(20_000 + rng.below(100_000)));
         let tearing = if rng.chance(0.5) { "physical" } else { "512" };
         power_goes.store(true, Ordering::SeqCst);
-        // It does not come back: nothing that the kernel still holds must reach it.
+        // The power does not return, because nothing that the kernel still holds may reach the
+        // drive.
         command(&format!("power-cut,seed={seed},tearing={tearing},for=24 h"))
     });
     drop((mount, attached));
@@ -158,7 +163,8 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     }
 }
 
-/// A drive with a volatile cache, by the seed: without mechanics, or with, and with 512-byte sectors or emulated ones.
+/// Returns a drive with a volatile cache that depends on the seed: with or without mechanics, and
+/// with native or emulated 512-byte sectors.
 fn drive(seed: u64) -> (Profile, u32) {
     let (name, speed) = match seed % 2 {
         0 => ("instant", 1),
@@ -177,7 +183,7 @@ fn drive(seed: u64) -> (Profile, u32) {
     (profile, speed)
 }
 
-/// The bytes of an empty ext4 with a journal, and every inode table written.
+/// Returns the bytes of an empty ext4 with a journal, with every inode table written.
 fn file_system() -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("image");
@@ -192,7 +198,7 @@ fn file_system() -> Vec<u8> {
     fs::read(image).unwrap()
 }
 
-/// Makes a drive's data of a file system: zeros stay holes, and so does the rest of the drive.
+/// Makes a drive's data from a file system: zeros stay holes, and so does the rest of the drive.
 fn lay(image: &[u8], path: &Path, profile: &Profile) {
     const CHUNK: usize = 64 << 10;
     let drive = traxtent_core::drive::Drive::new(profile).unwrap();
@@ -209,14 +215,14 @@ fn lay(image: &[u8], path: &Path, profile: &Profile) {
 
 type Content = Vec<u8>;
 
-/// What must be found under a name.
+/// The content that must be found under a name.
 #[derive(Debug)]
 enum Promise {
-    /// One of these contents; nothing, where there is none.
+    /// One of these contents; `None` is an absent file.
     OneOf(Vec<Option<Content>>),
-    /// These bytes, and perhaps more.
+    /// These bytes, and possibly more.
     Begins(Content),
-    /// Of every 512 bytes one content or the other.
+    /// In every 512 bytes, one content or the other.
     Mixture(Content, Content),
 }
 
@@ -238,7 +244,7 @@ impl Promise {
         }
     }
 
-    /// What was found instead, and in which sectors it differs.
+    /// Describes the content that was found instead, and the sectors in which it differs.
     fn against(&self, found: Option<&Content>) -> String {
         let Some(found) = found else {
             return "is not there".to_owned();
@@ -262,12 +268,12 @@ impl Promise {
     }
 }
 
-/// Writes files in a folder of its own, and knows what it was promised of them.
+/// A writer of files in a folder of its own, which records the content that must survive.
 struct Writer<'a> {
     folder: PathBuf,
     power_goes: &'a AtomicBool,
     rng: Rng,
-    /// Files that are there, fsync'ed, their folder too.
+    /// The fsync'ed files in the folder, which is fsync'ed too.
     files: BTreeMap<PathBuf, Content>,
     promises: BTreeMap<PathBuf, Promise>,
     made: u64,
@@ -294,7 +300,8 @@ impl<'a> Writer<'a> {
         while self.step().is_ok() {}
     }
 
-    /// Does one thing and makes it durable. What must be found is noted before and after.
+    /// Performs one operation and makes it durable. The content that must be found is recorded
+    /// before and after.
     fn step(&mut self) -> io::Result<()> {
         let pick = self.rng.below(self.files.len().max(1) as u64) as usize;
         let known = self.files.iter().nth(pick);
@@ -320,7 +327,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// As editors save: a new file under another name, which then takes the old one's.
+    /// Replaces a file as editors do: a new file under another name is renamed to the old one's.
     fn replace(&mut self, path: PathBuf, old: Content) -> io::Result<()> {
         let (temporary, new) = (self.name(), self.content());
         let mut file = File::create(&temporary)?;
@@ -375,7 +382,7 @@ impl<'a> Writer<'a> {
         self.counts(File::open(&self.folder)?.sync_all())
     }
 
-    /// The outcome of an fsync, an error if it may have come after the cut was ordered.
+    /// Returns the outcome of an fsync, or an error if it may have come after the cut was ordered.
     fn counts(&self, synced: io::Result<()>) -> io::Result<()> {
         synced?;
         if self.power_goes.load(Ordering::SeqCst) {
@@ -406,7 +413,7 @@ impl<'a> Writer<'a> {
         self.promises.len() as u64
     }
 
-    /// The promises that are not kept.
+    /// Returns the promises that are not kept.
     fn broken(&self) -> impl Iterator<Item = String> {
         self.promises.iter().filter_map(|(path, promise)| {
             let found = fs::read(path);
@@ -422,12 +429,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A file that is written over and over, past the page cache and without a flush, so that there is
-/// something to lose at every cut.
+/// A file that is written repeatedly, bypassing the page cache and without a flush, so that there
+/// are data to lose at every cut.
 struct Scratch {
     path: PathBuf,
     rng: Rng,
-    /// How often it has been written.
+    /// The number of writes so far.
     rounds: u64,
 }
 
@@ -452,7 +459,7 @@ impl Scratch {
         let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
         let mut options = File::options();
         let file = options.write(true).custom_flags(direct).open(&self.path);
-        // What is written so must lie at a page.
+        // Direct writes need a buffer that is aligned to a page.
         let mut room = vec![0; 2 * PAGE];
         let start = room.as_ptr().align_offset(PAGE);
         let page = &mut room[start..start + PAGE];
@@ -469,7 +476,7 @@ impl Scratch {
         }
     }
 
-    /// Each 512 bytes must be as some write left them.
+    /// Checks that each 512 bytes hold the data of one write.
     fn broken(&self) -> Option<String> {
         let whole = |sector: &[u8]| {
             let stamp = u64::from_le_bytes(sector[..8].try_into().expect("8 bytes"));

@@ -1,4 +1,5 @@
-//! Do file systems of this kernel live on a served drive, attached by nbdfuse and a loop device?
+//! Do this kernel's file systems work on a served drive that is attached by nbdfuse and a loop
+//! device?
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -19,29 +20,29 @@ use crate::nbdkit::{Server, key, quick_folder, run, sized};
 use crate::pull::{self, How, Pullable};
 use crate::volume::volume_of;
 
-/// Bytes of the largest file.
+/// The size of the largest file in bytes.
 const LARGEST: u64 = 3 << 20;
 
-/// ext4.
+/// Does ext4 work?
 #[test]
 fn ext4() {
     lives("ext4", &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
 }
 
-/// XFS.
+/// Does XFS work?
 #[test]
 fn xfs() {
     lives("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
 
-/// Btrfs, which keeps checksums of all data.
+/// Does Btrfs work, which keeps checksums of all data?
 #[test]
 fn btrfs() {
     let check = ["btrfs", "check", "--check-data-csum"];
     lives("btrfs", &["mkfs.btrfs", "-q"], &check);
 }
 
-/// Makes a file system, fills it, unmounts and checks it, and reads all back.
+/// Makes a file system, fills it, unmounts and checks it, and reads everything back.
 fn lives(kind: &str, make: &[&str], check: &[&str]) {
     for name in [make[0], check[0]] {
         let _ = testkit::tool!(name);
@@ -73,7 +74,7 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
         fs::create_dir_all(path(number).parent().unwrap()).unwrap();
         fs::write(path(number), content).unwrap();
     }
-    // Some go, so that their room is used anew.
+    // Some files are deleted, so that their space is used again.
     for number in (0..contents.len()).step_by(3) {
         fs::remove_file(path(number)).unwrap();
         fs::write(path(number), &contents[number]).unwrap();
@@ -88,20 +89,20 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
     tell(check, attached.device());
 }
 
-/// ext4 on a volume.
+/// Does ext4 work on a volume?
 #[test]
 fn ext4_on_a_volume() {
     lives_on_a_volume("ext4", &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
 }
 
-/// XFS on a volume.
+/// Does XFS work on a volume?
 #[test]
 fn xfs_on_a_volume() {
     lives_on_a_volume("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
 
-/// A member is pulled while files are written, another is rebuilt while files are written, the server is killed while files
-/// are written: does the program that checks file systems find nothing after each, and is what was synced there?
+/// Pulls a member, rebuilds another and kills the server, each while files are written. Does the
+/// file system's checker find no errors after each, and are all synced files there?
 fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     for name in [make[0], check[0]] {
         let _ = testkit::tool!(name);
@@ -111,7 +112,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     }
     let folder = quick_folder();
     let at = |name: &str| folder.path().join(name);
-    // XFS wants 300 MB.
+    // XFS needs 300 MB.
     const MEMBER_BYTES: u64 = 120 << 20;
     let mut files = volume_of(folder.path(), Level::Raid5, 1 << 35, MEMBER_BYTES);
     let mut pullable = Pullable::new(&files[1]);
@@ -170,7 +171,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     drop((mounted, attached));
     let life = Life::new(folder.path(), files, &[]);
     let attached = Attached::new(&life.server, folder.path());
-    // It repeats its journal.
+    // Mounting replays the journal.
     let mounted = attached.mount(&place).unwrap();
     assert!(synced.len() > 10, "{} files", synced.len());
     for (name, content) in &synced {
@@ -187,7 +188,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     assert!(scrubbed.is_clean(), "{scrubbed:?}");
 }
 
-/// Writes and syncs files while something happens; notes those that are durable.
+/// Writes and syncs files during `happens`, and records those that are durable.
 fn write_while(
     place: &Path,
     round: u64,
@@ -198,7 +199,7 @@ fn write_while(
     thread::scope(|scope| {
         let write = || {
             let mut rng = Rng::new(round);
-            // A file system whose device is gone takes no more.
+            // Writes fail once the device of the file system is gone.
             for number in 0.. {
                 let bytes = rng.below(300 << 10) >> rng.below(8);
                 let content: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
@@ -212,7 +213,7 @@ fn write_while(
                     return (round, written.is_ok());
                 }
                 synced.push((name, content));
-                // So that no round fills it.
+                // Keeps each round from filling the file system.
                 thread::sleep(Duration::from_millis(2));
             }
             unreachable!()

@@ -1,4 +1,4 @@
-//! A guest with a stock kernel on served drives: by qemu's own client, and by its kernel's.
+//! Tests of a guest with a stock kernel on served drives, by qemu's own client and by its kernel's.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,13 +22,14 @@ const MODULES: [&str; 11] = [
     "nbd",
 ];
 
-/// A drive that is served and attached in the guest itself, by the command that `traxtent serve` prints.
+/// A drive that is served and attached in the guest itself, by the command that `traxtent serve`
+/// prints.
 const BY_KERNEL: &str = r#"
 /bin/nbdkit --unix /tmp/socket --pidfile /tmp/pid /bin/plugin.so drive=/files/drive.toml
 /bin/nbd-client -b 512 -unix /tmp/socket /dev/nbd0
 "#;
 
-/// What the guest does with each of its disks.
+/// The guest's operations on each of its disks.
 const SCRIPT: &str = r#"
 for disk in sda vda nbd0; do
   n=0
@@ -51,7 +52,7 @@ done
 /bin/nbd-client -d /dev/nbd0 && echo "nbd0 gone"
 "#;
 
-/// What `docs/serve.md` says to type.
+/// Is the command the same as in `docs/serve.md`?
 #[test]
 fn nbd_client_is_run_as_documented() {
     let docs = std::fs::read_to_string(testkit::workspace().join("docs/serve.md")).unwrap();
@@ -60,8 +61,8 @@ fn nbd_client_is_run_as_documented() {
     assert!(BY_KERNEL.contains(&documented.replace("$socket", "/tmp/socket")));
 }
 
-/// Does a guest find its drives with their sizes of sectors, make file systems, and read back what it wrote;
-/// and are the file systems sound when it has gone?
+/// Does a guest find its drives with their sector sizes, make file systems, and read back what it
+/// wrote? Are the file systems sound afterwards?
 #[test]
 fn a_guest_uses_drives() {
     let (nbdkit, mke2fs) = (testkit::tool!("nbdkit"), testkit::tool!("mke2fs"));
@@ -113,7 +114,7 @@ fn a_guest_uses_drives() {
         Ok(console) => console,
         Err(missing) => testkit::skip!("{missing}"),
     };
-    // The kernel's client shows the logical size as the physical one.
+    // The kernel's client reports the logical size as the physical one.
     let seen = drives.map(|(_, name, logical, physical)| (name, logical, physical));
     for (name, logical, physical) in seen.into_iter().chain([("nbd0", 512, 512)]) {
         for line in [

@@ -1,7 +1,8 @@
-//! Members that do not answer, neither with data nor with an error: the program that shows a member's file is stopped (SIGSTOP),
-//! below the volume or below a loop device that the volume has.
+//! Tests of members that return neither data nor an error: the program that shows a member's file
+//! is stopped (SIGSTOP), below the volume or below a loop device of the volume.
 //!
-//! Before there was a member time-out, each of these tests waited for good. Bounds on time are generous: machines are busy.
+//! Before the member time-out existed, each of these tests waited for ever. Time limits are
+//! generous, because machines may be busy.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -25,19 +26,19 @@ use crate::volume::{new_volume, open, scrub};
 /// The member that hangs.
 const MEMBER: usize = 1;
 
-/// A status and an order to fail a member are answered within a second; a busy machine may take longer. A time-out that is never
-/// reached in a test is far beyond.
+/// A status, and an order to fail a member, are answered within a second; a busy machine may take
+/// longer. A time-out that must not expire in a test is far beyond that.
 const SOON: Duration = Duration::from_secs(4);
 const NEVER_S: u64 = 90;
 
-/// What a member is, above the file that hangs.
+/// The kind of a member, above the file that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     File,
     Block,
 }
 
-/// A loop device on a file, until it is detached.
+/// A loop device on a file, which is detached when this goes out of scope.
 struct Loop(PathBuf);
 
 impl Loop {
@@ -60,7 +61,8 @@ impl Drop for Loop {
     }
 }
 
-/// A volume that is served with one member that can hang. Fields go in their order: the member wakes first.
+/// A served volume with one member that can hang. The fields are dropped in order, so the member
+/// resumes first.
 struct Hangs {
     pullable: Pullable,
     life: Life,
@@ -69,7 +71,7 @@ struct Hangs {
 }
 
 impl Hangs {
-    /// Serves a new volume with a member time-out; says what is missing.
+    /// Serves a new volume with a member time-out; an error names what is missing.
     fn new(level: Level, kind: Kind, timeout_s: u64) -> Result<Hangs, String> {
         missing().map_or(Ok(()), Err)?;
         let losetup = match kind {
@@ -99,7 +101,7 @@ impl Hangs {
         })
     }
 
-    /// The status, which must not wait for anything.
+    /// Returns the status, which must not wait for anything.
     fn status(&self) -> Status {
         let begun = Instant::now();
         let status = self.life.status();
@@ -116,7 +118,7 @@ impl Hangs {
         answer
     }
 
-    /// Waits for a state of the member that hangs.
+    /// Waits until the status meets a condition.
     fn until(&self, what: &str, is: impl Fn(&Status) -> bool) -> Status {
         let begun = Instant::now();
         loop {
@@ -139,8 +141,9 @@ fn is_waiting(status: &Status) -> bool {
     status.members[MEMBER].waiting_seconds.is_some()
 }
 
-/// Lets a member hang while clients write and read, for good: does the member fail after the time-out, do clients go on, are data
-/// read as they were last written, and are they there without the member after a kill, though it was written late?
+/// Makes a member hang for ever while clients write and read. Does the member fail after the
+/// time-out, and do clients go on? Are data read as they were last written, and are they there
+/// without the member after a kill, although late writes reached it?
 fn hung_under_requests(level: Level, kind: Kind) {
     let hangs = match Hangs::new(level, kind, 2) {
         Ok(hangs) => hangs,
@@ -170,7 +173,7 @@ fn hung_under_requests(level: Level, kind: Kind) {
     let error = status.members[MEMBER].error.clone().unwrap_or_default();
     assert!(error.contains("gave no answer"), "{error}");
     assert!(!status.broken && is_waiting(&status), "{status:?}");
-    // What was asked for before reaches it now.
+    // The earlier requests reach it now.
     hangs.pullable.wake();
     hangs.until("returned", |status| !is_waiting(status));
     let Hangs { life, folder, .. } = hangs;
@@ -197,7 +200,7 @@ fn a_block_device_hangs_under_raid_1() {
     hung_under_requests(Level::Raid1, Kind::Block);
 }
 
-/// Lets a member hang that is only read: does it fail, though nothing is written to it?
+/// Makes a member hang that is only read. Does it fail, although nothing is written to it?
 #[test]
 fn a_member_hangs_under_reads() {
     let hangs = match Hangs::new(Level::Raid5, Kind::Block, 2) {
@@ -216,8 +219,9 @@ fn a_member_hangs_under_reads() {
     assert!(hangs.life.server.said().contains("member 1 has failed"));
 }
 
-/// Declares a member failed that hangs, long before the time-out: is the order answered soon, do requests go on, is another member
-/// not failed by such an order, is the device not taken back before it has returned all, and is it good as new after a rebuild?
+/// Declares a hanging member failed, long before the time-out. Is the order answered soon, and do
+/// requests go on? Is such an order for another member refused? Is the device refused as a
+/// replacement until it has returned all requests, and is the volume whole again after a rebuild?
 fn failed_by_order(kind: Kind) {
     let hangs = match Hangs::new(Level::Raid5, kind, NEVER_S) {
         Ok(hangs) => hangs,
@@ -268,7 +272,7 @@ fn failed_by_order(kind: Kind) {
     });
     assert!(hangs.status().is_whole());
     let Hangs { life, folder, .. } = hangs;
-    // What was rebuilt is what is read without another member.
+    // The rebuilt data are what is read without another member.
     reassemble(life, 2, &areas, folder.path(), 3);
 }
 
@@ -282,8 +286,9 @@ fn a_block_device_that_hangs_is_failed_by_order() {
     failed_by_order(Kind::Block);
 }
 
-/// Tells a server to stop whose member hangs: are its sockets closed soon, though requests wait, does it say for whom, and has the
-/// volume, recovered with the member as it is, what was flushed?
+/// Stops a server with a hanging member. Are its sockets closed soon, although requests wait, and
+/// does it report the member? Does the volume, recovered with the member as it is, hold the flushed
+/// data?
 fn told_to_stop(kind: Kind) {
     let hangs = match Hangs::new(Level::Raid5, kind, NEVER_S) {
         Ok(hangs) => hangs,
@@ -317,7 +322,7 @@ fn told_to_stop(kind: Kind) {
     }
     let took = begun.elapsed();
     eprintln!("{kind:?}: sockets are closed after {took:.2?}");
-    // The client hears of it too.
+    // The client gets an error, too.
     assert!(writes.join().unwrap().is_err());
     let said = life.server.said();
     assert!(

@@ -1,4 +1,4 @@
-//! Is what was flushed there when the server is killed?
+//! Are flushed data preserved when the server is killed?
 
 use std::fs::File;
 use std::io::Read;
@@ -13,12 +13,12 @@ use crate::client::Client;
 use crate::nbdkit::{Server, key, write};
 
 pub(crate) const SECTOR: u64 = 512;
-/// What the clients write to, each its own.
+/// The range of each client, in sectors.
 pub(crate) const SECTORS: u64 = 512;
 pub(crate) const CLIENTS: u64 = 3;
 
-/// Kills the server while three clients write and flush: is every sector as it was at the last flush that
-/// was answered, or as some write left it that began later? And is it served so again?
+/// Kills the server while three clients write and flush. Does every sector hold its state at the
+/// last flush that completed, or that of a later write? And is the same data served again?
 #[test]
 fn what_was_flushed_survives() {
     let _ = testkit::tool!("nbdkit");
@@ -66,7 +66,7 @@ fn what_was_flushed_survives() {
     assert!(flushes > 3 * kills && unflushed > 0 && older > 0);
 }
 
-/// The number that a sector holds throughout.
+/// Returns the number that fills a sector.
 pub(crate) fn stamp(sector: &[u8]) -> u64 {
     let stamp = u64::from_le_bytes(sector[..8].try_into().unwrap());
     let whole = sector.chunks(8).all(|part| part == stamp.to_le_bytes());
@@ -74,7 +74,7 @@ pub(crate) fn stamp(sector: &[u8]) -> u64 {
     stamp
 }
 
-/// Is every sector as some write left it that was not before the last flush?
+/// Does every sector hold its state at the last flush or that of a later write?
 pub(crate) fn assert_kept(areas: &[Area], left: &[u8], seed: u64) {
     for (area, left) in areas.iter().zip(left.chunks((SECTORS * SECTOR) as usize)) {
         let stamps = left.chunks(SECTOR as usize).map(stamp);
@@ -88,21 +88,22 @@ pub(crate) fn assert_kept(areas: &[Area], left: &[u8], seed: u64) {
     }
 }
 
-/// What one client writes to, and what it knows of each sector.
+/// The range of one client, and its record of each sector.
 pub(crate) struct Area {
     /// The first sector.
     pub(crate) first: u64,
     rng: Rng,
     writes: u64,
     pub(crate) flushes: u64,
-    /// The number of the last write before a flush that was answered.
+    /// The number of the last write before a flush that completed.
     pub(crate) flushed: Vec<u64>,
     /// The number of the last write that was sent.
     pub(crate) newest: Vec<u64>,
 }
 
 impl Area {
-    /// What clients, one an area, have written and flushed until the server is killed at a moment that the seed gives.
+    /// Runs one client per area, which write and flush until the server is killed at a moment that
+    /// the seed determines. Returns the areas.
     pub(crate) fn worked_until_killed(server: Server, seed: u64) -> Vec<Area> {
         let mut areas: Vec<Area> = (0..CLIENTS).map(|client| Area::new(client, seed)).collect();
         thread::scope(|scope| {
@@ -137,7 +138,7 @@ impl Area {
         {}
     }
 
-    /// Reads some of it back: is each sector as it was last written?
+    /// Reads a part back: does each sector hold what was last written?
     pub(crate) fn look(&mut self, client: &mut Client) -> std::io::Result<()> {
         let count = 1 + self.rng.below(64);
         let place = self.rng.below(SECTORS - count + 1);
@@ -152,7 +153,7 @@ impl Area {
         Ok(())
     }
 
-    /// Writes some, and flushes.
+    /// Writes some sectors, and flushes.
     pub(crate) fn step(&mut self, client: &mut Client) -> std::io::Result<()> {
         for _ in 0..self.rng.below(6) {
             self.writes += 1;

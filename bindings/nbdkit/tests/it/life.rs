@@ -1,4 +1,5 @@
-//! Members of a served volume are pulled, fail, are replaced and rebuilt, while clients read and write.
+//! Tests in which members of a served volume are pulled, fail, are replaced and rebuilt, while
+//! clients read and write.
 
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -25,21 +26,21 @@ use crate::nbdkit::{Server, key, quick_folder};
 use crate::pull::{How, Pullable, missing};
 use crate::volume::{new_volume, open, scrub};
 
-/// EPERM, which is what the protocol has for EROFS, and EIO.
+/// EPERM, which the protocol uses for EROFS, and EIO.
 const READ_ONLY: u32 = 1;
 const FAILED: u32 = 5;
 
-/// A volume that is served, one of whose members can be pulled.
+/// A served volume with members that can be pulled.
 pub(crate) struct Life {
     pub(crate) server: Server,
     pub(crate) control: PathBuf,
-    /// The files below, and by which names they are served.
+    /// The files below, and the paths by which they are served.
     files: Vec<PathBuf>,
     served: Vec<PathBuf>,
 }
 
 impl Life {
-    /// Serves a volume on `files`, of which `pullable` are shown by nbdfuse.
+    /// Serves a volume on `files`; nbdfuse shows those in `pullable`.
     pub(crate) fn new(folder: &Path, files: Vec<PathBuf>, pullable: &[(usize, &Pullable)]) -> Life {
         let mut served = files.clone();
         for (member, shown) in pullable {
@@ -48,7 +49,7 @@ impl Life {
         Life::serving(folder, files, served, &[])
     }
 
-    /// Serves a volume on `files` by other names, with more keys.
+    /// Serves a volume on `files` by other paths, with further parameters.
     pub(crate) fn serving(
         folder: &Path,
         files: Vec<PathBuf>,
@@ -100,7 +101,7 @@ impl Life {
     }
 }
 
-/// Makes a file as large as members are.
+/// Makes a file of a member's size.
 fn spare(folder: &Path) -> PathBuf {
     let path = folder.join("spare");
     File::create(&path).unwrap().set_len(8 << 20).unwrap();
@@ -111,7 +112,7 @@ pub(crate) fn areas(seed: u64) -> Vec<Area> {
     (0..CLIENTS).map(|client| Area::new(client, seed)).collect()
 }
 
-/// Lets clients work on their areas, writing and reading or only reading, while something happens.
+/// Runs `happens` while clients work on their areas, either writing and reading or only reading.
 pub(crate) fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happens: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -126,7 +127,7 @@ pub(crate) fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happe
                 }
             });
         }
-        // Also if it panics: nobody would see why, else.
+        // The clients stop even after a panic, because otherwise the test would hang and hide it.
         let happened = catch_unwind(AssertUnwindSafe(happens));
         stop.store(true, Ordering::Relaxed);
         happened.unwrap_or_else(|panic| resume_unwind(panic));
@@ -139,14 +140,14 @@ fn pause(rng: &mut Rng, most_ms: u64) {
     ));
 }
 
-/// All areas as they are read.
+/// Reads all areas.
 fn all(volume: &DeviceVolume) -> Vec<u8> {
     let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
     wait(volume.read(Lbn(0), &mut left)).unwrap();
     left
 }
 
-/// Kills the server, and looks at what is left without a member; then gives it a new one.
+/// Kills the server, examines what is left without one member, and then replaces that member.
 pub(crate) fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u64) {
     let Life { server, files, .. } = life;
     server.kill();
@@ -172,7 +173,8 @@ pub(crate) fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Pa
     wait(volume.stop()).unwrap();
 }
 
-/// A folder, the files of a new volume in it, a member, and that member in a form that can be pulled.
+/// Returns a folder, the files of a new volume in it, a member, and that member in a form that can
+/// be pulled.
 fn set_up(seed: u64) -> (TempDir, Vec<PathBuf>, usize, Pullable) {
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 32 | seed);
@@ -183,8 +185,8 @@ fn set_up(seed: u64) -> (TempDir, Vec<PathBuf>, usize, Pullable) {
 
 const HOW: [How; 2] = [How::Gone, How::Errors];
 
-/// Pulls a member while clients write and read, or only read: is every sector read as it was last written, before and after
-/// a kill, without the member and with another in its place?
+/// Pulls a member while clients write and read, or only read. Does every read return what was last
+/// written, before and after a kill, without the member and with a replacement?
 #[test]
 fn pulled_under_requests() {
     if let Some(why) = missing() {
@@ -212,7 +214,8 @@ fn pulled_under_requests() {
     }
 }
 
-/// Pulls a member during a scrub that goes on beside clients: as above, and does the scrub end with a reason?
+/// Pulls a member during a scrub with concurrent clients. Are reads right as above, and does the
+/// scrub end with a reason?
 #[test]
 fn pulled_under_a_scrub() {
     if let Some(why) = missing() {
@@ -240,8 +243,8 @@ fn pulled_under_a_scrub() {
     }
 }
 
-/// Pulls the member that is being rebuilt beside clients: as above, does the rebuild end with a reason, and does another one
-/// in its place come to its end?
+/// Pulls the member that is being rebuilt with concurrent clients. Are reads right as above, does
+/// the rebuild end with a reason, and does the rebuild of a replacement finish?
 #[test]
 fn pulled_under_a_rebuild() {
     if let Some(why) = missing() {
@@ -284,7 +287,7 @@ fn pulled_under_a_rebuild() {
             "seed {seed}: {ended:?}"
         );
         assert_eq!(life.status().members[member].state, "failed", "seed {seed}");
-        // The file that was the member first says that it is one.
+        // The superblock of the original file identifies it as a member.
         let refused = put_in(&life.files[member], 2).unwrap_err();
         assert!(
             refused.contains(&format!("member {member} of volume")),
@@ -309,8 +312,9 @@ fn pulled_under_a_rebuild() {
     }
 }
 
-/// Pulls a second member: are writes refused with a number and a reason, is what is whole read as it was written and
-/// nothing else, is what is left not put together, and all there again once the member is back?
+/// Pulls a second member. Are writes refused with an error number and a reason? Are intact sectors,
+/// and only those, read as they were written? Is the remainder not assembled, and is everything
+/// there once the member is back?
 #[test]
 fn a_second_failure() {
     if let Some(why) = missing() {
@@ -331,7 +335,7 @@ fn a_second_failure() {
         assert!(refused.contains("cannot be spared"), "{refused}");
         pullable.pull(HOW[seed as usize % 2]);
         let mut client = Client::new(&life.server);
-        // Some of it comes to every member.
+        // A part of these data belongs to every member.
         let data = vec![1; 256 << 10];
         assert_eq!(client.write(0, &data).unwrap(), Err(READ_ONLY));
         assert_eq!(client.write(1 << 20, &data).unwrap(), Err(READ_ONLY));
@@ -345,7 +349,7 @@ fn a_second_failure() {
                 let lbn = area.first + sector as u64;
                 let mut read = vec![0; SECTOR as usize];
                 match client.read(lbn * SECTOR, &mut read).unwrap() {
-                    // What was being written is old or new.
+                    // The sectors that were being written have their old or their new content.
                     Ok(()) if lbn < first && read == data[..SECTOR as usize] => whole += 1,
                     Ok(()) => {
                         assert_eq!(stamp(&read), *newest, "seed {seed}, sector {lbn}");
@@ -389,7 +393,8 @@ fn a_second_failure() {
     }
 }
 
-/// Do orders that make no sense leave a served volume as it is, and does a scrub pause, go on and tell how far it is?
+/// Do invalid orders leave a served volume unchanged? Can a scrub be paused and resumed, and does
+/// it report its progress?
 #[test]
 fn orders() {
     let _ = testkit::tool!("nbdkit");
@@ -410,7 +415,7 @@ fn orders() {
     }
     let status = life.status();
     assert!(status.served && status.is_whole() && status.work.is_none());
-    // Some 3 s of members of 8 MiB.
+    // About 3 s for members of 8 MiB.
     life.begin(Work::Scrub, Some(3 << 20));
     let other = Order::Begin {
         work: Work::Rebuild,
@@ -440,7 +445,7 @@ fn orders() {
     let done = life.ended();
     assert!(done.is_clean() && done.first == paused.next, "{done:?}");
     assert!(begun.elapsed() < Duration::from_secs(30));
-    // What is refused changes nothing.
+    // A refused order changes nothing.
     life.order(&Order::Fail { member: 2 }).unwrap();
     let refused = life.order(&Order::Fail { member: 3 }).unwrap_err();
     assert!(refused.contains("member 3 cannot be spared"), "{refused}");
@@ -459,8 +464,9 @@ fn orders() {
     assert!(find(&served, false).unwrap().superblock.clean);
 }
 
-/// Lets the disk below the members run full: do clients hear of a full disk, does no member fail for it, is what was flushed
-/// read as it was, also after a kill, and do writes go on once there is room?
+/// Lets the disk below the members run full. Do clients get an error for a full disk, and does no
+/// member fail? Are flushed data read correctly, also after a kill, and do writes continue once
+/// there is room?
 #[test]
 fn a_full_disk_below() {
     let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
@@ -469,7 +475,8 @@ fn a_full_disk_below() {
         let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "14m") else {
             testkit::skip!("a small file system cannot be mounted here");
         };
-        // Its parity is not made, and its data not allocated: that would take 4 times 8 MiB.
+        // The volume's parity is not computed and its data are not allocated, which would take 4
+        // times 8 MiB.
         let files = sparse_volume(below.folder(), level);
         let life = Life::new(folder.path(), files.clone(), &[]);
         let mut client = Client::new(&life.server);
@@ -478,7 +485,7 @@ fn a_full_disk_below() {
             let written = client.write(number * (96 << 10), &part(number)).unwrap();
             written.and_then(|()| client.flush().unwrap())
         };
-        // All that this level offers would not fit.
+        // The whole capacity at this level would not fit.
         let all = if level == Level::Raid1 { 60 } else { 150 };
         let stored = (0..all).take_while(|number| match store(&mut client, *number) {
             Ok(()) => true,
@@ -489,7 +496,7 @@ fn a_full_disk_below() {
         });
         let stored = stored.count() as u64;
         assert!((10..all).contains(&stored), "{level:?}: {stored} parts");
-        // Not only once, and wherever it is.
+        // The error is repeated, and at other offsets too.
         for number in [stored, stored + 1, all] {
             assert_eq!(store(&mut client, number), Err(ENOSPC), "{level:?}");
         }
@@ -524,7 +531,7 @@ fn a_full_disk_below() {
     }
 }
 
-/// Is trim offered by what it does something for, and not by a volume that keeps all?
+/// Is trim offered by a drive, where it has an effect, and not by a volume, which keeps all data?
 #[test]
 fn trim_is_offered_where_it_frees() {
     let _ = testkit::tool!("nbdkit");
@@ -541,7 +548,7 @@ fn trim_is_offered_where_it_frees() {
     assert!(!offers(&life.server));
 }
 
-/// A new volume whose files are as sparse as can be.
+/// Creates a volume with files as sparse as possible.
 fn sparse_volume(folder: &Path, level: Level) -> Vec<PathBuf> {
     let files: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &files {

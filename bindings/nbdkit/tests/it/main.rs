@@ -1,4 +1,4 @@
-//! Tests of the plugin in nbdkit, with the programs that people use.
+//! Tests of the plugin in nbdkit, with common programs.
 
 mod abi;
 mod attach;

@@ -1,7 +1,7 @@
-//! Are a drive's mechanics seen by a client, which has nothing but the times of its reads?
+//! Can a client observe a drive's mechanics from nothing but the times of its reads?
 //!
-//! The picture is that of Figure 3 in "A Linux Implementation Validation of Track-Aligned Extents and Track-Aligned
-//! RAIDs": 64 sectors read from growing offsets behind a track boundary.
+//! The measurement is that of Figure 3 in "A Linux Implementation Validation of Track-Aligned
+//! Extents and Track-Aligned RAIDs": 64 sectors read from growing offsets after a track boundary.
 
 use std::time::Instant;
 
@@ -11,20 +11,22 @@ use traxtent_core::profile::builtin;
 use crate::client::Client;
 use crate::nbdkit::{Server, key};
 
-/// Real time passes so many times as fast as the drive's: what a busy machine adds is a small part of a turn then.
+/// The factor by which the drive is slower than real time. Delays of a busy machine are then a
+/// small part of a revolution.
 const SLOWER: u32 = 8;
-/// Sectors of each read, and from one offset to the next.
+/// The sectors of each read, and the step between offsets.
 const SECTORS: u32 = 64;
 const STEP: u32 = 16;
-/// Parts of a revolution by which a time may be off. The skew is 0.1.
+/// The tolerance of a time, as a part of a revolution. The skew is 0.1.
 const TOLERANCE: f64 = 0.04;
-/// So many times of an offset must agree, within half of that: what comes in between on a busy machine does not.
+/// The number of times of an offset that must agree, within half of the tolerance. Disturbances on
+/// a busy machine do not agree.
 const AGREE: usize = 3;
-/// How often an offset is read at most until they do.
+/// The greatest number of reads of an offset until they agree.
 const TIMES_MAX: usize = 40;
 
-/// Does the time from the end of one read to the end of another grow as the platters turn, and jump by the skew
-/// where the second begins to cross a track boundary?
+/// Does the time from the end of one read to the end of another grow with the rotation, and jump by
+/// the skew where the second begins to cross a track boundary?
 #[test]
 fn rotation_and_boundary() {
     let _ = testkit::tool!("nbdkit");
@@ -39,7 +41,7 @@ fn rotation_and_boundary() {
     let mut client = Client::new(&server);
     let revolution_ms = f64::from(SLOWER) * profile.revolution_ms();
 
-    // Every read goes to a cylinder that has not been read, so that none is in the drive's buffer.
+    // Every read goes to a cylinder that has not been read, so that the drive's buffer holds none.
     let mut cylinders = tracks
         .chunk_by(|a, b| a.cylinder == b.cylinder)
         .filter(|tracks| tracks.len() == 3 && tracks.iter().all(|track| track.sectors == around))
@@ -60,7 +62,7 @@ fn rotation_and_boundary() {
             let begin = end_of(reference.first_lbn.0, 1);
             let end = end_of(read.first_lbn.0 + u64::from(*offset), SECTORS);
             let turns = (end - begin).as_secs_f64() * 1000.0 / revolution_ms;
-            // How much later than the offset alone says.
+            // The delay beyond the one that the offset implies.
             times.push((turns - f64::from(*offset) / f64::from(around)).rem_euclid(1.0));
             times.sort_by(f64::total_cmp);
             let mut close = times.windows(AGREE);
@@ -70,16 +72,16 @@ fn rotation_and_boundary() {
         late.push(agreed.unwrap_or_else(|| panic!("offset {offset}: {times:.3?}")));
     }
 
-    // Had the platters not turned, these would be spread over all of a revolution.
+    // Without rotation, these values would be spread over a whole revolution.
     let crossing = offsets.partition_point(|offset| offset + SECTORS <= around);
     let (within, across) = late.split_at(crossing);
     let level = median(within);
     let near = |late: &&f64, level: f64| (**late - level).abs() < TOLERANCE;
     let on_level = within.iter().filter(|late| near(late, level)).count();
-    // Where the heads come down amid the sectors, the drive begins there and is done a little sooner.
+    // If the heads arrive amid the sectors, the drive begins there and completes a little sooner.
     let amid = (SECTORS / STEP + 2) as usize;
     assert!(on_level + amid >= within.len(), "{late:.3?}");
-    // The boundary by the times alone.
+    // The boundary according to the times alone.
     let jump = late.iter().rposition(|late| *late < level + TOLERANCE);
     let found = offsets[jump.unwrap() + 1];
     assert!(

@@ -1,4 +1,4 @@
-//! nbdkit with the plugin, for a test.
+//! nbdkit with the plugin, for tests.
 
 use std::env;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use traxtent_core::profile::{Profile, builtin};
 
-/// The plugin: cargo builds it beside the tests.
+/// Returns the path of the plugin, which cargo builds next to the tests.
 pub(crate) fn plugin() -> PathBuf {
     let test = env::current_exe().expect("a test is a file");
     let plugin = test.with_file_name("libtraxtent_nbdkit.so");
@@ -25,7 +25,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts nbdkit with keys for the plugin, and waits until it is ready.
+    /// Starts nbdkit with parameters for the plugin, and waits until it is ready.
     pub(crate) fn start(keys: &[String]) -> Server {
         let folder = TempDir::new().expect("there is room for a folder");
         let pidfile = folder.path().join("pid");
@@ -61,7 +61,7 @@ impl Server {
         self.child.id()
     }
 
-    /// What nbdkit and the plugin have said so far.
+    /// Returns the output of nbdkit and the plugin so far.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.folder.path().join("said")).expect("it is there and is text")
     }
@@ -72,18 +72,18 @@ impl Server {
         run(Path::new("/bin/sh"), &["-c", &kill]);
     }
 
-    /// Waits until nbdkit has ended in order.
+    /// Waits until nbdkit has exited successfully.
     pub(crate) fn wait(mut self) {
         let status = self.child.wait().expect("it ends");
         assert!(status.success(), "{status}");
     }
 
-    /// Waits until nbdkit has ended, however; gives its status.
+    /// Waits until nbdkit has exited, and returns its exit code.
     pub(crate) fn ended(mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
     }
 
-    /// Takes the server away without a warning.
+    /// Kills the server without a warning.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
@@ -97,7 +97,7 @@ impl Drop for Server {
     }
 }
 
-/// nbdkit with the plugin and its keys, in the foreground.
+/// Returns the command for nbdkit with the plugin and its parameters, in the foreground.
 pub(crate) fn command(keys: &[String]) -> Command {
     let mut nbdkit = Command::new("nbdkit");
     nbdkit.args(["--foreground", "--exit-with-parent", "--threads", "64"]);
@@ -123,12 +123,12 @@ pub(crate) fn run(program: &Path, arguments: &[&str]) -> Output {
     output
 }
 
-/// Writes the profile of a drive of 64 MiB that takes no time, with the given sizes of sectors.
+/// Writes the profile of a drive of 64 MiB that takes no time, with the given sector sizes.
 pub(crate) fn small(folder: &Path, logical_bytes: u32, physical_bytes: u32) -> String {
     sized(folder, logical_bytes, physical_bytes, 64)
 }
 
-/// Writes the profile of a drive of so many MiB that takes no time.
+/// Writes the profile of a drive of `mib` MiB that takes no time.
 pub(crate) fn sized(folder: &Path, logical_bytes: u32, physical_bytes: u32, mib: u32) -> String {
     let mut profile = builtin("instant").expect("it is built in");
     profile.sector.logical_bytes = logical_bytes;
@@ -139,7 +139,7 @@ pub(crate) fn sized(folder: &Path, logical_bytes: u32, physical_bytes: u32, mib:
     write(folder, &profile)
 }
 
-/// A folder for much data that is flushed often: in memory, where there is such a place.
+/// Returns a folder for much data that is flushed often: in memory if possible.
 pub(crate) fn quick_folder() -> TempDir {
     TempDir::new_in("/dev/shm")
         .or_else(|_| TempDir::new())
@@ -153,7 +153,7 @@ pub(crate) fn write(folder: &Path, profile: &Profile) -> String {
     path.display().to_string()
 }
 
-/// A key and its value.
+/// Formats a key and its value.
 pub(crate) fn key(key: &str, value: impl std::fmt::Display) -> String {
     format!("{key}={value}")
 }

@@ -1,7 +1,7 @@
-//! Is the price of a misaligned block what a client pays?
+//! Does the modelled cost of a misaligned block agree with a client's measurement?
 //!
-//! fio has nothing but the clock. It writes and reads on a served drive with every block at a boundary and with every
-//! block behind one; the prices are computed without a server.
+//! fio uses only the clock. It writes and reads on a served drive with every block at a boundary,
+//! and then with every block after one. The costs are computed without a server.
 
 use std::process::Command;
 
@@ -12,43 +12,46 @@ use traxtent_core::profile::{Profile, builtin};
 
 use crate::nbdkit::{Server, key, write};
 
-/// By how much of itself a price may be off.
+/// The relative tolerance of a cost.
 const TOLERANCE: f64 = 0.15;
-/// Seconds before fio counts, so that the drive's buffer is full, and while it does.
+/// The seconds before fio measures, so that the drive's buffer is full, and the seconds of
+/// measurement.
 const RAMP: u32 = 2;
 const COUNTED: u32 = 5;
-/// How often at most fio measures: whatever else the machine does, it makes the drive look slower.
+/// The greatest number of measurements with fio: other work on the machine makes the drive look
+/// slower.
 const ROUNDS: usize = 3;
-/// How many times slower than real time a drive is whose next sectors pass by while its host makes up the next request, so that a busy
-/// host's pauses are short beside its revolution.
+/// How many times slower than real time a drive runs if its next sectors pass while the host
+/// prepares the next request. A busy host's pauses are then short compared with the revolution.
 const SLOWER: u32 = 8;
 
-/// 4 KiB written at random on a drive with 4 KiB physical and 512 B logical sectors, as in a partition at sector 34.
+/// Is the cost right for random writes of 4 KiB on a drive with 4 KiB physical and 512 B logical
+/// sectors, as in a partition at sector 34?
 #[test]
 fn small_writes() {
     agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096, 1);
 }
 
-/// The same for large writes one behind the other: nothing, where the buffer joins them.
+/// Is it right for large sequential writes? The cost is zero if the buffer merges them.
 #[test]
 fn large_writes() {
     agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
 }
 
-/// And where each goes to the media before the next one comes.
+/// Is it right if each write goes to the media before the next one comes?
 #[test]
 fn large_writes_through() {
     let profile = typical().with("cache.write_back", "none").unwrap();
     agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWER);
 }
 
-/// The same for reads, which it costs nothing.
+/// Is it right for reads, whose cost is zero?
 #[test]
 fn reads() {
     agrees(Load::Reads, typical(), 2, "randread", 4096, 1);
 }
 
-/// Reads of whole tracks that begin amid one.
+/// Is it right for reads of a track's length that begin within a track?
 #[test]
 fn track_reads() {
     agrees(
@@ -61,7 +64,7 @@ fn track_reads() {
     );
 }
 
-/// Holds a price against what fio sees, until they agree.
+/// Compares a cost with fio's measurements until they agree.
 fn agrees(load: Load, profile: Profile, behind: u32, pattern: &str, block: u32, slower: u32) {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
     let modelled = price(&profile, load, behind).unwrap();
@@ -83,7 +86,7 @@ fn agrees(load: Load, profile: Profile, behind: u32, pattern: &str, block: u32, 
             modelled.aligned_ms,
             modelled.actual_ms
         );
-        // A price of nearly nothing is held to what it is added to.
+        // A cost near zero is compared relative to the aligned time.
         let scale = match modelled.percent().abs() < 10.0 {
             true => modelled.aligned_ms,
             false => modelled.extra_ms(),
@@ -95,7 +98,7 @@ fn agrees(load: Load, profile: Profile, behind: u32, pattern: &str, block: u32, 
     panic!("{}: they do not agree", load.name());
 }
 
-/// What fio does.
+/// The job of fio.
 struct Job<'a> {
     profile: &'a Profile,
     pattern: &'a str,
@@ -105,7 +108,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Milliseconds a request, of the drive's time.
+    /// Returns the milliseconds per request, in the drive's time.
     fn ms(&self, behind: u32) -> f64 {
         let folder = TempDir::new().unwrap();
         let server = Server::start(&[
@@ -128,7 +131,7 @@ impl Job<'_> {
             .output()
             .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        // fio may say something before the JSON.
+        // fio may print a message before the JSON.
         let json = text.find('{').map_or("", |start| &text[start..]);
         let report: Value = serde_json::from_str(json).unwrap();
         let way = if self.pattern.ends_with("read") {
@@ -139,8 +142,8 @@ impl Job<'_> {
         1000.0 / (report["jobs"][0][way]["iops"].as_f64().unwrap() * self.slower)
     }
 
-    /// Bytes that the work is spread over: 16 GiB as in the model, whole blocks, or of a drive with tracks of this
-    /// size its first zone.
+    /// Returns the range of the work in bytes: 16 GiB as in the model, in whole blocks, or the
+    /// first zone of a drive with tracks of this size.
     fn size(&self) -> u64 {
         let zone = &self.profile.geometry.zones[0];
         let tracks = u64::from(zone.last_cylinder) * u64::from(self.profile.geometry.surfaces);

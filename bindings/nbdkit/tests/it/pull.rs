@@ -1,4 +1,5 @@
-//! A member of a volume that can be pulled, as a drive from its bay: a file that nbdfuse shows of another.
+//! A volume's member that can be pulled, as a drive from its bay: a file that nbdfuse shows of
+//! another.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use crate::nbdkit::run;
 
-/// How a member goes.
+/// The way in which a member fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It is no longer there: what shows it is killed.
+    /// It is gone: the process that shows it is killed.
     Gone,
-    /// It is there, and every read and write of it is an I/O error.
+    /// It is there, but every read and write of it is an I/O error.
     Errors,
 }
 
@@ -25,7 +26,7 @@ pub(crate) struct Pullable {
     nbdfuse: Child,
 }
 
-/// The programs that showing a file takes, or why there is none.
+/// Returns the program or device that is missing to show a file, if any.
 pub(crate) fn missing() -> Option<String> {
     let programs = ["nbdkit", "nbdfuse", "umount"];
     let missing = programs.iter().find(|name| testkit::tool(name).is_none());
@@ -38,7 +39,7 @@ pub(crate) fn missing() -> Option<String> {
 }
 
 impl Pullable {
-    /// Shows a file, beside it.
+    /// Shows a file, next to it.
     pub(crate) fn new(below: &Path) -> Pullable {
         let beside = |what: &str| {
             let name = below.file_name().expect("it is a file").to_string_lossy();
@@ -62,7 +63,7 @@ impl Pullable {
             .arg(format!("error-file={}", errors.display()))
             .arg("]")
             .stdin(Stdio::null())
-            // It tells of every request that fails.
+            // nbdfuse reports every request that fails.
             .stderr(Stdio::null())
             .spawn()
             .expect("nbdfuse runs");
@@ -81,17 +82,17 @@ impl Pullable {
         pullable
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Lets it hang: nothing that is asked of it is answered before [`Pullable::wake`].
+    /// Makes it hang: no request completes before [`Pullable::wake`].
     pub(crate) fn hang(&self) {
         self.signal("STOP");
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     pub(crate) fn wake(&self) {
         self.signal("CONT");
     }

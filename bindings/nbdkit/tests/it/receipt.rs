@@ -1,4 +1,4 @@
-//! Is there a receipt when it is asked for, and at the end?
+//! Is a receipt written on request, and at the end?
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::nbdkit::{Server, key, run};
 
-/// What a receipt says once it is there; waits for it.
+/// Waits for a receipt and returns its content.
 fn read(path: &Path) -> Value {
     let begun = Instant::now();
     loop {
@@ -22,7 +22,8 @@ fn read(path: &Path) -> Value {
     }
 }
 
-/// On SIGUSR1 while the drive goes on, on SIGTERM at the end; does each say what was served so far?
+/// Is a receipt of everything served so far written on SIGUSR1, while the drive goes on, and on
+/// SIGTERM, at the end?
 #[test]
 fn on_signals() {
     let (_, qemu_io) = (testkit::tool!("nbdkit"), testkit::tool!("qemu-io"));
@@ -58,6 +59,6 @@ fn on_signals() {
             "{last}"
         );
     }
-    // 64 KB take more than a millisecond of the media's time.
+    // The transfer of 64 KB from the media takes more than a millisecond.
     assert!(of("modelled_ms", "max") > 1.0, "{last}");
 }

@@ -1,4 +1,4 @@
-//! Is what is wrong with the plugin's keys said, with the key's name?
+//! Are errors in the plugin's parameters reported with the parameter's name?
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,16 @@ use crate::attach::{Loop, Mount};
 use crate::client::{Client, EINVAL, ENOSPC};
 use crate::nbdkit::{Server, command, key, run, small, write};
 
-/// What nbdkit says when it does not start.
+/// Returns nbdkit's output when it refuses to start.
 fn refusal(keys: &[String]) -> String {
-    // It would serve on its standard input if it took the keys.
+    // If nbdkit accepted the parameters, it would serve on its standard input.
     let output = command(keys).arg("--single").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{keys:?} are taken: {said}");
     said
 }
 
-/// Unknown keys and drives, values that are none, files and scenarios that do not fit.
+/// Are unknown parameters and drives, invalid values, and unsuitable files and scenarios refused?
 #[test]
 fn keys() {
     let _ = testkit::tool!("nbdkit");
@@ -92,8 +92,8 @@ fn second_server() {
     assert!(server.socket().exists());
 }
 
-/// Do requests that are no whole sectors, beyond the end or too large fail with the right number, and does
-/// the server go on after each?
+/// Do requests that are not whole sectors, beyond the end or too large fail with the right number,
+/// and does the server continue after each?
 #[test]
 fn requests() {
     let _ = testkit::tool!("nbdkit");
@@ -112,17 +112,17 @@ fn requests() {
         assert_eq!(of(1, size as usize), misaligned);
         assert_eq!(of(0, sector as usize - 1), misaligned);
         assert_eq!(of(size / 2, size as usize / 2), misaligned);
-        // nbdkit itself judges requests beyond the end; a read cannot fail for want of room.
+        // nbdkit itself checks requests beyond the end. A read cannot fail for lack of space.
         let beyond = (Err(EINVAL), Err(ENOSPC));
         assert_eq!(of(END, size as usize), beyond);
         assert_eq!(of(END - size, 2 * size as usize), beyond);
         assert_eq!(of(END - size, size as usize), (Ok(()), Ok(())));
-        // The most that is advertised.
+        // The advertised maximum.
         assert_eq!(of(0, 32 << 20), (Ok(()), Ok(())));
     }
 }
 
-/// Is a request that nbdkit itself finds too large refused, and is the next client served?
+/// Is a request that nbdkit itself considers too large refused, and is the next client served?
 #[test]
 fn oversized() {
     let _ = testkit::tool!("nbdkit");
@@ -138,8 +138,8 @@ fn oversized() {
     assert_eq!(back, [1; 512]);
 }
 
-/// Does a client hear of a full disk below as of a full disk, is what it flushed still there, also after a
-/// kill, and does it go on once there is room?
+/// Does a client get the error for a full disk if the disk below is full? Are its flushed data
+/// still there, also after a kill, and does it continue once there is room?
 #[test]
 fn a_full_disk_below() {
     let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
@@ -188,7 +188,7 @@ fn a_full_disk_below() {
     client.flush().unwrap().unwrap();
 }
 
-/// Does the plugin, started by hand, leave a device alone that is mounted, and the file behind it?
+/// Does the plugin, started by hand, refuse a mounted device and the file that backs it?
 #[test]
 fn a_mounted_device() {
     let (_, losetup) = (testkit::tool!("nbdkit"), testkit::tool!("losetup"));
@@ -211,7 +211,7 @@ fn a_mounted_device() {
     drop(mounted);
     let said = refusal(&[drive, key("file", image.display())]);
     assert!(said.contains("backs /dev/loop"), "{said}");
-    // Unmounting wrote the time of it, and nothing else: the file system is whole.
+    // Unmounting wrote its time and nothing else: the file system is intact.
     assert_eq!(before.len() as u64, fs::metadata(&image).unwrap().len());
     run(
         Path::new("e2fsck"),

@@ -1,4 +1,4 @@
-//! Volumes on files, served and killed.
+//! Tests of volumes on files that are served and killed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::client::Client;
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::nbdkit::{Server, key, quick_folder};
 
-/// A new volume on files of 8 MiB; its parity is made.
+/// Creates a volume on files of 8 MiB, with its parity in place.
 pub(crate) fn new_volume(folder: &Path, level: Level, seed: u64) -> Vec<PathBuf> {
     volume_of(folder, level, seed, 8 << 20)
 }
 
-/// A new volume on files of so many bytes, which are zero: it needs no sync.
+/// Creates a volume on files of `bytes` zeros, which needs no sync.
 pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &paths {
@@ -49,7 +49,7 @@ pub(crate) fn open(paths: &[PathBuf], force: bool) -> DeviceVolume {
     find(paths, force).unwrap().open().unwrap()
 }
 
-/// Rows that disagree.
+/// Returns the number of rows with wrong parity or copies.
 pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
     let stripes = 0..volume.array().stripes();
     stripes
@@ -57,8 +57,9 @@ pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
         .sum()
 }
 
-/// Kills the server while three clients write and flush: is every sector of the volume as some write left it that was not
-/// before the last flush, does a scrub find nothing, and is the same there without one member?
+/// Kills the server while three clients write and flush. Does every sector of the volume hold its
+/// state at the last flush or that of a later write? Does a scrub find no errors, and are the same
+/// data there without one member?
 #[test]
 fn a_volume_survives_kills() {
     let _ = testkit::tool!("nbdkit");
@@ -87,7 +88,7 @@ fn a_volume_survives_kills() {
     assert!(flushes > 3 * kills);
 }
 
-/// Is a volume without one of its members refused, and with force read as it was written?
+/// Is a volume without one of its members refused, and read correctly if forced?
 #[test]
 fn without_a_member() {
     let _ = testkit::tool!("nbdkit");
@@ -117,8 +118,9 @@ fn without_a_member() {
     wait(volume.stop()).unwrap();
 }
 
-/// Kills the server while fio writes and verifies, and verifies what it finds: does fio read nothing wrong before, is every block
-/// whole afterwards, is what was flushed there, and does a scrub find nothing?
+/// Kills the server while fio writes and verifies, then verifies the volume. Does fio read nothing
+/// wrong before, is every block whole afterwards, are flushed data there, and does a scrub find no
+/// errors?
 #[test]
 fn kills_under_fio() {
     let (_, fio) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
@@ -164,7 +166,7 @@ fn kills_under_fio() {
         thread::sleep(Duration::from_millis(moment));
         server.kill();
         let killed = Instant::now();
-        // At times fio waits for what a dead server never answers.
+        // At times fio waits for responses that a dead server never sends.
         while busy.try_wait().unwrap().is_none() && killed.elapsed() < Duration::from_secs(2) {
             thread::sleep(Duration::from_millis(10));
         }

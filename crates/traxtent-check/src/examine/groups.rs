@@ -1,4 +1,5 @@
-//! Volume groups: their logical volumes, laid on physical ones as the metadata say.
+//! Volume groups: the layout of their logical volumes on physical ones, as the metadata describe
+//! it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,10 +11,10 @@ use crate::source::{Pieces, Source};
 use crate::stack::{Kind, Layer, LayerId, Place, Spread};
 use crate::stripes::Stripes;
 
-/// What has been built of a group: the layer of each volume, and its bytes.
+/// The volumes of a group that have been built: the layer of each volume, and its bytes.
 type Built = BTreeMap<String, Option<(LayerId, Bytes)>>;
 
-/// The parts of a layer that is to be: where it lies, how it is spread, and its bytes.
+/// The parts of a future layer: its places, its spread and its bytes.
 struct Laid {
     on: Vec<Place>,
     spread: Spread,
@@ -39,13 +40,13 @@ impl Examiner<'_> {
         }
     }
 
-    /// Pushes a volume, behind those that it lies on.
+    /// Adds a volume after those that it lies on.
     fn volume(&mut self, on: &GroupOn, volume: &Volume, built: &mut Built, depth: usize) {
         let is_too_much = depth > DEPTH_MAX || self.stack.layers.len() > LAYERS_MAX;
         if is_too_much || built.contains_key(&volume.name) {
             return;
         }
-        // While it is being built it has no layer, so that what goes round in circles ends.
+        // A volume that is being built has no layer yet, which ends circular references.
         built.insert(volume.name.clone(), None);
         for area in volume.segments.iter().flat_map(|segment| &segment.areas) {
             if let Area::Logical { name, .. } = area
@@ -115,7 +116,7 @@ fn kind(group: &str, volume: &Volume) -> Kind {
     })
 }
 
-/// How many chunks of data a row of a segment has; 0 where it has no rows.
+/// Returns the number of data chunks in a row of a segment; 0 if it has no rows.
 fn data_chunks(segment: &Segment) -> u64 {
     let areas = segment.areas.len() as u64;
     let kind = segment.kind.as_str();
@@ -180,7 +181,7 @@ fn closed(kind: &str) -> Unknown {
     Unknown::Elsewhere(reason)
 }
 
-/// The bytes of a striped segment on physical volumes.
+/// Returns the bytes of a striped segment on physical volumes.
 fn striped(on: &GroupOn, segment: &Segment, places: &[Place]) -> Bytes {
     let member = |(area, place): (&Area, &Place)| match area {
         Area::Physical { uuid, .. } => {
@@ -208,7 +209,7 @@ fn first_of(segment: &Segment, built: &Built) -> Bytes {
     }
 }
 
-/// Linear segments, one behind another.
+/// Joins linear segments, one after another.
 fn joined(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
     let mut places = Vec::new();
     let mut pieces = Pieces::new();
@@ -236,7 +237,7 @@ fn joined(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
     let bytes: Rc<dyn Source> = Rc::new(pieces);
     Laid {
         on: places,
-        // With a piece missing, what lies behind it is not where the places say.
+        // If a piece is missing, the places of the bytes after it are wrong.
         spread: if whole {
             Spread::Joined
         } else {

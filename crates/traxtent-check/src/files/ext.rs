@@ -1,4 +1,5 @@
-//! Files in an image of ext2, ext3 or ext4: directories, inodes, trees of extents and lists of blocks.
+//! Files in an image of ext2, ext3 or ext4: directories, inodes, trees of extents and lists of
+//! blocks.
 //!
 //! Symbolic links are not followed. Inline data and `meta_bg` are refused.
 
@@ -9,11 +10,11 @@ use crate::layers::{Ext, LayerError};
 use crate::source::Source;
 
 const ROOT: u64 = 2;
-/// A directory is read this far.
+/// The greatest part of a directory that is read.
 const FOLDER_BYTES_MAX: u64 = 64 << 20;
-/// A file is mapped by this many blocks of pointers at most.
+/// The greatest number of pointer blocks that may map a file.
 const NODES_MAX: u32 = 1 << 16;
-/// A file has this many extents at most.
+/// The greatest number of extents of a file.
 const EXTENTS_MAX: usize = 1 << 20;
 
 const META_BG: u32 = 0x10;
@@ -21,10 +22,12 @@ const HAS_64BIT: u32 = 0x80;
 const BY_EXTENTS: u32 = 0x8_0000;
 const INLINE: u32 = 0x1000_0000;
 
-/// Where the bytes of a file of an image are: in bytes of the file system, in the order of the file.
+/// Returns the location of a file's bytes in an image: byte ranges of the file system, in the order
+/// of the file.
 ///
 /// # Errors
-/// If there is no such file, the bytes cannot be read, or the tables contradict themselves.
+/// Returns an error if there is no such file, if the bytes cannot be read, or if the metadata
+/// contradict themselves.
 pub fn extents_in_image(
     source: &dyn Source,
     ext: &Ext,
@@ -66,7 +69,7 @@ enum Kind {
     Other,
 }
 
-/// An inode's first 128 bytes.
+/// The first 128 bytes of an inode.
 struct Inode([u8; 128]);
 
 impl Inode {
@@ -86,7 +89,7 @@ impl Inode {
         le32(&self.0, 4) | le32(&self.0, 108) << 32
     }
 
-    /// Its 60 bytes for extents or pointers.
+    /// Returns the 60 bytes for extents or pointers.
     fn map(&self) -> &[u8] {
         &self.0[40..100]
     }
@@ -167,7 +170,7 @@ impl<'a> Tables<'a> {
         Ok(Inode(bytes.try_into().expect("128 were taken")))
     }
 
-    /// The first byte of a block.
+    /// Returns the first byte of a block.
     fn block(&self, number: u64) -> Result<u64, LayerError> {
         if number == 0 || number >= self.blocks {
             return Err(wrong(format!(
@@ -178,7 +181,7 @@ impl<'a> Tables<'a> {
         Ok(number.saturating_mul(self.block_bytes))
     }
 
-    /// The inode of a name in a folder.
+    /// Returns the inode of a name in a directory.
     fn find(&self, folder: &Inode, name: &str) -> Result<Option<u64>, LayerError> {
         if folder.kind() != Kind::Folder {
             return Err(wrong(format!(
@@ -221,12 +224,13 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// An entry of a directory's block: an inode, the entry's length, the name.
+/// Finds a name in a block of a directory. An entry consists of an inode, the entry's length and
+/// the name.
 fn find_in_block(block: &[u8], name: &str) -> Result<Option<u64>, LayerError> {
     let mut at = 0;
     while at + 8 <= block.len() {
         let inode = le32(block, at);
-        // A block of 64 KiB has a length that its 16 bits cannot hold.
+        // The length of a block of 64 KiB does not fit 16 bits.
         let length = match le16(block, at + 4) as usize {
             0 | 0xffff => block.len() - at,
             length => length,
@@ -245,12 +249,12 @@ fn find_in_block(block: &[u8], name: &str) -> Result<Option<u64>, LayerError> {
     Ok(None)
 }
 
-/// A walk through what maps a file's blocks.
+/// The state of a walk through the blocks that map a file.
 struct Walk<'a> {
     tables: &'a Tables<'a>,
     found: Vec<Range<u64>>,
     nodes: u32,
-    /// Blocks of the file that are still to come, of lists of blocks.
+    /// The blocks of the file that are still to come, for lists of blocks.
     left: u64,
 }
 
@@ -273,7 +277,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A node of a tree of extents, which has less than `depth` levels.
+    /// Walks a node of a tree of extents. The tree has fewer than `depth` levels.
     fn tree(&mut self, node: &[u8], depth: u64) -> Result<(), LayerError> {
         self.count()?;
         let (magic, entries, level) = (le16(node, 0), le16(node, 2) as usize, le16(node, 6));
@@ -284,7 +288,7 @@ impl Walk<'_> {
         }
         for entry in node[12..12 * (entries + 1)].chunks_exact(12) {
             if level == 0 {
-                // A length above 32,768 says that the extent has not been written.
+                // A length above 32,768 means that the extent has not been written.
                 let blocks = match le16(entry, 4) {
                     length if length > 32_768 => length - 32_768,
                     length => length,
@@ -303,7 +307,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A pointer to a block of data, or of pointers `level` deep.
+    /// Follows a pointer to a data block, or to a block of pointers that is `level` levels deep.
     fn pointer(&mut self, number: u64, level: u32) -> Result<(), LayerError> {
         let fan = self.tables.block_bytes / 4;
         if self.left == 0 {

@@ -7,16 +7,16 @@ use super::fields::{Fields, header, power_of_two};
 use crate::layers::Btrfs;
 use crate::source::Source;
 
-/// Where the first superblock is.
+/// The offset of the first superblock.
 const AT: u64 = 64 << 10;
 
-/// The item of this device in the superblock.
+/// The offset of this device's item in the superblock.
 const DEVICE_AT: usize = 201;
 
-/// Reads a superblock.
+/// Parses a superblock.
 ///
 /// # Errors
-/// If the bytes cannot be read, or a size is out of its bounds.
+/// Returns an error if the bytes cannot be read, or if a size is out of bounds.
 pub fn parse(source: &dyn Source) -> Parsed<Btrfs> {
     let Some(bytes) = header(source, AT, 512)? else {
         return Ok(None);

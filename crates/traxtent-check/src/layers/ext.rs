@@ -7,21 +7,21 @@ use super::fields::{Fields, header};
 use crate::layers::Ext;
 use crate::source::Source;
 
-/// Where the superblock is.
+/// The offset of the superblock.
 const AT: u64 = 1024;
 
 const HAS_JOURNAL: u32 = 0x4;
 const IS_JOURNAL: u32 = 0x8;
 const HAS_64BIT: u32 = 0x80;
-/// Extents, 64 bit, multiple mount protection, flexible groups, and later ones.
+/// Extents, 64 bit, multiple mount protection, flexible groups, and later features.
 const INCOMPATIBLE_OF_4: u32 = !0x1f;
-/// Huge files, checksums of groups, many links, large inodes, and later ones.
+/// Huge files, checksums of groups, many links, large inodes, and later features.
 const READ_ONLY_OF_4: u32 = !0x7;
 
-/// Reads a superblock.
+/// Parses a superblock.
 ///
 /// # Errors
-/// If the bytes cannot be read, or a size is out of its bounds.
+/// Returns an error if the bytes cannot be read, or if a size is out of bounds.
 pub fn parse(source: &dyn Source) -> Parsed<Ext> {
     let Some(bytes) = header(source, AT, 1024)? else {
         return Ok(None);
@@ -46,7 +46,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Ext> {
         0
     };
     let group_blocks = u64::from(fields.le32(32));
-    // With clusters a group has a bit a cluster, and so more blocks.
+    // With clusters, the bitmap of a group has one bit per cluster, so the group has more blocks.
     let clusters = u64::from(fields.le32(36));
     if clusters == 0 || clusters > 8 * block_bytes || group_blocks < clusters {
         let problem = format!(

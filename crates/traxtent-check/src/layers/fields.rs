@@ -1,8 +1,8 @@
-//! Numbers and words at offsets of a header that has been read whole.
+//! Numbers and words at offsets of a header that has been read as a whole.
 
 use crate::source::{Source, SourceError};
 
-/// The bytes of a header. An offset beyond them is a bug of a parser, not of the bytes.
+/// The bytes of a header. An offset beyond them is a bug in a parser, not a fault in the bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
@@ -35,7 +35,7 @@ impl Fields<'_> {
         u64::from_be_bytes(self.array(at))
     }
 
-    /// Printable ASCII up to the first zero.
+    /// Returns the printable ASCII characters up to the first zero.
     pub(super) fn word(self, at: usize, count: usize) -> String {
         let bytes = &self.0[at..at + count];
         let letters = bytes.iter().take_while(|&&byte| byte != 0);
@@ -45,12 +45,12 @@ impl Fields<'_> {
             .collect()
     }
 
-    /// 16 bytes as a UUID is written.
+    /// Formats 16 bytes as a UUID.
     pub(super) fn uuid(self, at: usize) -> String {
         uuid(self.array(at))
     }
 
-    /// 16 bytes as a GUID of UEFI is written: its first three numbers are little-endian.
+    /// Formats 16 bytes as a GUID of UEFI: its first three numbers are little-endian.
     pub(super) fn guid(self, at: usize) -> String {
         let mut bytes: [u8; 16] = self.array(at);
         bytes[0..4].reverse();
@@ -71,7 +71,8 @@ pub(super) fn uuid(bytes: [u8; 16]) -> String {
     text
 }
 
-/// The `count` bytes at `offset`, or nothing where they do not exist or are not here: then no header is there.
+/// Returns `count` bytes at `offset`, or `None` if they do not exist or are absent. In that case
+/// there is no header.
 pub(super) fn header(
     source: &dyn Source,
     offset: u64,
@@ -84,7 +85,7 @@ pub(super) fn header(
     }
 }
 
-/// Whether a number is a power of two within a range.
+/// Returns whether a number is a power of two within a range.
 pub(super) fn power_of_two(number: u64, range: std::ops::RangeInclusive<u64>) -> bool {
     number.is_power_of_two() && range.contains(&number)
 }

@@ -1,7 +1,9 @@
-//! The partition table of UEFI: a header, a list of entries, and both once more at the end of the drive.
+//! The partition table of UEFI: a header and a list of entries, with a copy of both at the end of
+//! the drive.
 //!
-//! Source: UEFI specification 2.10, chapter 5. A table written for another sector size is found where that size puts
-//! it. Our own parser, because the crates for it refuse what contradicts itself, and that is what is to be reported.
+//! Source: UEFI specification 2.10, chapter 5. A table that was written for another sector size is
+//! found at the offset for that size. This is a parser of our own because existing crates refuse
+//! tables that contradict themselves, and such contradictions have to be reported.
 
 use super::error::Parsed;
 use super::fields::{Fields, header};
@@ -9,19 +11,20 @@ use super::mbr::Partitioned;
 use super::{Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
 
-/// Sector sizes that a table may be written for.
+/// The sector sizes for which a table may be written.
 const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
 
-/// A list of entries is read this far: 32 times the usual 128 of 128 bytes.
+/// The greatest part of a list of entries that is read: 32 times the usual 128 entries of 128
+/// bytes.
 const LIST_BYTES_MAX: u64 = 512 << 10;
 
 const HEADER_BYTES: u32 = 92;
 const ENTRY_BYTES: u32 = 128;
 
-/// Reads a table; one for sectors of `sector_bytes` comes first.
+/// Parses a table. A table for sectors of `sector_bytes` takes precedence.
 ///
 /// # Errors
-/// If the bytes cannot be read. What contradicts itself is in [`Table::damage`].
+/// Returns an error if the bytes cannot be read. Contradictions are in [`Table::damage`].
 pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     let sizes = || std::iter::once(sector_bytes).chain(SECTORS);
     for size in sizes() {
@@ -59,7 +62,7 @@ struct Header {
 }
 
 impl Header {
-    /// The header in sector `at`, if there is one.
+    /// Reads the header in sector `at`, if there is one.
     fn read(
         source: &dyn Source,
         sector_bytes: u64,

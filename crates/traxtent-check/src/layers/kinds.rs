@@ -1,83 +1,86 @@
-//! What is known of each kind of layer. Fields are what the header on the media says, converted to bytes.
+//! The data of each kind of layer: the fields of its header on the media, converted to bytes.
 
 use serde::{Deserialize, Serialize};
 
-/// A drive, or an image taken for one.
+/// A drive, or an image that stands for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Vendor and model, where known.
+    /// The vendor and model, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Bytes of the unit of addressing.
+    /// The size of a logical sector in bytes.
     pub logical_bytes: u64,
-    /// Bytes of the unit of the media.
+    /// The size of a physical sector in bytes.
     pub physical_bytes: u64,
-    /// Who says so.
+    /// The source of the physical sector size.
     pub physical_by: Authority,
-    /// The first byte that begins a physical sector (7 × 512 on drives whose jumper shifts the numbering).
+    /// The first byte that begins a physical sector (7 × 512 on drives with a jumper that shifts
+    /// the numbering).
     pub first_aligned_byte: u64,
-    /// Bytes that are erased at once, on solid-state drives, where known.
+    /// The size of an erase block in bytes, on solid-state drives, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erase_bytes: Option<u64>,
-    /// Bytes of a chunk, if the drive is an array behind a controller.
+    /// The size of a chunk in bytes, if the drive is an array behind a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk_bytes: Option<u64>,
-    /// Bytes of a full stripe of data, if the drive is an array behind a controller.
+    /// The data in a full stripe in bytes, if the drive is an array behind a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_bytes: Option<u64>,
-    /// Its length, if it is stated: an image may be longer than the drive that it is for.
+    /// The capacity in bytes, if it is stated: an image may be longer than the drive that it is
+    /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_bytes: Option<u64>,
-    /// What data lie on.
+    /// The kind of media.
     pub medium: Medium,
-    /// Whether it is reached by USB.
+    /// Whether it is connected by USB.
     #[serde(default)]
     pub usb: bool,
-    /// Whether it is an image: the kernel has nothing to say of it.
+    /// Whether it is an image, for which the kernel reports nothing.
     #[serde(default)]
     pub image: bool,
 }
 
-/// Who says how large a physical sector is.
+/// The source of the physical sector size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Authority {
-    /// Who asked.
+    /// The user.
     Stated,
-    /// The drive's own times.
+    /// The response times of the drive.
     Measured,
-    /// The list of drives that do not say what they are.
+    /// The list of drives that report wrong facts about themselves.
     Quirk,
     /// The kernel, which has it from the drive.
     Kernel,
-    /// Nobody: most drives of today have 4096 bytes.
+    /// An assumption: most current drives have 4096 bytes.
     Assumed,
 }
 
-/// What a drive keeps data on.
+/// The kind of media on which a drive keeps data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Medium {
-    /// Nobody says.
+    /// Not known.
     Unknown,
-    /// Turning disks.
+    /// Rotating disks.
     Rotating,
-    /// Turning disks with shingled tracks, which the drive hides.
+    /// Rotating disks with shingled tracks, which the drive hides.
     ShingledHidden,
-    /// Turning disks with shingled tracks, which the drive shows and does without.
+    /// Rotating disks with shingled tracks, which the drive reports. Writes in any order are
+    /// possible.
     ShingledHostAware,
-    /// Turning disks with shingled tracks; whoever writes has to obey.
+    /// Rotating disks with shingled tracks. The host has to write each zone in order.
     ShingledHostManaged,
     /// Flash.
     SolidState,
-    /// Flash whose zones whoever writes has to fill in order.
+    /// Flash with zones. The host has to write each zone in order.
     SolidStateZoned,
 }
 
 impl Medium {
-    /// Whether it has no tracks.
+    /// Returns whether it has no tracks.
     pub fn is_flash(self) -> bool {
         matches!(self, Medium::SolidState | Medium::SolidStateZoned)
     }
@@ -86,11 +89,11 @@ impl Medium {
 /// A partition table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// Which format.
+    /// The format.
     pub scheme: Scheme,
-    /// Bytes of the sectors that it counts in.
+    /// The size in bytes of the sectors in which it counts.
     pub sector_bytes: u64,
-    /// In what it contradicts itself; a sentence each.
+    /// The contradictions in it, each as a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
 }
@@ -100,14 +103,14 @@ pub struct Table {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Scheme {
-    /// Of the PC: four entries, and a chain of further ones.
+    /// The format of the PC: four entries, and a chain of further ones.
     Mbr,
-    /// Of UEFI.
+    /// The format of UEFI.
     Gpt,
 }
 
 impl Scheme {
-    /// Its short name.
+    /// Returns the short name.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Mbr => "MBR",
@@ -119,27 +122,28 @@ impl Scheme {
 /// An entry of a partition table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Its number as the kernel counts.
+    /// The number of the partition, as the kernel counts.
     pub number: u32,
-    /// Primary, extended, logical.
+    /// Primary, extended or logical.
     pub role: PartitionRole,
-    /// The type as the table writes it: `83`, or a GUID.
+    /// The type, as the table writes it: `83`, or a GUID.
     pub type_code: String,
-    /// Its first sector, in sectors of the table.
+    /// The first sector, in sectors of the table.
     pub first_sector: u64,
-    /// How many sectors.
+    /// The number of sectors.
     pub sectors: u64,
 }
 
-/// What a partition is in its table.
+/// The role of a partition in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionRole {
     /// An entry of the table.
     Primary,
-    /// A container of logical partitions; it holds one-sector tables, so its alignment does not matter (paper A).
+    /// A container of logical partitions; it holds one-sector tables, so its alignment does not
+    /// matter (paper A).
     Extended,
-    /// In the extended one.
+    /// A partition in the extended one.
     Logical,
 }
 
@@ -148,7 +152,7 @@ pub enum PartitionRole {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum RaidLevel {
-    /// One behind another.
+    /// One member after another.
     Linear,
     /// Striped.
     Raid0,
@@ -162,12 +166,12 @@ pub enum RaidLevel {
     Raid6,
     /// Striped and mirrored.
     Raid10,
-    /// Several paths, or something else that has no chunks.
+    /// Multipath, or another level that has no chunks.
     Other,
 }
 
 impl RaidLevel {
-    /// Its usual name.
+    /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
             RaidLevel::Linear => "linear",
@@ -191,21 +195,21 @@ pub struct MdMember {
     pub level: RaidLevel,
     /// The array's layout, as md writes it.
     pub layout: u32,
-    /// Bytes of a chunk; 0 where there are none.
+    /// The size of a chunk in bytes; 0 if there are no chunks.
     pub chunk_bytes: u64,
-    /// Where its data begin.
+    /// The offset of the data.
     pub data_start: u64,
-    /// How many bytes it has for data.
+    /// The space for data in bytes.
     pub data_bytes: u64,
-    /// How many of them the array uses.
+    /// The part of it that the array uses, in bytes.
     pub used_bytes: u64,
-    /// How many members the array has.
+    /// The number of members of the array.
     pub members: u32,
-    /// Its position among them; none for a spare.
+    /// The position among them; `None` for a spare.
     pub role: Option<u32>,
     /// The array's UUID.
     pub array: String,
-    /// Bytes of the array.
+    /// The size of the array in bytes.
     pub array_bytes: u64,
 }
 
@@ -216,11 +220,11 @@ pub struct Array {
     pub level: RaidLevel,
     /// The layout, as md writes it.
     pub layout: u32,
-    /// Bytes of a chunk; 0 where there are none.
+    /// The size of a chunk in bytes; 0 if there are no chunks.
     pub chunk_bytes: u64,
-    /// Bytes of data in a full stripe; 0 where there are no stripes.
+    /// The data in a full stripe in bytes; 0 if there are no stripes.
     pub stripe_bytes: u64,
-    /// How many members it should have.
+    /// The nominal number of members.
     pub members: u32,
     /// The UUID.
     pub uuid: String,
@@ -229,14 +233,14 @@ pub struct Array {
 /// A physical volume of LVM2.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhysicalVolume {
-    /// Its UUID.
+    /// The UUID.
     pub uuid: String,
     /// The volume group, if it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Where its first extent begins.
+    /// The offset of the first extent.
     pub data_start: u64,
-    /// Bytes of an extent; 0 outside a group.
+    /// The size of an extent in bytes; 0 outside a group.
     pub extent_bytes: u64,
 }
 
@@ -247,47 +251,47 @@ pub struct LogicalVolume {
     pub group: String,
     /// The type of its segments: `linear`, `striped`, `raid5`, `thin`.
     pub segment: String,
-    /// Bytes of a chunk, where it is striped; else 0.
+    /// The size of a chunk in bytes if it is striped, else 0.
     pub chunk_bytes: u64,
-    /// Bytes of data in a full stripe, where it is striped; else 0.
+    /// The data in a full stripe in bytes if it is striped, else 0.
     pub stripe_bytes: u64,
 }
 
-/// A pool of LVM2 that thin volumes take chunks from.
+/// A pool of LVM2 from which thin volumes take chunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThinPool {
     /// The volume group.
     pub group: String,
-    /// Bytes of a chunk.
+    /// The size of a chunk in bytes.
     pub chunk_bytes: u64,
 }
 
-/// A header of LUKS. Nothing of its key slots is kept.
+/// A header of LUKS. Nothing is kept of its key slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Luks {
     /// 1 or 2.
     pub version: u16,
-    /// Bytes of a sector that is encrypted at once.
+    /// The size of an encrypted sector in bytes.
     pub sector_bytes: u64,
-    /// Where the encrypted data begin.
+    /// The offset of the encrypted data.
     pub data_start: u64,
-    /// How many bytes of them, unless they go to the end.
+    /// The length of the encrypted data in bytes, unless they extend to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
     /// The UUID.
     pub uuid: String,
 }
 
-/// A block device that the kernel has made of others.
+/// A block device that the kernel has made from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
-    /// By what.
+    /// The part of the kernel that made it.
     pub by: Opener,
-    /// The name that it was given: `luks-home`, `mpatha`.
+    /// The name of the device: `luks-home`, `mpatha`.
     pub title: String,
 }
 
-/// What makes block devices of others.
+/// The parts of the kernel that make block devices from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -296,12 +300,12 @@ pub enum Opener {
     Crypt,
     /// dm-multipath.
     Multipath,
-    /// A target of device mapper that is not known.
+    /// An unknown target of device mapper.
     Mapper,
 }
 
 impl Opener {
-    /// Its usual name.
+    /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
             Opener::Crypt => "dm-crypt",
@@ -314,53 +318,53 @@ impl Opener {
 /// ext2, ext3 or ext4.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ext {
-    /// `ext2`, `ext3` or `ext4`, by its features.
+    /// `ext2`, `ext3` or `ext4`, according to its features.
     pub version: String,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block_bytes: u64,
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u64,
     /// The first block of the first group: 1 with blocks of 1024 bytes, else 0.
     pub first_block: u64,
-    /// Blocks of a group.
+    /// The number of blocks in a group.
     pub group_blocks: u64,
-    /// Blocks of a chunk of the array that it was made for; 0 if of none.
+    /// The blocks in a chunk of the array that it was made for; 0 if for none.
     pub stride_blocks: u64,
-    /// Blocks of data in a full stripe of that array; 0 if of none.
+    /// The data blocks in a full stripe of that array; 0 if for none.
     pub stripe_blocks: u64,
 }
 
 /// XFS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Xfs {
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block_bytes: u64,
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Bytes of a sector.
+    /// The size of a sector in bytes.
     pub sector_bytes: u64,
-    /// Bytes of a stripe unit; 0 if of none.
+    /// The stripe unit in bytes; 0 if none.
     pub unit_bytes: u64,
-    /// Bytes of a stripe's width; 0 if of none.
+    /// The stripe width in bytes; 0 if none.
     pub width_bytes: u64,
-    /// Bytes that the log is written in; 0 if in sectors.
+    /// The unit of log writes in bytes; 0 if it is the sector.
     pub log_unit_bytes: u64,
-    /// Whether the log is inside.
+    /// Whether the log is internal.
     pub log_inside: bool,
-    /// Blocks of an allocation group.
+    /// The number of blocks in an allocation group.
     pub group_blocks: u64,
 }
 
 /// Btrfs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Btrfs {
-    /// Bytes of a sector, its unit of data.
+    /// The size of a sector, the unit of data, in bytes.
     pub sector_bytes: u64,
-    /// Bytes of a node of its trees.
+    /// The size of a tree node in bytes.
     pub node_bytes: u64,
-    /// Bytes on this device.
+    /// The bytes on this device.
     pub device_bytes: u64,
-    /// How many devices it has.
+    /// The number of devices.
     pub devices: u64,
     /// The UUID of the file system.
     pub uuid: String,
@@ -369,38 +373,38 @@ pub struct Btrfs {
 /// A member of a ZFS pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zfs {
-    /// The binary logarithm of the least that is written; none if no label says.
+    /// The binary logarithm of the smallest write; `None` if no label states it.
     pub ashift: Option<u32>,
     /// `disk`, `mirror`, `raidz`.
     pub vdev: String,
-    /// Where its data begin: behind two labels and the boot area.
+    /// The offset of the data, after two labels and the boot area.
     pub data_start: u64,
 }
 
 /// Swap space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swap {
-    /// Bytes of a page.
+    /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// How many pages.
+    /// The number of pages.
     pub pages: u64,
 }
 
-/// Something that is not checked.
+/// Content that is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "unknown", content = "what", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Unknown {
-    /// Its format has a name.
+    /// The format is known by name only.
     Named(String),
-    /// Nothing but zeros where headers would be.
+    /// There are only zeros where headers would be.
     Blank,
-    /// Nobody knows.
+    /// The format is not known.
     Nameless,
-    /// It lies on something that has not been given, or that only the kernel can open.
+    /// It lies on something that is not available, or that only the kernel can open.
     Elsewhere(String),
-    /// It cannot be read, for this reason.
+    /// It cannot be read, for the given reason.
     Unreadable(String),
-    /// It says what it is, and cannot be that, for this reason.
+    /// The header names a format and contradicts it, for the given reason.
     Damaged(String),
 }

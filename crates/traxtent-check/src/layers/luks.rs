@@ -1,7 +1,7 @@
-//! LUKS1 and LUKS2: where the encrypted data begin and end, and how long a sector is.
+//! LUKS1 and LUKS2: the start and end of the encrypted data, and the sector size.
 //!
-//! Sources: LUKS On-Disk Format Specification 1.2.3, and LUKS2 On-Disk Format Specification 1.1.3. Key slots, digests
-//! and tokens are skipped while reading; nothing of them is kept.
+//! Sources: LUKS On-Disk Format Specification 1.2.3, and LUKS2 On-Disk Format Specification 1.1.3.
+//! Key slots, digests and tokens are skipped during reading; nothing of them is kept.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::layers::{LayerError, Luks};
 use crate::source::Source;
 
 const SECTOR: u64 = 512;
-/// The binary part of a LUKS2 header; text follows.
+/// The size of the binary part of a LUKS2 header; text follows.
 const BINARY_BYTES: u64 = 4096;
 
-/// Reads a header.
+/// Parses a header.
 ///
 /// # Errors
-/// If the bytes cannot be read, or it contradicts its format.
+/// Returns an error if the bytes cannot be read, or if the header contradicts its format.
 pub fn parse(source: &dyn Source) -> Parsed<Luks> {
     let Some(bytes) = header(source, 0, 592)? else {
         return Ok(None);
@@ -44,7 +44,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Luks> {
     }
 }
 
-/// What is read of the text of a LUKS2 header.
+/// The relevant part of the text of a LUKS2 header.
 #[derive(Deserialize)]
 struct Text {
     segments: BTreeMap<String, Segment>,

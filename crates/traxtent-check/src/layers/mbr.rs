@@ -1,15 +1,17 @@
-//! The partition table of the PC: four entries in the first sector, and a chain of tables in an extended partition.
+//! The partition table of the PC: four entries in the first sector, and a chain of tables in an
+//! extended partition.
 //!
-//! Source: the format as Linux reads it (block/partitions/msdos.c). Numbers of sectors are in logical sectors of the
-//! drive, whose size the table does not tell. Our own parser, because the crates for it refuse what contradicts itself,
-//! and that is what is to be reported.
+//! Source: the format as Linux reads it (block/partitions/msdos.c). Sector numbers count logical
+//! sectors of the drive, whose size the table does not state. This is a parser of our own because
+//! existing crates refuse tables that contradict themselves, and such contradictions have to be
+//! reported.
 
 use super::error::Parsed;
 use super::fields::{Fields, header};
 use super::{Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
 
-/// A chain of logical partitions is followed this far; Linux stops at 256 partitions.
+/// The greatest length of a chain of logical partitions; Linux stops at 256 partitions.
 const CHAIN_MAX: usize = 256;
 
 const ENTRY_AT: usize = 446;
@@ -19,10 +21,10 @@ const PROTECTIVE: u8 = 0xee;
 /// A table and its partitions.
 pub type Partitioned = (Table, Vec<Partition>);
 
-/// Reads a table of sectors of `sector_bytes`.
+/// Parses a table for sectors of `sector_bytes`.
 ///
 /// # Errors
-/// If the bytes cannot be read. What contradicts itself is in [`Table::damage`].
+/// Returns an error if the bytes cannot be read. Contradictions are in [`Table::damage`].
 pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     let Some(sector) = header(source, 0, 512)? else {
         return Ok(None);
@@ -61,7 +63,7 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     Ok(Some((table, reader.partitions)))
 }
 
-/// Whether the first sector is one that guards a GPT.
+/// Returns whether the first sector is the protective MBR of a GPT.
 pub fn is_protective(sector: &[u8]) -> bool {
     entries(sector).is_some_and(|entries| entries.iter().any(|entry| entry.code == PROTECTIVE))
 }
@@ -83,13 +85,14 @@ impl Entry {
     }
 }
 
-/// The four entries, if the sector is a table.
+/// Returns the four entries, if the sector is a table.
 fn entries(sector: &[u8]) -> Option<[Entry; 4]> {
     if sector.len() < 512 || sector[510..512] != [0x55, 0xaa] {
         return None;
     }
     let at = |index: usize| ENTRY_AT + index * ENTRY_BYTES;
-    // A boot sector of a file system ends in the same two bytes; its code is no list of flags.
+    // The boot sector of a file system ends in the same two bytes, but its code does not look like
+    // a list of flags.
     if (0..4).any(|index| sector[at(index)] & 0x7f != 0) {
         return None;
     }
@@ -122,7 +125,8 @@ impl Reader<'_> {
         });
     }
 
-    /// Follows the chain of tables: each holds a logical partition, and where the next table is.
+    /// Follows the chain of tables: each holds a logical partition and the position of the next
+    /// table.
     fn follow(&mut self, container: Entry) -> Result<(), super::LayerError> {
         let mut seen = Vec::new();
         let mut at = container.first;

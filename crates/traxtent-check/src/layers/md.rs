@@ -1,4 +1,5 @@
-//! Superblocks of Linux' md: 0.90 near the end, 1.0 near the end, 1.1 at the start, 1.2 at 4096 bytes.
+//! Superblocks of md of Linux: 0.90 near the end, 1.0 near the end, 1.1 at the start, 1.2 at 4096
+//! bytes.
 //!
 //! Source: include/uapi/linux/raid/md_p.h and drivers/md/md.c of the Linux kernel.
 
@@ -9,15 +10,15 @@ use crate::source::Source;
 
 const MAGIC: u32 = 0xa92b_4efc;
 const SECTOR: u64 = 512;
-/// Room for a superblock of 0.90, at a multiple of itself.
+/// The space for a superblock of 0.90, which begins at a multiple of that size.
 const RESERVED: u64 = 64 << 10;
-/// md's bound.
+/// The limit of md.
 const MEMBERS_MAX: u32 = 4096;
 
-/// Reads a superblock of any version.
+/// Parses a superblock of any version.
 ///
 /// # Errors
-/// If the bytes cannot be read, or it contradicts its format.
+/// Returns an error if the bytes cannot be read, or if it contradicts its format.
 pub fn parse(source: &dyn Source) -> Parsed<MdMember> {
     let near_end = (source.bytes() / SECTOR).checked_sub(16).map(|at| at & !7);
     let places = [(0, "1.1"), (8, "1.2")].into_iter();
@@ -29,20 +30,21 @@ pub fn parse(source: &dyn Source) -> Parsed<MdMember> {
     old(source)
 }
 
-/// Version 1.
+/// Parses a superblock of version 1.
 fn first(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember> {
     let Some(bytes) = header(source, sector * SECTOR, 256)? else {
         return Ok(None);
     };
     let fields = Fields(&bytes);
-    // A superblock that was copied along with other bytes says where it should be.
+    // A superblock states its own position, which identifies one that was copied along with other
+    // bytes.
     if fields.le32(0) != MAGIC || fields.le32(4) != 1 || fields.le64(144) != sector {
         return Ok(None);
     }
     let members = members(fields.le32(92))?;
     let level = level(fields.le32(72));
     let number = u64::from(fields.le32(160));
-    // The rôle of each member follows the header, two bytes a member.
+    // The roles of the members follow the header, with two bytes per member.
     let role = header(source, sector * SECTOR + 256 + 2 * number, 2)?
         .filter(|_| number < u64::from(fields.le32(220)))
         .map(|bytes| u32::from(Fields(&bytes).le16(0)))
@@ -67,7 +69,7 @@ fn first(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember> {
     }))
 }
 
-/// Version 0.90, in the byte order of x86. Data begin at the start.
+/// Parses a superblock of version 0.90, in the byte order of x86. The data begin at offset 0.
 fn old(source: &dyn Source) -> Parsed<MdMember> {
     let Some(at) = (source.bytes() & !(RESERVED - 1)).checked_sub(RESERVED) else {
         return Ok(None);
@@ -97,15 +99,15 @@ fn old(source: &dyn Source) -> Parsed<MdMember> {
         data_bytes: at,
         used_bytes,
         members,
-        // The last descriptor is this member's.
+        // The last descriptor belongs to this member.
         role: Some(word(992 + 3)).filter(|&role| role < members),
         array: uuid(array),
         array_bytes: array_bytes(level, word(64), members, used_bytes, chunk_bytes),
     }))
 }
 
-/// How many of its bytes a member uses, where 0 says all. Of members of unlike length each of a linear or striped
-/// array may use all.
+/// Returns how many of its bytes a member uses. A stated 0 means all of them: each member of a
+/// linear or striped array may use all of its bytes, even if the members differ in length.
 fn used(stated: u64, data_bytes: u64) -> u64 {
     if stated == 0 {
         data_bytes
@@ -168,12 +170,12 @@ fn array_bytes(
     }
 }
 
-/// How many copies of each chunk RAID 10 keeps: near times far.
+/// Returns how many copies of each chunk RAID 10 keeps: near copies times far copies.
 fn copies(layout: u32) -> u32 {
     (layout & 0xff).max(1) * (layout >> 8 & 0xff).max(1)
 }
 
-/// How many chunks of data stand in a row of an array.
+/// Returns the number of data chunks in a row of an array.
 pub fn data_members(level: RaidLevel, layout: u32, members: u32) -> u32 {
     match level {
         RaidLevel::Raid4 | RaidLevel::Raid5 => members.saturating_sub(1).max(1),
@@ -185,7 +187,7 @@ pub fn data_members(level: RaidLevel, layout: u32, members: u32) -> u32 {
 }
 
 impl RaidLevel {
-    /// Whether data are spread in chunks.
+    /// Returns whether data are distributed in chunks.
     pub fn is_striped(self) -> bool {
         use RaidLevel::{Raid0, Raid4, Raid5, Raid6, Raid10};
         matches!(self, Raid0 | Raid4 | Raid5 | Raid6 | Raid10)

@@ -1,7 +1,8 @@
-//! The layers, a file each: what a header says of alignment, and the parser that reads it.
+//! The layers, one file each: the parts of a header that concern alignment, and their parser.
 //!
-//! A parser is a pure function of a [`Source`](crate::Source): nothing if the bytes are something else, what they
-//! say if they are what it reads, or why they cannot be that. It reads a bounded number of bytes and never panics.
+//! A parser is a pure function of a [`Source`](crate::Source). It returns `None` if the bytes are
+//! something else, the fields if the bytes are in its format, or an error if they contradict it. It
+//! reads a bounded number of bytes and never panics.
 
 pub mod btrfs;
 mod error;
@@ -19,7 +20,7 @@ pub mod swap;
 pub mod xfs;
 pub mod zfs;
 
-/// No sector, block or chunk is longer than this.
+/// The greatest length of a sector, block or chunk.
 pub const SIZE_MAX: u64 = 1 << 31;
 
 pub use error::{LayerError, Parsed};

@@ -1,4 +1,4 @@
-//! Formats that are told by their signature and not checked any further.
+//! Formats that are recognized by their signature and not checked any further.
 //!
 //! Source: the list of libblkid (util-linux), magic(5); docs/volume-format.md for our own.
 
@@ -6,7 +6,7 @@ use super::error::Parsed;
 use super::fields::header;
 use crate::source::Source;
 
-/// A name, where its signature is, and the signature.
+/// A name, the offset of the signature, and the signature.
 type Signature = (&'static str, u64, &'static [u8]);
 
 const SIGNATURES: &[Signature] = &[
@@ -57,10 +57,10 @@ const SIGNATURES: &[Signature] = &[
     ("hibernation image", 4086, b"S1SUSPEND"),
 ];
 
-/// The name of what is there, by its signature.
+/// Returns the name of the format with a matching signature.
 ///
 /// # Errors
-/// If the bytes cannot be read.
+/// Returns an error if the bytes cannot be read.
 pub fn parse(source: &dyn Source) -> Parsed<&'static str> {
     for (name, at, signature) in SIGNATURES {
         let found = header(source, *at, signature.len())?;

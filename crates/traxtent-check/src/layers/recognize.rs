@@ -1,4 +1,4 @@
-//! Which of the formats the bytes are.
+//! Recognition of the format of some bytes.
 
 use super::error::LayerError;
 use super::lvm::{self, Group};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::source::{Source, SourceError};
 
-/// What lies in some bytes.
+/// The content of some bytes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
@@ -35,12 +35,13 @@ pub enum Content {
     Unknown(Unknown),
 }
 
-/// Where zeros are taken for nothing: so many bytes at the start.
+/// The number of bytes at the start that must be zero for the content to count as blank.
 const BLANK_BYTES: usize = 128 << 10;
 
-/// Tells what lies in the bytes of `source`, whose sectors have `sector_bytes`.
+/// Recognizes the content of `source`, whose sectors have `sector_bytes`.
 ///
-/// What wraps everything else is asked for first: a copy of an array's member looks like what is in the array.
+/// Formats that wrap others are tried first, because a member of a mirrored array looks like the
+/// content of the array.
 pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
     attempt(source, sector_bytes).unwrap_or_else(|error| {
         let reason = error.to_string();
@@ -97,7 +98,8 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
     }))
 }
 
-/// Version 0.90 does not say where it is, so the superblock of a last partition looks like the drive's own.
+/// A superblock of version 0.90 does not state its position, so that of a last partition looks like
+/// the drive's own.
 fn is_of_last_partition(member: &MdMember, has_table: bool, bytes: u64) -> bool {
     has_table && member.version == "0.90" && member.used_bytes < bytes - bytes / 1024
 }

@@ -1,4 +1,4 @@
-//! Swap space: its signature ends the first page.
+//! Swap space, with a signature at the end of the first page.
 //!
 //! Source: union swap_header in include/linux/swap.h of the Linux kernel, mkswap(8).
 
@@ -7,13 +7,13 @@ use super::fields::{Fields, header};
 use crate::layers::Swap;
 use crate::source::Source;
 
-/// Pages that machines have.
+/// The page sizes of machines.
 const PAGES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
 
-/// Reads the first page.
+/// Parses the first page.
 ///
 /// # Errors
-/// If the bytes cannot be read.
+/// Returns an error if the bytes cannot be read.
 pub fn parse(source: &dyn Source) -> Parsed<Swap> {
     for page_bytes in PAGES {
         let Some(signature) = header(source, page_bytes - 10, 10)? else {

@@ -7,10 +7,10 @@ use super::fields::{Fields, header, power_of_two};
 use crate::layers::Xfs;
 use crate::source::Source;
 
-/// Reads a superblock.
+/// Parses a superblock.
 ///
 /// # Errors
-/// If the bytes cannot be read, or a size is out of its bounds.
+/// Returns an error if the bytes cannot be read, or if a size is out of bounds.
 pub fn parse(source: &dyn Source) -> Parsed<Xfs> {
     let Some(bytes) = header(source, 0, 512)? else {
         return Ok(None);
@@ -30,7 +30,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Xfs> {
             format!("sectors would have {sector_bytes} bytes, in blocks of {block_bytes}");
         return Err(contradiction("XFS", problem));
     }
-    // A unit of 1 says none.
+    // A unit of 1 means that there is none.
     let log_unit = u64::from(fields.be32(196));
     Ok(Some(Xfs {
         block_bytes,

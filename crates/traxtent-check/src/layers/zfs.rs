@@ -1,31 +1,31 @@
-//! Labels of ZFS: the least that is written, as a power of two, in the tree of devices.
+//! Labels of ZFS: the smallest write, as a power of two, from the tree of devices.
 //!
-//! Source: ZFS On-Disk Specification (Sun, 2006), sections 1.2 and 1.3; XDR (RFC 4506). Of the list of names and values
-//! only `vdev_tree` is looked into, and of that only `ashift` and `type`.
+//! Source: ZFS On-Disk Specification (Sun, 2006), sections 1.2 and 1.3; XDR (RFC 4506). In the list
+//! of names and values, only `vdev_tree` is examined, and in that only `ashift` and `type`.
 
 use super::error::{LayerError, Parsed, contradiction};
 use super::fields::header;
 use crate::layers::Zfs;
 use crate::source::Source;
 
-/// A label, and what it consists of.
+/// The size of a label, and the position and size of its list.
 const LABEL_BYTES: u64 = 256 << 10;
 const LIST_AT: u64 = 16 << 10;
 const LIST_BYTES: usize = 112 << 10;
-/// Two labels and the room for a boot loader.
+/// Two labels and the space for a boot loader.
 const DATA_AT: u64 = 4 << 20;
 
-/// Encoded by XDR, written by a little-endian machine or a big-endian one.
+/// The starts of lists encoded by XDR, written by a little-endian machine or by a big-endian one.
 const STARTS: [[u8; 4]; 2] = [[1, 1, 0, 0], [1, 0, 0, 0]];
 
 const NUMBER: u32 = 8;
 const WORD: u32 = 9;
 const LIST: u32 = 19;
 
-/// Reads the first label that is there: two are at the start, two at the end.
+/// Parses the first label found: two are at the start, two at the end.
 ///
 /// # Errors
-/// If the bytes cannot be read, or a list contradicts its format.
+/// Returns an error if the bytes cannot be read, or if a list contradicts its format.
 pub fn parse(source: &dyn Source) -> Parsed<Zfs> {
     let whole = source.bytes() & !(LABEL_BYTES - 1);
     let at_end = [2, 1].map(|labels| whole.checked_sub(labels * LABEL_BYTES));
@@ -37,7 +37,8 @@ pub fn parse(source: &dyn Source) -> Parsed<Zfs> {
         let Some(start) = header(source, label + LIST_AT, 32)? else {
             continue;
         };
-        // An empty list says nothing, and four bytes of many files look like its start.
+        // An empty list carries no information, and the first four bytes of many files look like
+        // its start.
         if !STARTS.iter().any(|encoding| start.starts_with(encoding)) || start[4..8] != [0; 4] {
             continue;
         }
@@ -74,7 +75,8 @@ fn u64_of(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?))
 }
 
-/// The value called `name`, if it is of that type, from pairs up to the end of their list.
+/// Returns the value called `name` if it has the type `wanted`, from the pairs up to the end of
+/// their list.
 fn find<'a>(
     reader: &mut Reader<'a>,
     name: &str,
@@ -88,7 +90,7 @@ fn find<'a>(
         if bytes == 0 {
             return Ok(None);
         }
-        // The length counts its own two words, so the list gets shorter each time.
+        // The length includes its own two words, so the list gets shorter each time.
         if bytes < 8 || bytes > pair.len() {
             return Err(torn());
         }
@@ -103,7 +105,7 @@ fn find<'a>(
     }
 }
 
-/// What is left of bytes in XDR.
+/// The remaining bytes of an XDR encoding.
 #[derive(Clone)]
 struct Reader<'a>(&'a [u8]);
 
@@ -114,7 +116,7 @@ impl Reader<'_> {
         Some(u32::from_be_bytes(*first))
     }
 
-    /// A text: its length, its bytes, zeros up to a multiple of four.
+    /// Reads a text: its length, its bytes, and zeros up to a multiple of four.
     fn word(&mut self) -> Option<String> {
         let count = self.number()? as usize;
         let text = self.0.get(..count)?;

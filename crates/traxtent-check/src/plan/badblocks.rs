@@ -1,105 +1,112 @@
-//! A list of bad blocks for `mke2fs -l` that mke2fs takes and e2fsck is content with (paper T, section 4.2.2).
+//! A list of bad blocks for `mke2fs -l` that mke2fs accepts and e2fsck does not complain about
+//! (paper T, section 4.2.2).
 //!
-//! The excluded blocks of a partition are those that lie on two tracks; declared bad, no file gets any of them. But a
-//! plain list of them is no use. What mke2fs 1.47.0 does with one, found by trial:
+//! The excluded blocks of a partition are those that span two tracks. If they are declared bad, no
+//! file uses them. A plain list of them does not work, however. Trials showed that mke2fs 1.47.0
+//! handles such a list as follows:
 //!
-//! - It ends where the primary superblock and the descriptors behind it would be on a bad block.
-//! - It counts a bad block wrongly that lies where a *later* group would have a copy of them, whether the group has one
-//!   or not; e2fsck then finds wrong counts. With `resize_inode`, room for more descriptors is in the way too.
-//! - The inode table of a group needs blocks in a row. Where its group has none between two bad blocks, it ends; with
-//!   `flex_bg` it takes them from wherever there are some, be it the other end of the disk.
+//! - It aborts if the primary superblock or the descriptors after it would be on a bad block.
+//! - It miscounts a bad block that lies where a *later* group would have a copy of them, whether or
+//!   not the group has one; e2fsck then finds wrong counts. With `resize_inode`, the space for more
+//!   descriptors causes the same problem.
+//! - The inode table of a group needs consecutive blocks. If its group has too few between two bad
+//!   blocks, mke2fs aborts. With `flex_bg` it takes them from anywhere, even from the other end of
+//!   the disk.
 //! - The inode of bad blocks must stay below 2 GiB: 524,287 blocks of 4096 bytes.
 //!
-//! So: no `resize_inode`, no `flex_bg`; blocks that the superblocks and descriptors may need stay out of the list; the
-//! number of inodes is such that every group's table fits between two excluded blocks, in groups made smaller where
-//! inodes would be too few; the file system ends with a group that has room for its tables; and a list that would be
-//! too long ends early. How much stays out of the list is told.
+//! The list is therefore planned as follows. There is no `resize_inode` and no `flex_bg`. Blocks
+//! that the superblocks and descriptors may need stay out of the list. The number of inodes is such
+//! that every group's table fits between two excluded blocks; groups are made smaller if there
+//! would be too few inodes. The file system ends with a group that has room for its tables. A list
+//! that would be too long ends early. The plan reports how many blocks stay out of the list.
 
 use std::ops::Range;
 
 use traxtent_core::layout::Partition;
 
-/// Bytes of an inode: what mke2fs takes by itself.
+/// The size of an inode in bytes: the default of mke2fs.
 const INODE_BYTES: u64 = 256;
-/// Bytes of a group's descriptor with the feature `64bit`. Without it they are half as long, and what is left out of the
-/// list is then more than need be.
+/// The size of a group descriptor in bytes with the feature `64bit`. Without it, descriptors are
+/// half as long, and more blocks stay out of the list than necessary.
 const DESCRIPTOR_BYTES: u64 = 64;
 /// The block bitmap and the inode bitmap, which mke2fs puts before the inode table.
 const BITMAPS: u64 = 2;
-/// The inode of bad blocks is shorter than this; a longer list is refused ("Ext2 file too big").
+/// The greatest size of the inode of bad blocks; a longer list is refused ("Ext2 file too big").
 const LIST_BYTES_MAX: u64 = (1 << 31) - 1;
-/// Blocks have numbers of 32 bits in the list.
+/// Block numbers in the list have 32 bits.
 const BLOCKS_MAX: u64 = 1 << 32;
 /// mke2fs drops a last group that has no more blocks than its tables and these.
 const LAST_GROUP_LEAST: u64 = 50;
-/// Inodes are at most this far apart before groups are made smaller: what mke2fs takes by itself for huge disks.
+/// The greatest number of bytes per inode before groups are made smaller: the default of mke2fs for
+/// huge disks.
 const INODE_RATIO_MOST: u64 = 65_536;
-/// Groups are not made smaller than by this factor.
+/// The greatest factor by which groups are made smaller.
 const GROUPS_SMALLER_MOST: u32 = 64;
-/// More than one block in so many is not given up. (Paper T gives up one in twenty.)
+/// At most one block in this many is given up. (Paper T gives up one in twenty.)
 const EXCLUDED_ONE_IN: u64 = 10;
 
-/// What is asked of the file system.
+/// The requirements on the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Bytes of a block: 1024, 2048 or 4096.
+    /// The block size in bytes: 1024, 2048 or 4096.
     pub block_bytes: u32,
-    /// Bytes for each inode, at best; mke2fs takes 16,384 by itself.
+    /// The desired number of bytes per inode; the default of mke2fs is 16,384.
     pub inode_ratio: u64,
 }
 
-/// The list, and what mke2fs must be told with it.
+/// The list of bad blocks, and the parameters that mke2fs needs with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadBlocks {
-    /// The blocks of the list, ascending.
+    /// The blocks of the list, in ascending order.
     pub list: Vec<u64>,
-    /// Excluded blocks of the partition: those of the list and those that stay out of it.
+    /// The number of excluded blocks of the partition: those in the list and those that stay out of
+    /// it.
     pub excluded: u64,
-    /// How many stay out because superblocks and descriptors may lie there.
+    /// The number that stay out because superblocks and descriptors may lie there.
     pub under_tables: u64,
-    /// How many stay out because the list would be too long. They are the last ones.
+    /// The number that stay out because the list would be too long. They are the last ones.
     pub too_many: u64,
-    /// How many blocks the file system has, which may be fewer than the partition.
+    /// The number of blocks in the file system, which may be fewer than in the partition.
     pub blocks: u64,
-    /// Blocks of a group.
+    /// The number of blocks in a group.
     pub group_blocks: u64,
-    /// How many inodes there are in all.
+    /// The number of inodes in all.
     pub inodes: u64,
     ask: Ask,
 }
 
-/// Why a file system does without a list.
+/// Why a file system has no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WithoutList {
     /// Every track boundary falls between two blocks.
     #[error("every track boundary falls between two blocks, so no block is to be left out")]
     NoneExcluded,
-    /// Too much would be given up.
+    /// Too many blocks would be given up.
     #[error(
         "{excluded} of {blocks} blocks lie on two tracks, more than one in {EXCLUDED_ONE_IN}: smaller blocks lose less"
     )]
     TooManyExcluded {
-        /// Blocks that lie on two tracks.
+        /// The blocks that span two tracks.
         excluded: u64,
-        /// Blocks in all.
+        /// The blocks in all.
         blocks: u64,
     },
-    /// The numbers of blocks do not fit.
+    /// The block numbers exceed 32 bits.
     #[error("{blocks} blocks are more than mke2fs -l can name ({BLOCKS_MAX})")]
     TooLarge {
-        /// Blocks in all.
+        /// The blocks in all.
         blocks: u64,
     },
-    /// Groups have no room for their tables, however large they are.
+    /// Groups have no room for their tables, whatever their size.
     #[error(
         "groups have no room for superblock, descriptors and an inode table of {least} blocks: larger blocks would do"
     )]
     NoRoom {
-        /// The smallest table that makes sense.
+        /// The smallest useful table in blocks.
         least: u64,
     },
-    /// mke2fs has no such blocks.
+    /// mke2fs does not support the block size.
     #[error("a block of {0} bytes is none of 1024, 2048 and 4096")]
     BlockSize(u32),
 }
@@ -108,7 +115,7 @@ impl BadBlocks {
     /// Plans a file system on a partition.
     ///
     /// # Errors
-    /// Why there is nothing to list, or no list that works.
+    /// Returns an error if no block has to be listed, or if no list works.
     pub fn plan(partition: &Partition, ask: Ask) -> Result<BadBlocks, WithoutList> {
         if ![1024, 2048, 4096].contains(&ask.block_bytes) {
             return Err(WithoutList::BlockSize(ask.block_bytes));
@@ -147,12 +154,13 @@ impl BadBlocks {
         })
     }
 
-    /// Bytes of the file system for each inode.
+    /// Returns the bytes of the file system per inode.
     pub fn inode_ratio(&self) -> u64 {
         self.blocks * u64::from(self.ask.block_bytes) / self.inodes
     }
 
-    /// What to tell mke2fs beside the device, with the list in `file`; the count of blocks goes behind the device.
+    /// Returns the arguments for mke2fs, with the list in `file`. The device comes after them, and
+    /// the number of blocks after the device.
     pub fn arguments(&self, file: &str) -> Vec<String> {
         let mut words = vec!["-b".to_owned(), self.ask.block_bytes.to_string()];
         if self.group_blocks != u64::from(8 * self.ask.block_bytes) {
@@ -164,7 +172,7 @@ impl BadBlocks {
         words
     }
 
-    /// The list as mke2fs reads it: a number a line.
+    /// Returns the list as mke2fs reads it: one number per line.
     pub fn lines(&self) -> String {
         use std::fmt::Write;
         self.list.iter().fold(String::new(), |mut text, block| {
@@ -179,17 +187,17 @@ impl BadBlocks {
 struct Groups {
     /// The first block of the first group.
     first: u64,
-    /// The block behind the last.
+    /// The first block after the last group.
     end: u64,
-    /// Blocks of each but the last.
+    /// The blocks of each group but the last.
     size: u64,
-    /// Blocks of a group that hold a superblock and the descriptors, if it has them.
+    /// The blocks of a group that hold a superblock and the descriptors, if it has them.
     head: u64,
 }
 
 impl Groups {
     fn new(blocks: u64, size: u64, block_bytes: u32) -> Groups {
-        // A block of 1024 bytes before the first group is for boot loaders.
+        // With blocks of 1024 bytes, the block before the first group is for boot loaders.
         let first = u64::from(block_bytes == 1024);
         let count = (blocks - first).div_ceil(size);
         let descriptors = (count * DESCRIPTOR_BYTES).div_ceil(u64::from(block_bytes));
@@ -212,17 +220,18 @@ impl Groups {
         })
     }
 
-    /// Whether a block must not be in the list.
+    /// Returns whether a block must not be in the list.
     fn reserves(&self, block: u64) -> bool {
         let Some(behind) = block.checked_sub(self.first) else {
             return true;
         };
-        // mke2fs asks for one more good block in the first group.
+        // mke2fs needs one more good block in the first group.
         behind % self.size < self.head || behind == self.head
     }
 }
 
-/// The plan with groups of a size; none if a group has no room for the least table.
+/// Returns the plan with groups of a given size, or `None` if a group has no room for the smallest
+/// table.
 fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: Ask) -> Option<BadBlocks> {
     let mut groups = Groups::new(blocks, size, ask.block_bytes);
     if groups.head + BITMAPS >= size {
@@ -260,7 +269,7 @@ fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: Ask) -> Option<Bad
     if !kept && groups.count() > 1 {
         groups.end -= last_blocks;
     }
-    // What ends the file system early takes no block from the list that is still in it.
+    // If the file system ends early, the blocks that it still has stay in the list.
     let beyond = list.len() - list.partition_point(|&block| block < groups.end);
     list.truncate(list.len() - beyond);
     Some(BadBlocks {
@@ -275,13 +284,14 @@ fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: Ask) -> Option<Bad
     })
 }
 
-/// Tables have a multiple of so many blocks: inodes of a group are a multiple of 8, and the first has some to spare
-/// beside those that are reserved.
+/// Returns the number of blocks of which a table's length is a multiple. The inodes of a group are
+/// a multiple of 8, and the first group needs some in addition to the reserved ones.
 fn table_step(ask: Ask) -> u64 {
     (16 * INODE_BYTES).div_ceil(u64::from(ask.block_bytes))
 }
 
-/// The most blocks in a row that an inode table can have in a group, behind what mke2fs puts before it.
+/// Returns the most consecutive blocks that an inode table can have in a group, after those that
+/// mke2fs puts before it.
 fn row(group: Range<u64>, groups: &Groups, list: &[u64]) -> u64 {
     let bad = &list[list.partition_point(|&block| block < group.start)..];
     let bad = &bad[..bad.partition_point(|&block| block < group.end)];

@@ -1,4 +1,4 @@
-//! What a stack is planned for, and where its partition goes.
+//! The drives that a stack is planned for, and the place of its partition.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,69 +6,72 @@ use std::sync::Arc;
 use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Lbn;
 
-/// Addresses are multiples of this wherever nothing speaks against it: what tools have agreed on (paper A).
+/// The alignment of addresses unless something prevents it: the convention of partitioning tools
+/// (paper A).
 pub const GRAIN_BYTES: u64 = 1 << 20;
 
-/// A track boundary may cost one sector in so many of the drive.
+/// Beginning at a track boundary may cost one sector in this many of the drive.
 const COST_ONE_IN: u64 = 1000;
 
 /// GPT keeps its second copy in the last 33 sectors.
 const GPT_TAIL_LBNS: u64 = 33;
 
-/// What is known of the drives below a stack, which are all alike.
+/// The properties of the drives below a stack, which are all alike.
 #[derive(Clone, Debug)]
 pub struct Ground {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// Bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     pub logical_bytes: u32,
-    /// Bytes of a physical sector.
+    /// The size of a physical sector in bytes.
     pub physical_bytes: u32,
     /// The first LBN that begins a physical sector.
     pub lowest_aligned: Lbn,
-    /// How many LBNs a drive has.
+    /// The number of LBNs of a drive.
     pub lbns: u64,
-    /// Where its tracks are, if that is known.
+    /// The track map, if it is known.
     pub tracks: Option<Arc<TrackMap>>,
 }
 
-/// Where a partition lies, and why.
+/// The place of a partition, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its LBNs.
+    /// The partition's LBNs.
     pub lbns: Range<Lbn>,
-    /// Whether it begins where a track does.
+    /// Whether the partition begins at a track boundary.
     pub on_track: bool,
-    /// Why there: a sentence.
+    /// The reason for its start, as a sentence.
     pub why: String,
 }
 
 impl Ground {
-    /// LBNs of a physical sector.
+    /// Returns the number of LBNs in a physical sector.
     fn physical_lbns(&self) -> u64 {
         u64::from(self.physical_bytes / self.logical_bytes).max(1)
     }
 
-    /// Whether an LBN is a multiple of `lbns` as the drive counts: from its lowest aligned LBN.
+    /// Returns whether an LBN is a multiple of `lbns`, counted from the drive's lowest aligned LBN.
     fn on_grid(&self, lbn: u64, lbns: u64) -> bool {
         lbn % lbns == self.lowest_aligned.0 % lbns
     }
 
-    /// The first LBN of the grid that is not before `lbn`.
+    /// Returns the first LBN of the grid that is not before `lbn`.
     fn next_on_grid(&self, lbn: u64, lbns: u64) -> u64 {
         let shift = self.lowest_aligned.0 % lbns;
         lbn.saturating_sub(shift).div_ceil(lbns) * lbns + shift
     }
 
-    /// The place for one partition that is as large as possible; none if the drive is too small for that.
+    /// Returns the place for one partition that is as large as possible, or `None` if the drive is
+    /// too small.
     ///
-    /// With tracks, it begins at the first boundary on the grid of 1 MiB, if that costs little; else at the first that
-    /// begins a physical sector; else on the grid of 1 MiB. It ends on a physical sector. Blocks of `block_lbns` LBNs are
-    /// counted from its start, so of all boundaries only those will do from which the fewest blocks span two tracks.
+    /// With tracks, it begins at the first boundary on the grid of 1 MiB if that costs little; else
+    /// at the first boundary that begins a physical sector; else on the grid of 1 MiB. It ends on a
+    /// physical sector. Blocks of `block_lbns` LBNs are counted from its start, so only those
+    /// boundaries qualify that let the fewest blocks span two tracks.
     pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<Site> {
         let grain = (GRAIN_BYTES / u64::from(self.logical_bytes)).max(1);
         let sector = self.physical_lbns();
-        // Drives that are shifted have their first such place below 1 MiB.
+        // On drives with a shifted numbering, the first such place is below 1 MiB.
         let least = self.next_on_grid(grain.saturating_sub(sector - 1), grain);
         let most = least + self.lbns / COST_ONE_IN;
         let map = self.tracks.as_ref().filter(|_| tracks);
@@ -77,7 +80,7 @@ impl Ground {
             .map(|(map, lbns)| (best_phase(map, lbns), lbns));
         let boundary = |lbns: u64| {
             let map = map?;
-            // From one boundary to the next, until one suits.
+            // Examines one boundary after another until one qualifies.
             let mut track = map.track_of(Lbn(least))?;
             loop {
                 let at = track.first_lbn.0;
@@ -111,7 +114,7 @@ impl Ground {
                 "it is on the grid of 1 MiB, and so of every physical sector",
             )
         };
-        // The length is whole MiB where that leaves the end on a physical sector.
+        // The length is a number of whole MiB, which leaves the end on a physical sector.
         let room = self.lbns.checked_sub(GPT_TAIL_LBNS + start)?;
         let length = room / grain * grain;
         (length > 0).then(|| Site {
@@ -122,7 +125,8 @@ impl Ground {
     }
 }
 
-/// What most track boundaries leave when divided by the LBNs of a block: from there, the fewest blocks span two tracks.
+/// Returns the remainder that most track boundaries leave when divided by the LBNs of a block.
+/// Blocks counted from such a boundary span two tracks least often.
 fn best_phase(map: &TrackMap, block_lbns: u64) -> u64 {
     let mut boundaries = vec![0_u64; block_lbns as usize];
     for track in map.tracks() {

@@ -1,23 +1,25 @@
-//! The commands that mend a finding, or what has to happen to the data before they can.
+//! The commands that fix a finding, or what has to be done with the data before they can.
 //!
-//! Few misalignments can be mended in place: where a layer begins is where its data are. Then the honest answer is to
-//! copy the data away, make the layer anew and copy them back; the commands make it anew.
+//! Few misalignments can be fixed in place, because a layer begins where its data are. Otherwise
+//! the data must be copied away, the layer recreated and the data copied back. The commands
+//! recreate the layer.
 
 use crate::finding::{Finding, Mend, Rule};
 use crate::layers::{Ext, Partition, PartitionRole, RaidLevel, Scheme};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
-/// What has to happen first where a layer is made anew.
+/// The steps that are necessary if a layer is recreated.
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, make it anew, copy them back";
 
-/// Sectors that sfdisk 2.38 wants to be free behind a partition that it moves: with two it refuses, with nine it does not.
+/// The free sectors that sfdisk 2.38 needs after a partition that it moves. It refuses with two,
+/// and not with nine.
 const SLACK: u64 = 8;
 
-/// A part of an image, or all of one, that a command has given a device.
+/// The shell variable for the loop device of an image or of a part of one.
 const PART: &str = "$part";
 
-/// What mends a finding; nothing where there is nothing to mend.
+/// Returns the fix of a finding, or `None` if there is nothing to fix.
 pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
     let layer = stack.layer(finding.layer);
     let at = At {
@@ -43,7 +45,7 @@ fn words(note: &str) -> Mend {
     }
 }
 
-/// A finding and where it is.
+/// A finding and its place.
 struct At<'a> {
     stack: &'a Stack,
     id: LayerId,
@@ -108,7 +110,7 @@ impl At<'_> {
         }
     }
 
-    /// The partition that the finding is at or above, and the drive that it is on.
+    /// Returns the partition that the finding concerns or lies in, with its layer and its drive.
     fn partition(&self) -> Option<(&Partition, &Layer, &Layer)> {
         let mut id = self.id;
         loop {
@@ -120,7 +122,7 @@ impl At<'_> {
         }
     }
 
-    /// What a partition table is on.
+    /// Returns the layer that a partition table lies on.
     fn drive_below(&self, id: LayerId) -> &Layer {
         let layer = self.stack.layer(id);
         match (&layer.kind, layer.on.first()) {
@@ -129,7 +131,7 @@ impl At<'_> {
         }
     }
 
-    /// Bytes of the unit that tables count in.
+    /// Returns the size of the unit in which tables count, in bytes.
     fn sector_bytes(&self) -> u64 {
         let disk = self
             .stack
@@ -142,7 +144,7 @@ impl At<'_> {
         disk.unwrap_or(512)
     }
 
-    /// The way to type what a layer is: its node, or its name.
+    /// Returns a layer's name for a command line: its node, or else its name.
     fn device(layer: &Layer) -> String {
         layer.node.clone().unwrap_or_else(|| layer.name.clone())
     }
@@ -152,7 +154,7 @@ impl At<'_> {
         let off = self.finding.off?;
         let sector = self.sector_bytes();
         let start = layer.on.first()?.start;
-        // Forward to the next line of the grid: into the partition's own room.
+        // The partition moves forward to the next line of the grid, into its own space.
         let forward = off.every - off.by;
         let moved = (start + forward) / sector;
         let device = quoted(&Self::device(drive));
@@ -190,7 +192,8 @@ impl At<'_> {
                 "have a backup of {}; what lies in it must end {cut} bytes before it does (shrink a file system first): the first command cuts its end off, the second moves it with its data",
                 layer.name
             ),
-            // Told of a new start and length at once, sfdisk changes the table and leaves the data where they are.
+            // If sfdisk is given a new start and a new length at once, it changes the table but
+            // does not move the data.
             commands: vec![
                 format!("echo ',{sectors}' | sfdisk -N {number} {device}"),
                 format!("echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"),
@@ -198,7 +201,7 @@ impl At<'_> {
         })
     }
 
-    /// Bytes behind a partition that are free; none known of what lies in an extended one.
+    /// Returns the number of free bytes after a partition, or `None` for a logical partition.
     fn room_behind(&self, partition: &Partition, layer: &Layer, drive: &Layer) -> Option<u64> {
         if partition.role != PartitionRole::Primary {
             return None;
@@ -209,7 +212,7 @@ impl At<'_> {
             let start = other.on.first().filter(|on| on.layer == place.layer)?.start;
             matches!(other.kind, Kind::Partition(_)).then_some(start)
         });
-        // The second copy of a GPT is behind the last partition.
+        // The second copy of a GPT comes after the last partition.
         let last = drive.bytes.checked_sub(64 * self.sector_bytes())?;
         others
             .filter(|&start| start >= end)
@@ -282,10 +285,10 @@ impl At<'_> {
         })
     }
 
-    /// A word of a shell for what a layer lies on.
+    /// Returns the device that a layer lies on, as a word for a shell.
     fn lies_on(&self) -> Option<String> {
         let below = self.stack.layer(self.layer.on.first()?.layer);
-        // These formats' tools want a device, of a whole image too.
+        // The tools of these formats need a device, even for a whole image.
         let is_picky = matches!(self.layer.kind, Kind::Luks(_) | Kind::PhysicalVolume(_));
         let is_image = matches!(below.kind, Kind::Disk(_)) && !is_picky;
         Some(match self.part() {
@@ -294,7 +297,8 @@ impl At<'_> {
         })
     }
 
-    /// The command that gives a device to what a layer lies on, if that is in an image.
+    /// Returns the command that attaches a loop device to what a layer lies on, if that is in an
+    /// image.
     fn part(&self) -> Option<String> {
         let id = self.layer.on.first()?.layer;
         let (drive, start) = self.stack.in_one_piece(id)?;
@@ -358,7 +362,7 @@ impl At<'_> {
         })
     }
 
-    /// Bytes of a chunk and of a full stripe of what is below.
+    /// Returns the bytes of a chunk and of a full stripe of the array below.
     fn stripes(&self) -> Option<(u64, u64)> {
         let mut id = self.layer.on.first()?.layer;
         loop {
@@ -460,7 +464,7 @@ fn level(level: RaidLevel) -> &'static str {
     }
 }
 
-/// A word for a shell.
+/// Returns a word quoted for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

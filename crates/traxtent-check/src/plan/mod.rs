@@ -1,4 +1,4 @@
-//! What to type: recipes for a stack from scratch, and the commands that mend what is found.
+//! Commands for the user: recipes for a stack from scratch, and the fixes of findings.
 //!
 //! Nothing here runs a command or writes to a device.
 

@@ -1,4 +1,4 @@
-//! The commands that make a stack from scratch, in which every layer is aligned with those below.
+//! The commands that make a stack from scratch, with every layer aligned to those below.
 
 use serde::Serialize;
 use traxtent_core::layout::{self, LayoutError, Partition};
@@ -8,33 +8,33 @@ use super::badblocks::{Ask, BadBlocks, WithoutList};
 use super::ground::{GRAIN_BYTES, Ground, Site};
 use super::want::{FileSystem, Partitioner, Table, Want};
 
-/// Where md puts data behind its superblock and bitmap. What mdadm takes by itself depends on the size; this is room
-/// enough for either at any size, and a multiple of every chunk.
+/// The offset of md's data, after its superblock and bitmap. The default of mdadm depends on the
+/// size; this offset has room for both at any size, and is a multiple of every chunk.
 const MD_DATA_BYTES: u64 = 64 << 20;
-/// What cryptsetup leaves for the header of LUKS2 by itself.
+/// The default of cryptsetup for the header of LUKS2.
 const LUKS_DATA_BYTES: u64 = 16 << 20;
-/// What vgcreate takes by itself.
+/// The default extent size of vgcreate.
 const EXTENT_BYTES: u64 = 4 << 20;
 /// Extents are a power of two or a multiple of this.
 const EXTENT_STEP_BYTES: u64 = 128 << 10;
-/// The log of XFS is written in at most so many bytes at once; beyond, mkfs.xfs takes 32 KiB.
+/// The greatest unit in which the log of XFS is written; beyond it, mkfs.xfs uses 32 KiB.
 const XFS_LOG_UNIT_MOST: u64 = 256 << 10;
 const XFS_LOG_UNIT: u64 = 32 << 10;
-/// `blockdev` and `cryptsetup` count in these.
+/// `blockdev` and `cryptsetup` count in units of this size.
 const UNIT_BYTES: u64 = 512;
 
-/// What to type, in order.
+/// The commands of a stack, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recipe {
     /// The version of this description.
     pub schema: u32,
-    /// Where the partition lies on each drive.
+    /// The place of the partition on each drive.
     pub partition: Option<PartitionJson>,
     /// The steps.
     pub steps: Vec<Step>,
-    /// What to know, a line each.
+    /// Notes for the user, one per line.
     pub notes: Vec<String>,
-    /// What mke2fs is to read as bad blocks.
+    /// The list of bad blocks for mke2fs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_blocks: Option<ListFile>,
 }
@@ -42,37 +42,37 @@ pub struct Recipe {
 /// A partition, in LBNs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartitionJson {
-    /// The first.
+    /// The first LBN.
     pub start_lbn: u64,
-    /// The one behind the last.
+    /// The first LBN after the partition.
     pub end_lbn: u64,
-    /// Whether it begins where a track does.
+    /// Whether the partition begins at a track boundary.
     pub on_track: bool,
-    /// Why there.
+    /// The reason for its start.
     pub why: String,
 }
 
-/// One step: what for, and the commands.
+/// One step: its purpose and its commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What it is for.
+    /// The purpose.
     pub what: String,
     /// The program that does it.
     pub program: &'static str,
-    /// What to type, a command a text; a command may have several lines.
+    /// The commands. One command may have several lines.
     pub commands: Vec<String>,
 }
 
 /// A list of bad blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListFile {
-    /// Its name, as the commands say it.
+    /// The name of the file, as in the commands.
     pub file: String,
-    /// How many blocks it has.
+    /// The number of blocks in the list.
     pub blocks: u64,
-    /// How many blocks of the partition lie on two tracks.
+    /// The number of blocks of the partition that span two tracks.
     pub excluded: u64,
-    /// Of those, how many stay out of the list.
+    /// The number of those that stay out of the list.
     pub left_in: u64,
     /// The blocks.
     #[serde(skip)]
@@ -83,46 +83,46 @@ pub struct ListFile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A block smaller than a physical sector.
+    /// The block is smaller than a physical sector.
     #[error(
         "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a turn and a write; say block={physical_bytes}"
     )]
     BlockBelowSector {
-        /// Of the file system, or of LUKS.
+        /// The block size of the file system, or the sector size of LUKS.
         block_bytes: u32,
-        /// Of the drive.
+        /// The physical sector size of the drive.
         physical_bytes: u32,
     },
-    /// A file-system block smaller than a sector of LUKS.
+    /// The file-system block is smaller than a sector of LUKS.
     #[error(
         "blocks of {block_bytes} bytes on encrypted sectors of {sector_bytes}: say luks={block_bytes}"
     )]
     BlockBelowLuks {
-        /// Of the file system.
+        /// The block size of the file system.
         block_bytes: u32,
-        /// Of LUKS.
+        /// The sector size of LUKS.
         sector_bytes: u32,
     },
-    /// An MBR cannot name that many sectors.
+    /// The partition ends beyond the sector numbers of an MBR.
     #[error("an MBR names sectors below {}, the partition ends at LBN {end}: say table=gpt", 1_u64 << 32)]
     MbrTooShort {
-        /// Behind the partition.
+        /// The first LBN after the partition.
         end: u64,
     },
-    /// No room for a partition.
+    /// There is no room for a partition.
     #[error("{name} has {lbns} sectors, too few for a partition of 1 MiB")]
     TooSmall {
-        /// The drive.
+        /// The name of the drive.
         name: String,
-        /// Its size.
+        /// The number of its LBNs.
         lbns: u64,
     },
-    /// Not as many names as drives.
+    /// The number of device names differs from the number of drives.
     #[error("{disks} disks are wanted and {named} devices named")]
     Devices {
-        /// Wanted.
+        /// The number of drives that the stack needs.
         disks: u32,
-        /// Named.
+        /// The number of devices that were named.
         named: usize,
     },
     /// The map does not fit the drive.
@@ -130,10 +130,11 @@ pub enum PlanError {
     Layout(#[from] LayoutError),
 }
 
-/// Plans a stack. `devices` are the drives as they are to be typed, `list` the file for bad blocks.
+/// Plans a stack. `devices` are the drives as they appear in commands, `list` the file for bad
+/// blocks.
 ///
 /// # Errors
-/// Why there is no such stack on such drives.
+/// Returns an error if such a stack is not possible on these drives.
 pub fn plan(
     ground: &Ground,
     want: &Want,
@@ -157,18 +158,19 @@ pub fn plan(
     Ok(making.recipe)
 }
 
-/// A recipe while it is written.
+/// A recipe in the making.
 struct Making<'a> {
     ground: &'a Ground,
     want: &'a Want,
     recipe: Recipe,
     /// The block devices that the next layer lies on.
     below: Vec<String>,
-    /// The LBN of each drive on which the next layer's address 0 lies; none where chunks of several drives alternate.
+    /// The LBN on each drive that holds the next layer's address 0; `None` if chunks of several
+    /// drives alternate.
     base: Option<u64>,
-    /// The LBN behind the last that the next layer may use.
+    /// The first LBN after those that the next layer may use.
     end: u64,
-    /// Bytes of a chunk and of a full stripe of data.
+    /// The bytes of a chunk and of the data in a full stripe.
     stripes: Option<(u64, u64)>,
 }
 
@@ -215,7 +217,7 @@ impl<'a> Making<'a> {
             }
             return Ok(());
         }
-        // Layers between move the file system by whole blocks.
+        // Layers in between move the file system by whole blocks.
         let blocks =
             self.want.fs.is_ext() && self.want.raid.is_none_or(|raid| raid.chunk_bytes.is_none());
         let block =
@@ -269,7 +271,8 @@ impl<'a> Making<'a> {
         match self.want.with {
             Partitioner::Sfdisk => {
                 let label = if gpt { "gpt" } else { "dos" };
-                // What sfdisk would keep free before the first partition is 1 MiB, which a shifted drive does not want.
+                // By default sfdisk keeps the first 1 MiB free, which does not suit a drive with a
+                // shifted numbering.
                 let first = if gpt {
                     format!(
                         "first-lba: {}\n",
@@ -343,8 +346,8 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Data of the next layer begin so many bytes behind those of the layer below, and have a multiple of `grain`, which
-    /// is what the layer rounds to or more.
+    /// Moves the start of the data by `bytes`, for a layer whose data have a length that is a
+    /// multiple of `grain`. `grain` is the layer's own rounding unit or a multiple of it.
     fn push_base(&mut self, bytes: u64, grain: u64) {
         let logical = u64::from(self.ground.logical_bytes);
         self.base = self.base.map(|base| base + bytes / logical);
@@ -354,7 +357,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// The least multiple of a full stripe that is not below `bytes`.
+    /// Returns the least multiple of a full stripe that is not below `bytes`.
     fn whole_stripes(&self, bytes: u64) -> u64 {
         self.stripes
             .map_or(bytes, |(_, stripe)| bytes.next_multiple_of(stripe))
@@ -369,7 +372,8 @@ impl<'a> Making<'a> {
             return;
         }
         let (device, data) = (self.device(), self.whole_stripes(GRAIN_BYTES));
-        // Later volumes begin at multiples of an extent, so that is whole stripes too.
+        // Later volumes begin at multiples of an extent, so an extent is also a number of whole
+        // stripes.
         let extent = match self.stripes {
             Some((_, stripe)) if !EXTENT_BYTES.is_multiple_of(stripe) => {
                 let step = lcm(stripe, EXTENT_STEP_BYTES);
@@ -521,7 +525,8 @@ impl<'a> Making<'a> {
         Ok(())
     }
 
-    /// The list of bad blocks, or why there is none; nothing where tracks do not count.
+    /// Returns the list of bad blocks, or the reason why there is none; `None` if tracks are not
+    /// considered.
     fn bad_blocks(&mut self) -> Result<Option<Result<BadBlocks, WithoutList>>, PlanError> {
         let Some(map) = self.ground.tracks.as_ref().filter(|_| self.want.tracks) else {
             return Ok(None);
@@ -590,7 +595,7 @@ impl<'a> Making<'a> {
             ),
             (None, None) => return,
         };
-        // Of the block device on top, in whole pages.
+        // The read-ahead of the topmost block device, in whole pages.
         let units = bytes.next_multiple_of(4096) / UNIT_BYTES;
         let command = format!("blockdev --setra {units} {}", self.device());
         self.step(what, "blockdev", vec![command]);
@@ -605,7 +610,7 @@ impl<'a> Making<'a> {
     }
 }
 
-/// What a partition is for.
+/// The purpose of a partition.
 #[derive(Clone, Copy)]
 enum Content {
     Linux,
@@ -615,7 +620,7 @@ enum Content {
 }
 
 impl Content {
-    /// As sfdisk has it, for GPT and MBR alike.
+    /// Returns the type for sfdisk, for GPT and MBR alike.
     fn shortcut(self) -> &'static str {
         match self {
             Content::Linux => "L",
@@ -625,7 +630,7 @@ impl Content {
         }
     }
 
-    /// As sgdisk has it.
+    /// Returns the type for sgdisk.
     fn typecode(self) -> &'static str {
         match self {
             Content::Linux => "8300",
@@ -636,8 +641,8 @@ impl Content {
     }
 }
 
-/// The node of the first partition: a device whose name ends in a digit gets a `p` first. A shell variable in quotes
-/// is a loop device.
+/// Returns the node of the first partition: if the device name ends in a digit, a `p` comes before
+/// the number. A quoted shell variable is a loop device.
 fn first_partition(device: &str) -> String {
     if let Some(variable) = device
         .strip_prefix("\"$")

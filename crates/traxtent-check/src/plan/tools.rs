@@ -1,17 +1,18 @@
-//! The programs that recipes call: from which version on they understand what is planned, and where they come from.
+//! The programs that recipes call: the first version that supports the commands, and the package of
+//! each.
 
-/// A program of recipes.
+/// A program that recipes call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// What is typed in a recipe's steps.
+    /// The name of the program in a recipe's steps.
     pub program: &'static str,
-    /// What makes it say its version.
+    /// The arguments that make it print its version.
     pub asks_version: &'static [&'static str],
-    /// The first version that will do.
+    /// The first version that is sufficient.
     pub least: Version,
-    /// What is new in that version.
+    /// The feature that this version introduced.
     pub needed: &'static str,
-    /// Debian's package.
+    /// The Debian package.
     pub package: &'static str,
 }
 
@@ -41,7 +42,7 @@ const fn tool(
     }
 }
 
-/// Every program of recipes.
+/// Every program that recipes call.
 pub const TOOLS: &[Tool] = &[
     tool(
         "sfdisk",
@@ -123,13 +124,13 @@ pub const TOOLS: &[Tool] = &[
     ),
 ];
 
-/// The tool of that name.
+/// Returns the tool with a given name.
 pub fn tool_named(program: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.program == program)
 }
 
-/// The version in what a program says of itself, and how it writes it: the first number with a point and another number
-/// behind it.
+/// Returns the version in a program's output, parsed and as written: the first number that a point
+/// and another number follow.
 pub fn version_in(text: &str) -> Option<(Version, &str)> {
     text.split_whitespace().find_map(|word| {
         let word = word.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -146,7 +147,7 @@ pub fn version_in(text: &str) -> Option<(Version, &str)> {
 mod tests {
     use super::*;
 
-    /// Is the version found in what each program says?
+    /// Is the version found in the output of each program?
     #[test]
     fn versions() {
         for (says, version) in [

@@ -1,10 +1,11 @@
-//! What is wanted of a stack: the words behind `--for`.
+//! The stack that the user wants: the words after `--for`.
 //!
 //! ```text
 //! fs=ext4,raid=5x64k,disks=4
 //! ```
 //!
-//! Words stand in any order; the stack is always, from below: table, array, volume group, encryption, file system.
+//! Words may come in any order. The order of the layers is fixed, from the bottom: table, array,
+//! volume group, encryption, file system.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,10 +17,10 @@ macro_rules! names {
         pub enum $type { $($(#[$of])* $variant,)+ }
 
         impl $type {
-            /// All of them.
+            /// All values.
             pub const ALL: &[$type] = &[$($type::$variant,)+];
 
-            /// Its name.
+            /// Returns the name.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)+ }
             }
@@ -46,19 +47,19 @@ names! {
 }
 
 names! {
-    /// What writes the partition table.
+    /// The program that writes the partition table.
     Partitioner {
-        /// Of util-linux.
+        /// sfdisk of util-linux.
         Sfdisk = "sfdisk",
         /// GNU parted.
         Parted = "parted",
-        /// Of GPT fdisk.
+        /// sgdisk of GPT fdisk.
         Sgdisk = "sgdisk",
     }
 }
 
 names! {
-    /// What lies on top.
+    /// The file system, or swap space.
     FileSystem {
         /// ext2.
         Ext2 = "ext2",
@@ -76,26 +77,26 @@ names! {
 }
 
 impl FileSystem {
-    /// Whether it is made by mke2fs.
+    /// Returns whether mke2fs makes it.
     pub fn is_ext(self) -> bool {
         matches!(self, FileSystem::Ext2 | FileSystem::Ext3 | FileSystem::Ext4)
     }
 }
 
-/// A RAID level, its least number of members, and how many of `n` members hold data that others do not.
+/// A RAID level and its chunk size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raid {
-    /// 0, 1, 4, 5, 6 or 10.
+    /// The level: 0, 1, 4, 5, 6 or 10.
     pub level: u8,
-    /// Bytes of a chunk; none at level 1.
+    /// The size of a chunk in bytes; `None` at level 1.
     pub chunk_bytes: Option<u64>,
 }
 
 impl Raid {
-    /// The levels there are.
+    /// The supported levels.
     pub const LEVELS: [u8; 6] = [0, 1, 4, 5, 6, 10];
 
-    /// The fewest members.
+    /// Returns the least number of members.
     pub fn disks_least(self) -> u32 {
         match self.level {
             4 | 5 => 3,
@@ -104,7 +105,7 @@ impl Raid {
         }
     }
 
-    /// Chunks of data in a full stripe over so many members.
+    /// Returns the number of data chunks in a full stripe over `disks` members.
     pub fn data_chunks(self, disks: u32) -> u32 {
         match self.level {
             0 => disks,
@@ -116,32 +117,32 @@ impl Raid {
     }
 }
 
-/// What is wanted of a stack.
+/// The description of a wanted stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Want {
     /// `table=`: the partition table.
     pub table: Table,
-    /// `with=`: what writes it.
+    /// `with=`: the program that writes it.
     pub with: Partitioner,
     /// `raid=`: an md array.
     pub raid: Option<Raid>,
-    /// `disks=`: how many drives.
+    /// `disks=`: the number of drives.
     pub disks: u32,
     /// `lvm`: a volume group of one volume.
     pub lvm: bool,
-    /// `luks`: encryption in sectors of so many bytes.
+    /// `luks`: encryption, with this sector size in bytes.
     pub luks_sector: Option<u32>,
     /// `fs=`: the file system.
     pub fs: FileSystem,
-    /// `block=`: bytes of its blocks.
+    /// `block=`: the size of its blocks in bytes.
     pub block_bytes: u32,
-    /// `inode-ratio=`: bytes for each inode of ext2, 3 and 4.
+    /// `inode-ratio=`: bytes per inode of ext2, 3 and 4.
     pub inode_ratio: u64,
-    /// `tracks=`: whether track boundaries count, where they are known.
+    /// `tracks=`: whether track boundaries are considered, if they are known.
     pub tracks: bool,
 }
 
-/// The words, each with what it takes.
+/// The words, each with its values.
 pub const GRAMMAR: &str = "\
 fs=ext2|ext3|ext4|xfs|btrfs|swap  the file system [ext4]
 block=BYTES                       its blocks: 1024, 2048 or 4096 [4096]
@@ -154,7 +155,7 @@ table=gpt|mbr|none                the partition table [gpt]
 with=sfdisk|parted|sgdisk         what writes it [sfdisk]
 tracks=yes|no                     begin at a track boundary, leave out blocks that span two [yes, where known]";
 
-/// Why words make no sense.
+/// Why the words are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{word}: {problem}")]
 pub struct WantError {
@@ -225,7 +226,7 @@ impl Want {
             "block" => self.block_bytes = number(known, &[1024, 2048, 4096])?,
             "luks" => {
                 self.luks_sector = Some(match value {
-                    // Chosen when the drive is known.
+                    // The sector size is chosen once the drive is known.
                     None => 0,
                     Some(text) => number(text, &[512, 1024, 2048, 4096])?,
                 })
@@ -257,7 +258,7 @@ impl Want {
         Ok(())
     }
 
-    /// What words mean together.
+    /// Checks the words in combination.
     fn check(&self) -> Result<(), String> {
         match self.raid {
             None if self.disks > 1 => return Err("several disks need raid=".to_owned()),
@@ -303,7 +304,7 @@ fn number(text: &str, allowed: &[u32]) -> Result<u32, String> {
         })
 }
 
-/// A number of bytes, with `k`, `m` or `g` behind it.
+/// Parses a number of bytes, optionally followed by `k`, `m` or `g`.
 fn bytes(text: &str) -> Option<u64> {
     let shift = match text.chars().last()?.to_ascii_lowercase() {
         'k' => 10,
@@ -342,7 +343,7 @@ fn raid(text: &str) -> Result<Raid, String> {
 mod tests {
     use super::*;
 
-    /// Are words read in any order, with what is left out filled in?
+    /// Are words accepted in any order, with defaults for those that are left out?
     #[test]
     fn words() {
         let want: Want = "raid=5x64k,fs=xfs,disks=4,luks=4k,lvm".parse().unwrap();
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!("fs=ext4".parse(), Ok(Want::default()));
     }
 
-    /// Does every refusal say what is possible?
+    /// Does every error tell what is possible?
     #[test]
     fn refusals() {
         for (text, says) in [

@@ -1,9 +1,11 @@
-//! What it costs to lie off the chunks or stripes of an array, by models of its members.
+//! The cost of misalignment to the chunks or stripes of an array, by models of its members.
 //!
-//! A write of less than a stripe first reads what parity takes: what it replaces and the old parity, or all that it leaves,
-//! whichever is less (Linux, drivers/md/raid5.c, `handle_stripe_dirtying`). Members are of one profile, and no two of
-//! their spindles are in step. Requests come one at a time and at random. So this is the dearest case: writes one behind
-//! another are put together in md's stripe cache and in controllers with memory, and then cost less than is said here.
+//! A write of less than a stripe first reads what it needs to compute parity: the data that it
+//! replaces and the old parity, or all data that it does not replace, whichever is less (Linux,
+//! drivers/md/raid5.c, `handle_stripe_dirtying`). All members have the same profile, and no two
+//! spindles are synchronized. Requests come one at a time and at random. This is the most expensive
+//! case: sequential writes are merged in md's stripe cache and in controllers with memory, and cost
+//! less than given here.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,15 +20,15 @@ use traxtent_core::workload::Rng;
 
 use super::{Cost, SPREAD, Work};
 
-/// Kinds of work that chunks and stripes have a part in.
+/// The kinds of work that depend on chunks and stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrayLoad {
-    /// As many bytes as a stripe holds, written at random.
+    /// Random writes of as many bytes as a stripe holds.
     StripeWrites,
-    /// As many bytes as a chunk, written at random.
+    /// Random writes of as many bytes as a chunk holds.
     ChunkWrites,
-    /// As many bytes as a chunk, read at random.
+    /// Random reads of as many bytes as a chunk holds.
     ChunkReads,
 }
 
@@ -46,32 +48,34 @@ impl ArrayLoad {
     }
 }
 
-/// How an array puts data on its members.
+/// The distribution of data over the members of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
-    /// Chunks of data in a stripe.
+    /// Data chunks in a stripe.
     pub data: u64,
-    /// Chunks of parity in a stripe.
+    /// Parity chunks in a stripe.
     pub parity: u64,
-    /// How often every chunk is there.
+    /// The number of copies of each chunk.
     pub copies: u64,
-    /// Bytes of a chunk.
+    /// The size of a chunk in bytes.
     pub chunk_bytes: u64,
 }
 
-/// Requests before those that count: members' buffers are as full as they will be.
+/// The requests that are not counted, so that the members' buffers are as full as they will be.
 const WARM: usize = 60;
-/// Those that count.
+/// The requests that are counted.
 const COUNTED: usize = 240;
-/// More members than this are not modelled.
+/// The greatest number of members that is modelled.
 const MEMBERS_MAX: u64 = 64;
 
-/// What each kind of work costs on an array whose blocks begin `behind` bytes behind a stripe.
+/// Returns the cost of each kind of work on an array whose blocks begin `behind` bytes after a
+/// stripe.
 ///
-/// Nothing where the sectors of the profile do not divide the chunk and `behind`, or there are too many members.
+/// Returns `None` if the sectors of the profile do not divide the chunk and `behind`, or if there
+/// are too many members.
 ///
 /// # Errors
-/// If the profile is out of its bounds.
+/// Returns an error if a value of the profile is out of bounds.
 pub fn prices(
     profile: &Profile,
     shape: Shape,
@@ -101,22 +105,22 @@ impl Shape {
     }
 }
 
-/// A chunk of a stripe, and sectors of it.
+/// A chunk of a stripe, and a range of its sectors.
 type Piece = (u64, Range<u64>);
 
-/// What is asked of a member.
+/// A member and a request for it.
 type Part = (usize, Request);
 
-/// The parts of a request: those that have to be read before, and those that are asked for.
+/// The parts of a request: the reads that have to come first, and the requested operations.
 type Plan = (Vec<Part>, Vec<Part>);
 
 struct Array {
     shape: Shape,
-    /// Sectors of a chunk.
+    /// The number of sectors in a chunk.
     chunk: u64,
-    /// Stripes that work is spread over.
+    /// The number of stripes over which work is spread.
     rows: u64,
-    /// Members, and how far each one's clock is ahead.
+    /// The members, each with the amount by which its clock is ahead.
     members: Vec<(Drive, Span)>,
 }
 
@@ -134,7 +138,7 @@ impl Array {
         }
     }
 
-    /// The mean of the requests that count.
+    /// Returns the mean milliseconds of the counted requests.
     fn ms_each(mut self, load: ArrayLoad, behind: u64) -> f64 {
         let mut rng = Rng::new(1);
         let stripe = self.shape.data * self.chunk;
@@ -156,7 +160,7 @@ impl Array {
         now.since(begun).as_ms() / COUNTED as f64
     }
 
-    /// When all parts are complete that are sent at once.
+    /// Sends all parts at once and returns the time at which all of them are complete.
     fn serve(&mut self, now: SimTime, parts: &[Part]) -> SimTime {
         let mut longest = Span::ZERO;
         for (index, (drive, ahead)) in self.members.iter_mut().enumerate() {
@@ -177,7 +181,8 @@ impl Array {
         now + longest
     }
 
-    /// The pieces of a range of the array by stripe: chunk of data, and its sectors there.
+    /// Returns the pieces of a range of the array by stripe: each data chunk and its range of
+    /// sectors.
     fn rows(&self, range: Range<u64>) -> Vec<(u64, Vec<Piece>)> {
         let mut rows: Vec<(u64, Vec<Piece>)> = Vec::new();
         let mut at = range.start;
@@ -194,12 +199,13 @@ impl Array {
         rows
     }
 
-    /// The first member that a chunk of a stripe is on; those of parity are behind the data.
+    /// Returns the first member that holds a chunk of a stripe. Parity chunks are numbered after
+    /// the data.
     fn member(&self, row: u64, chunk: u64) -> usize {
         let width = self.shape.data + self.shape.parity;
         let turned = match self.shape.parity {
             0 => chunk,
-            // Parity goes down by one in each stripe, and data begin behind it.
+            // Parity moves down by one member in each stripe, and data begin after it.
             parity => (width - 1 - row % width + parity + chunk) % width,
         };
         (turned * self.shape.copies) as usize
@@ -268,7 +274,7 @@ impl Array {
         (before, writes)
     }
 
-    /// What of a range of every chunk of data is in no piece.
+    /// Returns the parts of `union`, in every data chunk, that no piece covers.
     fn left(&self, pieces: &[Piece], union: &Range<u64>) -> Vec<Piece> {
         let mut left = Vec::new();
         for chunk in 0..self.shape.data {
@@ -300,18 +306,20 @@ mod tests {
         Array::new(&Drive::new(&typical()).unwrap(), shape, 512)
     }
 
-    /// Is a whole stripe written without a read, and less than one with the fewest, as raid5.c has it?
+    /// Is a whole stripe written without a read, and a part of one with the fewest reads, as in
+    /// raid5.c?
     #[test]
     fn reads_before_writes() {
         let array = array(RAID5);
         let sectors = |parts: &[Part]| -> u32 { parts.iter().map(|part| part.1.sectors).sum() };
         let cases = [
             (0..384, (0, 512)),
-            // A block of 4 KiB and its parity, against two other blocks: as many, and then the others.
+            // A block of 4 KiB and its parity, or two other blocks: the amounts are equal, and the
+            // other blocks are read.
             (0..8, (16, 16)),
-            // Two chunks: reading the third is less than both and the parity.
+            // Two chunks: reading the third one is less than reading both and the parity.
             (0..256, (128, 384)),
-            // A stripe one chunk on: two chunks of one, and one of the next.
+            // A stripe's length, one chunk later: two chunks of one stripe, and one of the next.
             (128..512, (128 + 256, 384 + 256)),
         ];
         for (range, expected) in cases {
@@ -320,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Has every stripe its chunks on different members, and parity on each in turn?
+    /// Are the chunks of every stripe on different members, and parity on each member in turn?
     #[test]
     fn members_differ() {
         let shapes = [(3, 1, 1), (4, 2, 1), (2, 0, 2), (3, 0, 1)];
@@ -341,8 +349,8 @@ mod tests {
         }
     }
 
-    /// Does it cost nothing to be on a stripe, much to write stripes off one, and a chunk's reading little; and is what
-    /// cannot be modelled left out?
+    /// Is the cost zero on a stripe, high for misaligned writes of stripes, and low for reads of a
+    /// chunk? Are cases that cannot be modelled left out?
     #[test]
     fn what_stripes_cost() {
         let of = |shape, behind| prices(&typical(), shape, behind).unwrap();
@@ -354,7 +362,7 @@ mod tests {
         };
         println!("{stripes:?} {chunks:?} {reads:?}");
         assert!(stripes.percent() > 50.0, "{stripes:?}");
-        // On the chunks it is, if not on the stripes.
+        // This offset is aligned to the chunks, though not to the stripes.
         assert!(chunks.percent().abs() < 15.0 && reads.percent().abs() < 5.0);
         let [_, _, reads] = of(RAID5, 4096).unwrap()[..] else {
             panic!("three kinds of work")

@@ -1,8 +1,8 @@
-//! What it costs that blocks or extents span two tracks: a switch of heads or tracks amid the transfer, and what a drive
-//! that reads a track from wherever it comes down loses by it.
+//! The cost of blocks or extents that span two tracks: a switch of heads or tracks during the
+//! transfer, and the lost advantage of zero-latency access.
 //!
-//! Half of such a block or extent lies before the boundary. One that is longer than a track spans one anyway, and is compared
-//! with one that begins with a track.
+//! Half of such a block or extent lies before the boundary. One that is longer than a track spans
+//! two tracks anyway; it is compared with one that begins with a track.
 
 use serde::Serialize;
 use traxtent_core::drive::Drive;
@@ -14,13 +14,13 @@ use traxtent_core::workload::Rng;
 use super::{Cost, Work, ms_of_requests};
 use crate::finding::Share;
 
-/// Kinds of work that boundaries of tracks have a part in.
+/// The kinds of work that depend on track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingLoad {
-    /// Blocks or extents read at random.
+    /// Random reads of blocks or extents.
     PieceReads,
-    /// Blocks or extents written at random.
+    /// Random writes of blocks or extents.
     PieceWrites,
 }
 
@@ -40,17 +40,17 @@ impl CrossingLoad {
     }
 }
 
-/// What it costs that a share of blocks or extents span two tracks, in the mean over all of them.
+/// Returns the cost if a share of blocks or extents span two tracks, as the mean over all of them.
 ///
-/// Nothing where one has no sector on either side of a boundary.
+/// Returns `None` if one cannot have sectors on both sides of a boundary.
 ///
 /// # Errors
-/// If the profile is out of its bounds.
+/// Returns an error if a value of the profile is out of bounds.
 pub fn prices(profile: &Profile, share: Share) -> Result<Option<Vec<Cost>>, ProfileError> {
     let drive = Drive::new(profile)?;
     let ratio = u64::from(profile.sector.ratio());
     let sectors = share.bytes / u64::from(profile.sector.logical_bytes);
-    // Whole physical sectors, so that nothing but the boundary is priced.
+    // Whole physical sectors, so that only the boundary adds to the cost.
     let sectors = sectors / ratio * ratio;
     if sectors < 2 * ratio || share.of == 0 || sectors > u64::from(u32::MAX) {
         return Ok(None);
@@ -72,7 +72,7 @@ pub fn prices(profile: &Profile, share: Share) -> Result<Option<Vec<Cost>>, Prof
     ))
 }
 
-/// Milliseconds that a request of so many sectors takes that spans a boundary or does not.
+/// Returns the mean milliseconds of a request of `sectors` that spans a boundary, or does not.
 fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
     let geometry = drive.geometry().clone();
     let ratio = u64::from(drive.profile().sector.ratio());
@@ -107,7 +107,8 @@ mod tests {
 
     use super::*;
 
-    /// Does a block that spans two tracks cost about a switch more, a share of them that share of it, and none nothing?
+    /// Does a block that spans two tracks cost about one switch more? Is the cost proportional to
+    /// the share of such blocks, and zero without any?
     #[test]
     fn a_switch() {
         let profile = builtin("atlas10k").unwrap();
@@ -119,13 +120,13 @@ mod tests {
         let of = |share| prices(&profile, share).unwrap();
         let all = of(share(100, 8192)).unwrap()[0];
         println!("{all:?}");
-        // Head switches of this drive take 0.8 ms at most, a turn 6.
+        // Head switches of this drive take at most 0.8 ms, and a revolution takes 6 ms.
         assert!((0.2..3.0).contains(&all.extra_ms()), "{all:?}");
         let some = of(share(10, 8192)).unwrap()[0];
         assert!((some.extra_ms() - all.extra_ms() / 10.0).abs() < 1e-6);
         assert_eq!(of(share(0, 8192)).unwrap()[0].extra_ms(), 0.0);
         assert!(of(share(1, 512)).is_none());
-        // Whole tracks, as paper T has it: half of a turn and a switch are saved.
+        // For whole tracks, half a revolution and a switch are saved, as in paper T.
         let tracks = of(share(100, 160 << 10)).unwrap()[0];
         println!("{tracks:?}");
         assert!(tracks.percent() > 10.0, "{tracks:?}");

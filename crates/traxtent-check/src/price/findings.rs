@@ -1,4 +1,4 @@
-//! Which finding has which price, and why others have none.
+//! The cost of each finding, and the reasons why others have none.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,24 @@ use crate::layers::{Disk, RaidLevel};
 use crate::rules::physical_below;
 use crate::stack::{Kind, LayerId, Stack};
 
-/// What is simulated for a price.
+/// The simulation that determines a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Trial {
-    /// So many sectors behind a physical one, on a drive of these logical and physical sectors.
+    /// Blocks that begin the given number of logical sectors after a physical one, on a drive with
+    /// these logical and physical sector sizes.
     Behind(u32, (u64, u64)),
-    /// Blocks of so many bytes on such a drive.
+    /// Blocks of the given number of bytes on such a drive.
     Blocks(u64, (u64, u64)),
-    /// So many bytes behind a stripe.
+    /// Blocks that begin the given number of bytes after a stripe.
     OffStripes(u64, Shape),
-    /// A share of blocks across tracks.
+    /// A share of blocks that span two tracks.
     Across(Share),
 }
 
-/// A price, or why there is none.
+/// A cost, or the reason why there is none.
 pub(crate) type Priced = Result<Price, String>;
 
-/// Prices of findings on one drive, each simulated but once.
+/// The costs of findings on one drive. Each simulation runs once.
 #[derive(Debug)]
 pub struct Prices<'a> {
     profile: Option<&'a Profile>,
@@ -35,7 +36,7 @@ pub struct Prices<'a> {
 }
 
 impl<'a> Prices<'a> {
-    /// On the drive at hand, if it is known, else on a [`typical`] one.
+    /// Simulates on the drive in question if its profile is known, else on a [`typical`] one.
     pub fn on(profile: Option<&'a Profile>) -> Prices<'a> {
         Prices {
             profile,
@@ -43,7 +44,7 @@ impl<'a> Prices<'a> {
         }
     }
 
-    /// What a finding costs, or why the model does not tell.
+    /// Returns the cost of a finding, or the reason why the model gives none.
     pub fn of(&mut self, finding: &Finding, stack: &Stack) -> Priced {
         let trial = trial(finding, stack)?;
         let profile = self.profile;
@@ -52,7 +53,7 @@ impl<'a> Prices<'a> {
     }
 }
 
-/// What is to be simulated for a finding.
+/// Returns the simulation for a finding.
 fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
     if let Some(why) = without(finding.rule) {
         return Err(why.to_owned());
@@ -82,7 +83,7 @@ fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
     }
 }
 
-/// Why findings of a rule have no price, whatever they are at.
+/// Returns the reason why findings of a rule never have a cost.
 fn without(rule: Rule) -> Option<&'static str> {
     Some(match rule {
         Rule::PartitionEnd => "only who writes the last sectors pays for it",
@@ -118,7 +119,7 @@ fn without(rule: Rule) -> Option<&'static str> {
     })
 }
 
-/// The logical and physical sectors of a turning disk.
+/// Returns the logical and physical sector sizes of a rotating disk.
 fn sectors(disk: &Disk) -> Result<(u64, u64), String> {
     if disk.medium.is_flash() {
         return Err("flash is not modelled".to_owned());
@@ -138,7 +139,8 @@ fn off_grid(off: Off, stack: &Stack) -> Result<Trial, String> {
     shape(off.grid, stack).map(|shape| Trial::OffStripes(off.by, shape))
 }
 
-/// How an array puts data on its members. One behind a controller is taken for RAID 5.
+/// Returns the distribution of data over an array's members. An array behind a controller is
+/// assumed to be RAID 5.
 fn shape(array: LayerId, stack: &Stack) -> Result<Shape, String> {
     let (chunk_bytes, stripe_bytes, parity, copies) = match &stack.layer(array).kind {
         Kind::Array(array) => {

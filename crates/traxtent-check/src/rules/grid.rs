@@ -1,9 +1,9 @@
-//! Grids: the places at which layers would rather be cut, and where an address is on them.
+//! Grids: the addresses to which layers should be aligned, and the position of an address on them.
 
 use crate::layers::RaidLevel;
 use crate::stack::{Kind, LayerId, Stack};
 
-/// What a grid consists of.
+/// The unit of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Grain {
     Physical,
@@ -18,19 +18,19 @@ pub(super) struct Grid {
     pub(super) layer: LayerId,
     pub(super) grain: Grain,
     pub(super) every: u64,
-    /// Where one of its lines is.
+    /// The address of one of its lines.
     pub(super) origin: u64,
 }
 
 impl Grid {
-    /// How far behind the line before it an address is.
+    /// Returns the distance of an address from the line before it.
     pub(super) fn off(&self, at: u64) -> u64 {
         let origin = self.origin % self.every;
         (at % self.every + self.every - origin) % self.every
     }
 }
 
-/// The grids of a layer's own.
+/// Returns the grids that a layer itself has.
 fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
     let mut grids = Vec::new();
     let mut add = |grain, every: u64, origin| {
@@ -56,7 +56,7 @@ fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
         }
         Kind::Array(array) => {
             add(Grain::Chunk, array.chunk_bytes, 0);
-            // Only with parity is a row more than its chunks.
+            // Full stripes are a grid of their own only with parity.
             if matches!(
                 array.level,
                 RaidLevel::Raid4 | RaidLevel::Raid5 | RaidLevel::Raid6
@@ -78,13 +78,13 @@ fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
     grids
 }
 
-/// Every grid below an address of a layer, and the address there.
+/// Returns every grid below an address of a layer, with the address there.
 pub(super) fn below(stack: &Stack, id: LayerId, offset: u64) -> Vec<(Grid, u64)> {
     let mut found = Vec::new();
     let mut seen = Vec::new();
     let mut waiting = vec![(id, offset)];
     while let Some((id, offset)) = waiting.pop() {
-        // Mirrors and members come together again where they lie on one drive.
+        // Mirrors and members may lie on the same drive.
         if seen.contains(&(id, offset)) {
             continue;
         }
@@ -96,7 +96,7 @@ pub(super) fn below(stack: &Stack, id: LayerId, offset: u64) -> Vec<(Grid, u64)>
     found
 }
 
-/// The drives below a layer, each once.
+/// Returns the drives below a layer, each once.
 pub(super) fn disks(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     let mut disks = Vec::new();
     let mut seen = vec![false; stack.layers.len()];
@@ -114,7 +114,7 @@ pub(super) fn disks(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     disks
 }
 
-/// The nearest striped layer below one, with its chunk and its full stripe.
+/// Returns the nearest striped layer below another, with its chunk and its full stripe.
 pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u64)> {
     let mut at = id;
     loop {
@@ -134,7 +134,7 @@ pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u
     }
 }
 
-/// The greatest physical sector of the drives below a layer, and the drive that has it.
+/// Returns the greatest physical sector of the drives below a layer, and the drive that has it.
 pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64)> {
     let sizes = disks(stack, id)
         .into_iter()

@@ -1,7 +1,7 @@
-//! Hints that lie: what the kernel says of a device, where it cannot be true or is known not to be.
+//! Wrong hints: values of the kernel for a device that cannot be true or are known to be wrong.
 //!
-//! Sources: util-linux issues 1221 and 1224, blivet 228 (33,553,920 bytes); paper A (512 bytes from drives of 4096);
-//! reports of USB bridges that translate sectors.
+//! Sources: util-linux issues 1221 and 1224, blivet 228 (33,553,920 bytes); paper A (512 bytes from
+//! drives of 4096); reports of USB bridges that translate sectors.
 
 use super::{Findings, bytes};
 use crate::finding::{Finding, Rule};
@@ -9,7 +9,7 @@ use crate::layers::{Authority, Disk};
 use crate::quirks;
 use crate::stack::{Kind, Layer, Limits, Stack};
 
-/// 65,535 sectors: what bridges answer that were not asked.
+/// 65,535 sectors: the value from bridges that have no information about the drive.
 const BOGUS_OPTIMAL: u64 = 65_535 * 512;
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
@@ -18,7 +18,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         if let Kind::Disk(disk) = &layer.kind {
             drive(layer, disk, &mut say);
         }
-        // A partition says what its drive says.
+        // A partition repeats the limits of its drive.
         if let Some(limits) = &layer.limits
             && !matches!(layer.kind, Kind::Partition(_))
         {

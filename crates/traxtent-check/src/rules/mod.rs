@@ -1,7 +1,8 @@
 //! The rules: from a [`Stack`] to [`Finding`]s.
 //!
-//! Sources: paper A (what is to be aligned with what), and the issues of tools that FIELD.md's chapter on alignment
-//! lists. A rule says what is wrong once, of the layer that is to be changed.
+//! Sources: paper A (which layers have to be aligned with which), and the issues of tools listed in
+//! the chapter on alignment of FIELD.md. A rule reports a problem once, for the layer that has to
+//! be changed.
 
 mod grid;
 mod hints;
@@ -19,7 +20,7 @@ use crate::stack::{Kind, LayerId, Stack};
 
 type Findings = Vec<Finding>;
 
-/// Everything that there is to say of a stack, worst first.
+/// Returns all findings of a stack, worst first.
 pub fn check(stack: &Stack, tracks: Option<&Tracks<'_>>) -> Vec<Finding> {
     let mut findings = Findings::new();
     for (id, layer) in stack.iter() {
@@ -47,7 +48,7 @@ pub fn check(stack: &Stack, tracks: Option<&Tracks<'_>>) -> Vec<Finding> {
 }
 
 impl Finding {
-    /// A finding of the usual severity of its rule, with nothing but words.
+    /// Returns a finding with the rule's usual severity and without further details.
     pub fn new(rule: Rule, layer: LayerId, what: String) -> Finding {
         Finding {
             rule,
@@ -67,7 +68,7 @@ impl Finding {
     }
 }
 
-/// What a drive is, with the advice that fits it.
+/// Reports the nature of a drive, with suitable advice.
 fn nature(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
     let (rule, what) = match disk.medium {
         Medium::ShingledHostManaged => (
@@ -142,7 +143,7 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
     findings.push(Finding::new(rule, id, what));
 }
 
-/// Bytes as people write them: a whole number of the greatest unit that has one.
+/// Formats a number of bytes as a whole number of the greatest unit that divides it.
 pub fn bytes(count: u64) -> String {
     let units = [
         (1u64 << 40, "TiB"),

@@ -1,4 +1,5 @@
-//! Sizes: blocks, chunks, sectors and stripe units against what lies below, and lengths against where things lie.
+//! Sizes: blocks, chunks, sectors and stripe units compared with the layers below, and lengths
+//! compared with the space available.
 
 use super::grid::{array_below, disks, physical_below};
 use super::tables::luks_remainder;
@@ -7,7 +8,7 @@ use crate::finding::{Finding, Rule, Severity};
 use crate::layers::{Ext, Luks, Xfs};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
-/// XFS writes its log in at most this.
+/// The greatest unit in which XFS writes its log.
 const LOG_UNIT_MAX: u64 = 256 << 10;
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
@@ -72,13 +73,13 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     }
 }
 
-/// How the least that a layer writes is called.
+/// The rule and the wording for the smallest write of a layer.
 struct Unit {
     rule: Rule,
     words: &'static str,
 }
 
-/// The least that a layer writes; nothing if it does not say.
+/// Returns the smallest write of a layer; `None` if the layer does not state it.
 fn smallest(kind: &Kind) -> Option<(Unit, u64)> {
     let (rule, words, size) = match kind {
         Kind::Array(array) => (Rule::ChunkSize, "has chunks of", array.chunk_bytes),
@@ -103,7 +104,7 @@ fn smallest(kind: &Kind) -> Option<(Unit, u64)> {
     (size > 0).then_some((Unit { rule, words }, size))
 }
 
-/// Where a layer says that it ends.
+/// Returns the end of a layer according to its own header.
 fn stated_end(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::Ext(ext) => Some(ext.blocks.saturating_mul(ext.block_bytes)),
@@ -217,7 +218,7 @@ fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut F
     }
 }
 
-/// An array or a volume over drives of unlike sectors.
+/// Reports an array or a volume on drives with different sector sizes.
 fn mixed(stack: &Stack, id: LayerId, layer: &Layer, findings: &mut Findings) {
     if !matches!(
         layer.kind,

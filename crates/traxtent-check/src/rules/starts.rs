@@ -1,7 +1,7 @@
-//! Where things begin: partitions and the data of layers, against every grid below them.
+//! Starts: partitions and the data of layers, compared with every grid below them.
 //!
-//! A layer that begins off a grid puts everything in it off that grid. That is said once, of the lowest layer. If what
-//! lies in a layer makes up for it, nothing is wrong any more but the looks of it.
+//! A misaligned layer misaligns everything in it. This is reported once, for the lowest such layer.
+//! If the content of a layer compensates for the misalignment, the finding is for information only.
 
 use super::grid::{self, Grain, Grid};
 use super::{Findings, bytes};
@@ -9,10 +9,10 @@ use crate::finding::{Finding, Off, Rule, Severity};
 use crate::layers::PartitionRole;
 use crate::stack::{Kind, LayerId, Stack};
 
-/// Where the data of a layer begin, in its own addresses; nothing for what is not judged by its start.
+/// Returns the start of a layer's data in its own addresses; `None` if its start does not matter.
 fn data_start(kind: &Kind) -> Option<u64> {
     match kind {
-        // It holds tables of one sector, which cannot be aligned (paper A).
+        // An extended partition holds tables of one sector, which cannot be aligned (paper A).
         Kind::Partition(partition) => (partition.role != PartitionRole::Extended).then_some(0),
         Kind::MdMember(member) => Some(member.data_start),
         Kind::PhysicalVolume(volume) => Some(volume.data_start),
@@ -39,7 +39,7 @@ fn rule(kind: &Kind, grain: Grain) -> Rule {
     }
 }
 
-/// Judges every layer's start.
+/// Checks the start of every layer.
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     let mut reported: Vec<(LayerId, Grid, usize)> = Vec::new();
     for (id, layer) in stack.iter() {
@@ -73,7 +73,8 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     }
 }
 
-/// Whether an address is off a finer grid of the same layer, which is said instead.
+/// Returns whether an address is also off a finer grid of the same layer, which is reported
+/// instead.
 fn is_coarser_fault(grids: &[(Grid, u64)], grid: Grid, by: u64) -> bool {
     grids.iter().any(|(finer, at)| {
         finer.layer == grid.layer
@@ -92,7 +93,7 @@ fn lies_on(stack: &Stack, id: LayerId, below: LayerId) -> bool {
         if id == below {
             return true;
         }
-        // A layer stands behind what it lies on.
+        // A layer comes after the layers that it lies on.
         if id > below && !std::mem::replace(&mut seen[id.0], true) {
             waiting.extend(stack.layer(id).on.iter().map(|place| place.layer));
         }
@@ -136,7 +137,8 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     }
 }
 
-/// What lies in a layer that is off a grid, if all of it is on the grid again.
+/// Returns the title of a layer that lies in a misaligned one, if everything in it is aligned
+/// again.
 fn made_up_for(stack: &Stack, id: LayerId, grid: Grid) -> Option<String> {
     let mut name = None;
     for (above, layer) in stack.above(id) {

@@ -1,4 +1,4 @@
-//! Partition tables: whether they fit the drive and themselves, and where partitions end.
+//! Partition tables: consistency, fit to the drive, and the ends of partitions.
 
 use super::{Findings, bytes};
 use crate::finding::{Finding, Off, Rule};
@@ -46,7 +46,7 @@ fn sector_size(
     on: &Layer,
     findings: &mut Findings,
 ) {
-    // An MBR does not tell what it was written for.
+    // An MBR does not state the sector size for which it was written.
     if scheme == Scheme::Gpt && sector != disk.logical_bytes {
         let what = format!(
             "the GPT of {} was written for sectors of {}; the drive has {}, so nobody finds it there",
@@ -58,7 +58,8 @@ fn sector_size(
     }
 }
 
-/// Partitions that share bytes, or reach beyond the drive. Logical ones lie in the extended one.
+/// Reports partitions that share bytes or reach beyond the drive. Logical partitions lie in the
+/// extended one.
 fn overlaps(partitions: &[(LayerId, &Layer)], table: &Layer, findings: &mut Findings) {
     let role = |layer: &Layer| match &layer.kind {
         Kind::Partition(partition) => partition.role,
@@ -76,7 +77,7 @@ fn overlaps(partitions: &[(LayerId, &Layer)], table: &Layer, findings: &mut Find
             findings.push(Finding::new(Rule::PartitionOverlap, id, what));
         }
     }
-    // Two passes: what lies beside the extended partition, and what lies beside logical ones.
+    // The first pass checks all but logical partitions, the second all but the extended one.
     for is_in_pass in [
         |role| role != PartitionRole::Logical,
         |role| role != PartitionRole::Extended,
@@ -108,7 +109,8 @@ fn overlaps(partitions: &[(LayerId, &Layer)], table: &Layer, findings: &mut Find
     }
 }
 
-/// A partition that ends off the physical sectors. What lies in it may round down; LUKS of larger sectors cannot.
+/// Reports a partition that ends off the physical sectors. Its content may round down; LUKS with
+/// larger sectors cannot.
 fn end(
     stack: &Stack,
     id: LayerId,
@@ -149,7 +151,7 @@ fn end(
     });
 }
 
-/// What of a LUKS device is left over behind its last sector, in bytes.
+/// Returns the number of bytes left over after the last sector of a LUKS device.
 pub(super) fn luks_remainder(luks: &Luks, below_bytes: u64) -> u64 {
     let data = luks
         .data_bytes

@@ -1,7 +1,9 @@
-//! Track crossings: how many blocks of a file system, and how many extents of files, span a track boundary.
+//! Track crossings: the number of blocks of a file system, and of extents of files, that span a
+//! track boundary.
 //!
-//! They inform: a crossing costs a head switch, not a revolution (paper T, section 2.1). Only where a file system lies
-//! on one drive in one piece is it known which block lies where.
+//! These findings are for information: a crossing costs a head switch, not a revolution (paper T,
+//! section 2.1). The positions of blocks are known only if a file system lies on one drive in one
+//! piece.
 
 use std::ops::Range;
 
@@ -12,11 +14,11 @@ use super::Findings;
 use crate::finding::{Finding, Rule, Share};
 use crate::stack::{Kind, LayerId, Stack};
 
-/// The tracks of the drive that everything lives on, and what is asked of them.
+/// The tracks of the drive that holds everything, and the files to check against them.
 pub struct Tracks<'a> {
-    /// Where tracks begin.
+    /// The track map.
     pub map: &'a TrackMap,
-    /// Bytes of an LBN of the map.
+    /// The size of an LBN of the map in bytes.
     pub sector_bytes: u64,
     /// The extents of files, in bytes of a layer.
     pub extents: Vec<Extent>,
@@ -27,9 +29,9 @@ pub struct Tracks<'a> {
 pub struct Extent {
     /// The layer of the file system.
     pub layer: LayerId,
-    /// The file, as it was asked for.
+    /// The name of the file, as the user gave it.
     pub file: String,
-    /// Its bytes in the file system.
+    /// The bytes of the extent in the file system.
     pub bytes: Range<u64>,
 }
 
@@ -63,7 +65,8 @@ impl Tracks<'_> {
         self.files(stack, findings);
     }
 
-    /// The first byte of a layer on the drive, if it lies on one drive with tracks, in one piece.
+    /// Returns the first byte of a layer on the drive, if it lies in one piece on one drive with
+    /// tracks.
     fn start(&self, stack: &Stack, id: LayerId) -> Option<u64> {
         let (drive, start) = stack.in_one_piece(id)?;
         match &stack.layer(drive).kind {
@@ -72,7 +75,8 @@ impl Tracks<'_> {
         }
     }
 
-    /// How many of the blocks from byte `start` on hold the last sector of a track and the first of the next.
+    /// Returns how many of the blocks from byte `start` hold the last sector of a track and the
+    /// first one of the next.
     fn blocks_crossing(&self, start: u64, block: u64, blocks: u64) -> u64 {
         let end = start.saturating_add(blocks.saturating_mul(block));
         let mut crossing = 0;
@@ -92,7 +96,7 @@ impl Tracks<'_> {
         crossing
     }
 
-    /// The bytes at which tracks begin, in order.
+    /// Returns the bytes at which tracks begin, in order.
     fn boundaries(&self) -> impl Iterator<Item = u64> {
         let mut at = self.map.first().0;
         let starts = self

@@ -1,4 +1,4 @@
-//! What `--collect` writes and reads.
+//! The archive that `--collect` writes and `check` reads.
 
 use testkit::tool;
 use traxtent_check::collect::{Archive, ArchiveError};
@@ -17,7 +17,7 @@ fn archive() -> Option<Archive> {
     Some(Archive::new("a-host".to_owned(), image.stack()))
 }
 
-/// Does a collected stack come out as it went in, and are its findings the same?
+/// Is a collected stack the same after writing and reading, and are its findings the same?
 #[test]
 fn comes_back() {
     let _ = tool!("sfdisk");
@@ -32,7 +32,7 @@ fn comes_back() {
     );
 }
 
-/// Are other versions, layers in circles, and sizes of nothing refused with the reason?
+/// Are other versions, circular layers, and sizes of zero refused with the reason?
 #[test]
 fn refused() {
     let _ = tool!("sfdisk");

@@ -1,4 +1,5 @@
-//! md arrays: superblocks built word by word, which mdadm has to read as we do, and what lies in the arrays.
+//! md arrays: superblocks built word by word, which mdadm must read as we do, and the contents of
+//! the arrays.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use traxtent_check::{Kind, Stack};
 
 use crate::image::{Image, MIB, first, look_at, run, wrong};
 
-/// What a superblock of version 1 says.
+/// The fields of a version 1 superblock.
 #[derive(Clone, Copy)]
 struct Superblock {
     level: i32,
@@ -68,7 +69,7 @@ const MEMBER: Superblock = Superblock {
     super_sector: 8,
 };
 
-/// The members of an array, an image each, with these bytes as their data.
+/// Creates the members of an array, one image each, with these bytes as their data.
 fn members(superblock: Superblock, data: &[Vec<u8>]) -> (Image, Vec<PathBuf>) {
     let image = Image::new(64 * MIB);
     let mut paths = Vec::new();
@@ -109,7 +110,8 @@ fn array(stack: &Stack) -> &Array {
     .1
 }
 
-/// Do version, level, chunk, data offset and rôle come out as mdadm prints them, in versions 1.0, 1.1 and 1.2?
+/// Do version, level, chunk, data offset and role match what mdadm prints, in versions 1.0, 1.1 and
+/// 1.2?
 #[test]
 fn as_mdadm_examines() {
     let mdadm = tool!("mdadm");
@@ -151,7 +153,7 @@ fn as_mdadm_examines() {
     }
 }
 
-/// Does version 0.90 come out as mdadm prints it?
+/// Does version 0.90 match what mdadm prints?
 #[test]
 fn old_superblock() {
     let mdadm = tool!("mdadm");
@@ -191,7 +193,8 @@ fn old_superblock() {
     assert_eq!(found.used_bytes, 64 * MIB - (64 << 10));
 }
 
-/// Is a file system in a RAID 5 found by putting its chunks together, and is it checked against chunk and stripe?
+/// Is a file system on a RAID 5 found by assembling its chunks, and is it checked against chunk and
+/// stripe?
 #[test]
 fn file_system_in_raid_5() {
     let mke2fs = tool!("mke2fs");
@@ -203,7 +206,7 @@ fn file_system_in_raid_5() {
         let file_system = Image::new(32 * MIB);
         file_system.run(&mke2fs, &["-q", "-F", "-b", "4096", "-E", options, "@"], "");
         let bytes = std::fs::read(&file_system.path).unwrap();
-        // Left-symmetric: parity moves down from the last member, data begin behind it.
+        // Left-symmetric: parity moves down from the last member, and data begin after it.
         let mut data = vec![Vec::new(); 3];
         for (row, chunks) in bytes.chunks(2 * 4096).enumerate() {
             let parity = 2 - row % 3;
@@ -227,7 +230,8 @@ fn file_system_in_raid_5() {
     );
 }
 
-/// Are data that begin off the physical sectors a fault, once a member, and is a chunk smaller than a physical sector?
+/// Is it a finding for each member if data do not begin on a physical sector, and if a chunk is
+/// smaller than a physical sector?
 #[test]
 fn misaligned_members() {
     let off = Superblock {
@@ -248,7 +252,8 @@ fn misaligned_members() {
     assert!(wrong(&look_at(&paths, &large)).contains(&"chunk-size"));
 }
 
-/// Is a partition that begins on a chunk but off the full stripe a fault on RAID 5, and right on RAID 0?
+/// Is a partition that begins on a chunk but not on a full stripe a finding on RAID 5, and none on
+/// RAID 0?
 #[test]
 fn partition_on_stripes() {
     let sgdisk = tool!("sgdisk");
@@ -259,7 +264,8 @@ fn partition_on_stripes() {
             members: members_count,
             ..MEMBER
         };
-        // The table of an array, made on an image as long as the array: 3 members of 62 MiB hold data.
+        // The partition table is made on an image as long as the array: 3 members of 62 MiB hold
+        // data.
         let table = Image::new(3 * 62 * MIB);
         table.run(&sgdisk, &["-a", "1", "-n", "1:1024:+64M", "@"], "");
         let bytes = std::fs::read(&table.path).unwrap();

@@ -1,4 +1,5 @@
-//! The list of bad blocks, given to the mke2fs that is installed, and what e2fsck says then.
+//! The list of bad blocks: whether the installed mke2fs accepts it, and what e2fsck reports
+//! afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Lbn;
 
 const MIB_LBNS: u64 = 2048;
-/// Drives of up to 4 TB.
+/// The size limit: drives of up to 4 TB.
 const LBNS_MAX: u64 = 4_000_000_000_000 / 512;
 
 struct Drive {
@@ -40,7 +41,8 @@ fn run(program: &Path, arguments: &[String]) -> (bool, String) {
     (output.status.success(), says)
 }
 
-/// Makes the file system on a sparse image of full size and has it checked. A line about it.
+/// Makes the file system on a sparse image of full size and checks it. Returns a line that
+/// describes it.
 fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String {
     let [mke2fs, e2fsck, dumpe2fs] =
         ["mke2fs", "e2fsck", "dumpe2fs"].map(|name| testkit::tool(name).unwrap());
@@ -97,8 +99,8 @@ fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String
     line
 }
 
-/// Does the installed mke2fs take the recipe on every built-in drive of up to 4 TB, at full size, with each size of
-/// blocks, and is e2fsck content, without a word from either?
+/// Does the installed mke2fs accept the recipe on every built-in drive of up to 4 TB, at full size,
+/// with each block size, and does e2fsck find no error, both without printing anything?
 #[test]
 fn every_drive() {
     for tool in ["mke2fs", "e2fsck", "dumpe2fs"] {
@@ -113,7 +115,7 @@ fn every_drive() {
                 println!("{}", try_out(&drive, MIB_LBNS, block_bytes, folder.path()));
             }
         }
-        // Partitions that begin anywhere.
+        // Partitions that begin at arbitrary LBNs.
         for n in 1..testkit::repeats(1) {
             let start = n * 1_000_003 % (drive.map.end().0 / 2);
             println!("{}", try_out(&drive, start, 4096, folder.path()));
@@ -121,7 +123,7 @@ fn every_drive() {
     }
 }
 
-/// Are refusals told by their reason?
+/// Are refusals reported with their reason?
 #[test]
 fn refusals() {
     let plan = |text: &str, block_bytes| {

@@ -1,8 +1,9 @@
-//! Drives for a guest: images as SCSI disks with sectors of 512 bytes in physical ones of 4096.
+//! Drives for a guest: images as SCSI disks with logical sectors of 512 bytes in physical sectors
+//! of 4096 bytes.
 
 use std::path::PathBuf;
 
-/// Modules of the guest's kernel for such drives, in the order of loading.
+/// Modules of the guest's kernel for such drives, in loading order.
 pub(crate) const MODULES: &[&str] = &[
     "virtio_ring",
     "virtio",
@@ -31,7 +32,8 @@ pub(crate) const MD: &[&str] = &[
     "raid456",
 ];
 
-/// The drives as qemu is told of them: SCSI, sectors of 512 bytes in 4096.
+/// Returns the arguments of qemu for the drives: SCSI, sectors of 512 bytes in physical sectors of
+/// 4096 bytes.
 pub(crate) fn devices(images: &[PathBuf]) -> Vec<String> {
     let mut words = vec!["-device".to_owned(), "virtio-scsi-pci,id=scsi".to_owned()];
     for (n, image) in images.iter().enumerate() {
@@ -45,14 +47,14 @@ pub(crate) fn devices(images: &[PathBuf]) -> Vec<String> {
     words
 }
 
-/// Words of a shell for the node of the nth of these drives: the kernel looks for them all at once, so that names are
-/// no guide.
+/// Returns a shell expression for the node of the nth drive. The kernel probes all drives at once,
+/// so their names do not tell which is which.
 pub(crate) fn node(n: usize) -> String {
     let (id, lun) = address(n);
     format!("/dev/$(/bin/busybox ls /sys/class/scsi_device/*:0:{id}:{lun}/device/block)")
 }
 
-/// Commands that wait until all drives have been found.
+/// Returns commands that wait until all drives have been found.
 pub(crate) fn wait_for(drives: usize) -> String {
     let count = "$(/bin/busybox ls -d /sys/class/scsi_device/*/device/block/* 2>/dev/null | /bin/busybox wc -l)";
     format!(
@@ -60,7 +62,7 @@ pub(crate) fn wait_for(drives: usize) -> String {
     )
 }
 
-/// The target and the unit of the nth drive.
+/// Returns the target and the unit of the nth drive.
 fn address(n: usize) -> (usize, usize) {
     (n / 32, n % 32)
 }

@@ -35,7 +35,7 @@ fn luks(stack: &traxtent_check::Stack) -> Luks {
     luks.clone()
 }
 
-/// Are version, sector and start of the data what cryptsetup says, for both versions?
+/// Do version, sector size and start of the data match what cryptsetup prints, for both versions?
 #[test]
 fn as_luks_dump() {
     let cryptsetup = tool!("cryptsetup");
@@ -68,7 +68,7 @@ fn as_luks_dump() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
-/// Is a device that does not end on a sector of its own size a fault (fedora-coreos-tracker 1384)?
+/// Is a device whose end is not on a sector of its own size a finding (fedora-coreos-tracker 1384)?
 #[test]
 fn unaligned_end() {
     let cryptsetup = tool!("cryptsetup");
@@ -85,8 +85,8 @@ fn unaligned_end() {
     assert!(what.contains("3584 bytes too many"), "{what}");
 }
 
-/// Is data that begins off a physical sector found, and does data that makes up for the partition below take the
-/// blame off it?
+/// Are data that do not begin on a physical sector found, and is the partition below not blamed if
+/// the start of the data makes up for its misalignment?
 #[test]
 fn data_start() {
     let (cryptsetup, sgdisk) = (tool!("cryptsetup"), tool!("sgdisk"));
@@ -103,7 +103,7 @@ fn data_start() {
     let off = finding(&image.stack(), Rule::DataStart).off.unwrap();
     assert_eq!(off.by % 512, 0);
     assert_ne!(off.by, 0);
-    // The header of that device, in a partition that is off by as much as makes both together right.
+    // The header of that device, in a partition whose misalignment cancels that of the data.
     let header = std::fs::read(&image.path).unwrap();
     let shift = 8 - luks(&image.stack()).data_start / 512 % 8;
     let disk = Image::new(96 * MIB);
@@ -121,7 +121,7 @@ fn data_start() {
     assert!(made_up.what.contains("all the same"), "{}", made_up.what);
 }
 
-/// Is nothing of key slots in what is kept of a header?
+/// Is the record of a header free of key material?
 #[test]
 fn no_key_material() {
     let cryptsetup = tool!("cryptsetup");

@@ -6,7 +6,7 @@ use traxtent_check::{Kind, Rule};
 
 use crate::image::{Image, MIB, finding, first, number, wrong};
 
-/// Is what the superblock of ext2, 3 and 4 says what dumpe2fs says?
+/// Do the values read from the superblocks of ext2, ext3 and ext4 match dumpe2fs?
 #[test]
 fn ext_as_dumpe2fs() {
     let (mke2fs, dumpe2fs) = (tool!("mke2fs"), tool!("dumpe2fs"));
@@ -56,7 +56,7 @@ fn ext_as_dumpe2fs() {
     }
 }
 
-/// Does a file system that is longer than its image say so?
+/// Is a file system that is longer than its image a finding?
 #[test]
 fn truncated() {
     let mke2fs = tool!("mke2fs");
@@ -71,7 +71,8 @@ fn truncated() {
     assert_eq!(image.wrong(), ["beyond-end"]);
 }
 
-/// Is what the superblock of XFS says what xfs_db says, and are units checked against the array behind a controller?
+/// Do the values read from an XFS superblock match xfs_db, and are its units checked against the
+/// array of a controller?
 #[test]
 fn xfs_as_xfs_db() {
     let (mkfs, xfs_db) = (tool!("mkfs.xfs"), tool!("xfs_db"));
@@ -111,7 +112,8 @@ fn xfs_as_xfs_db() {
     assert_eq!(wrong(&image.stack_for(&array(128, 512))), ["xfs-unit"]);
 }
 
-/// Is XFS with sectors of 512 bytes told on a drive of 4096, and not on one of 512?
+/// Is XFS with sectors of 512 bytes a finding on a drive with physical sectors of 4096 bytes, and
+/// none on a drive with 512?
 #[test]
 fn xfs_sector() {
     let mkfs = tool!("mkfs.xfs");
@@ -125,7 +127,7 @@ fn xfs_sector() {
     assert_eq!(wrong(&image.stack_for(&native)), [""; 0]);
 }
 
-/// Is what the superblock of Btrfs says what its own tool says?
+/// Do the values read from a Btrfs superblock match its own tool?
 #[test]
 fn btrfs_as_inspected() {
     let (mkfs, btrfs) = (tool!("mkfs.btrfs"), tool!("btrfs"));
@@ -145,7 +147,7 @@ fn btrfs_as_inspected() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
-/// Is swap space known in every size of pages that mkswap offers?
+/// Is swap space recognized with every page size that mkswap offers?
 #[test]
 fn swap_pages() {
     let mkswap = tool!("mkswap");
@@ -162,7 +164,8 @@ fn swap_pages() {
     }
 }
 
-/// Is the ashift of a pool read from labels that zpool has written, and 9 a fault on sectors of 4096 bytes?
+/// Is the ashift of a pool read from labels written by zpool, and is 9 a finding on sectors of 4096
+/// bytes?
 #[test]
 fn zfs_ashift() {
     let labels: [(&[u8], u32); 2] = [
@@ -171,7 +174,7 @@ fn zfs_ashift() {
     ];
     for (label, ashift) in labels {
         let image = Image::new(64 * MIB);
-        // The first label is lost, the second is there.
+        // The first label is missing, the second is present.
         image.write((256 + 16) << 10, label);
         let stack = image.stack();
         let (_, zfs) = first(&stack, |kind| match kind {
@@ -190,7 +193,8 @@ fn zfs_ashift() {
     }
 }
 
-/// Is what is known by its name only called so, what nobody knows called unknown, and neither called aligned?
+/// Is content that is recognized by name only reported as such, is unrecognized content reported as
+/// unknown, and is neither reported as aligned?
 #[test]
 fn unknown_is_not_aligned() {
     let image = Image::new(4 * MIB);
@@ -210,7 +214,7 @@ fn unknown_is_not_aligned() {
     assert!(what.contains("SquashFS"), "{what}");
 }
 
-/// Is FAT, whose first sector ends as a partition table does, no partition table?
+/// Is FAT, whose first sector ends like a partition table, not taken for a partition table?
 #[test]
 fn fat_is_no_table() {
     let mkfs = tool!("mkfs.fat");

@@ -1,4 +1,4 @@
-//! Where files lie in an image, and in a mounted file system.
+//! The extents of files in an image and in a mounted file system.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use traxtent_check::{Kind, Source};
 
 use crate::image::{Image, MIB, first};
 
-/// The chunks of some bytes that are not all zeros, the last one filled up.
+/// Returns the chunks of some bytes that are not all zeros. The last one is padded.
 fn chunks(bytes: &[u8], chunk: usize) -> Vec<Vec<u8>> {
     let filled = bytes.chunks(chunk).map(|bytes| {
         let mut bytes = bytes.to_vec();
@@ -24,13 +24,14 @@ fn chunks(bytes: &[u8], chunk: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Bytes that tell where in the file they are.
+/// Returns bytes that encode their position in the file.
 fn numbered(from: u64, count: usize) -> Vec<u8> {
     let words = (0..count as u64 / 8).flat_map(|index| (from + index + 1).to_le_bytes());
     words.collect()
 }
 
-/// Are the bytes at the extents those of the files, small, large and full of holes, by extents and by lists of blocks?
+/// Do the extents of small files, large files and files with holes hold the files' bytes, both with
+/// extents and with block lists?
 #[test]
 fn extents_hold_the_bytes() {
     let mke2fs = tool!("mke2fs");
@@ -85,7 +86,7 @@ fn extents_hold_the_bytes() {
     }
 }
 
-/// An image that is mounted through a loop device for as long as this lives.
+/// An image that is mounted through a loop device while this exists.
 struct Mount {
     node: String,
     point: String,
@@ -129,8 +130,8 @@ impl Drop for Mount {
     }
 }
 
-/// Does the kernel's FIEMAP lead to the bytes of files on mounted ext4 and XFS: in one piece, in many, with holes, and with
-/// room that has not been written?
+/// Do the extents from the kernel's FIEMAP hold the bytes of files on mounted ext4 and XFS: in one
+/// piece, in many pieces, with holes, and with allocated but unwritten space?
 #[test]
 fn extents_of_mounted_files_hold_the_bytes() {
     let (mke2fs, mkfs_xfs) = (tool!("mke2fs"), tool!("mkfs.xfs"));
@@ -147,7 +148,7 @@ fn extents_of_mounted_files_hold_the_bytes() {
         };
         let file = |name: &str| Path::new(&mount.point).join(name);
         std::fs::write(file("whole"), numbered(0, 3 * MIB as usize)).unwrap();
-        // Two files that grow in turn, each piece made durable before the next, and one with holes.
+        // Two files that grow in turn, each piece synced before the next, and one with holes.
         let [one, two, holes] =
             ["one", "two", "holes"].map(|name| std::fs::File::create(file(name)).unwrap());
         for index in 0..30u64 {

@@ -1,4 +1,4 @@
-//! Images that are cut short or changed at random.
+//! Images that are truncated or changed at random.
 
 use std::rc::Rc;
 
@@ -21,7 +21,8 @@ fn look(bytes: Vec<u8>) -> Stack {
     examine(vec![root], None)
 }
 
-/// Does every image that is cut or has bytes changed give a stack whose layers fit together, and findings?
+/// Does every truncated or changed image give a stack whose layers fit together, and does checking
+/// it succeed?
 #[test]
 fn cut_and_changed() {
     let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
@@ -36,7 +37,7 @@ fn cut_and_changed() {
     image.run(&mke2fs, &["-q", "-F", "@"], "");
     images.push(std::fs::read(&image.path).unwrap());
 
-    // A generator of Marsaglia's (xorshift), for repeatable changes.
+    // Marsaglia's xorshift generator, for repeatable changes.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = |below: usize| {
         state ^= state << 13;

@@ -12,7 +12,7 @@ use traxtent_check::rules;
 use traxtent_check::target::{Host, look};
 use traxtent_check::{Finding, Kind, Layer, Rule, Stack};
 
-/// An image in a folder of its own.
+/// An image in its own folder.
 pub(crate) struct Image {
     folder: TempDir,
     pub(crate) path: PathBuf,
@@ -21,7 +21,7 @@ pub(crate) struct Image {
 pub(crate) const MIB: u64 = 1 << 20;
 
 impl Image {
-    /// Zeros, none of which are on the disk.
+    /// Creates a sparse image of zeros.
     pub(crate) fn new(bytes: u64) -> Image {
         let folder = TempDir::new().expect("there is room");
         let path = folder.path().join("disk.img");
@@ -30,7 +30,7 @@ impl Image {
         Image { folder, path }
     }
 
-    /// A further image beside it.
+    /// Creates a further image in the same folder.
     pub(crate) fn beside(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.folder.path().join(name);
         let file = File::create(&path).expect("there is room");
@@ -46,7 +46,7 @@ impl Image {
         file.write_all_at(bytes, at).expect("there is room");
     }
 
-    /// A tool's answer, where it must succeed; `@` stands for the image.
+    /// Runs a tool, which must succeed, and returns its output; `@` stands for the image.
     pub(crate) fn run(&self, tool: &Path, arguments: &[&str], input: &str) -> String {
         run(tool, &self.path, arguments, input)
     }
@@ -59,7 +59,8 @@ impl Image {
         look_at(std::slice::from_ref(&self.path), stated)
     }
 
-    /// What is wrong with it at least as a warning, with sectors of 512 and 4096 bytes.
+    /// Returns the rules with findings of at least severity warning, for sectors of 512 and 4096
+    /// bytes.
     pub(crate) fn wrong(&self) -> Vec<&'static str> {
         wrong(&self.stack())
     }
@@ -69,14 +70,14 @@ pub(crate) fn look_at(paths: &[PathBuf], stated: &Stated) -> Stack {
     look(paths, stated, &Host::default()).expect("the images are there")
 }
 
-/// The rules that find at least a warning.
+/// Returns the rules with findings of at least severity warning.
 pub(crate) fn wrong(stack: &Stack) -> Vec<&'static str> {
     let findings = rules::check(stack, None).into_iter();
     let bad = findings.filter(|finding| finding.severity > traxtent_check::Severity::Info);
     bad.map(|finding| finding.rule.id()).collect()
 }
 
-/// The one finding of a rule.
+/// Returns the finding of a rule.
 pub(crate) fn finding(stack: &Stack, rule: Rule) -> Finding {
     let mut findings = rules::check(stack, None).into_iter();
     findings
@@ -84,7 +85,7 @@ pub(crate) fn finding(stack: &Stack, rule: Rule) -> Finding {
         .unwrap_or_else(|| panic!("{} is not found: {stack:#?}", rule.id()))
 }
 
-/// The first layer that a function knows.
+/// Returns the first layer for which `pick` returns something.
 pub(crate) fn first<T>(stack: &Stack, pick: impl Fn(&Kind) -> Option<&T>) -> (&Layer, &T) {
     let mut layers = stack.layers.iter();
     let found = layers.find_map(|layer| pick(&layer.kind).map(|inside| (layer, inside)));
@@ -116,7 +117,7 @@ pub(crate) fn run(tool: &Path, image: &Path, arguments: &[&str], input: &str) ->
     text(&output.stdout)
 }
 
-/// The number behind a word in a tool's answer: `Block size:  4096`.
+/// Returns the number after a word in a tool's output: `Block size:  4096`.
 pub(crate) fn number(text: &str, word: &str) -> u64 {
     let mut lines = text.lines();
     let line = lines

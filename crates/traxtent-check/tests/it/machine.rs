@@ -1,4 +1,4 @@
-//! A machine made of folders: block devices by sysfs, and files for their bytes.
+//! A simulated machine in folders: block devices in sysfs, and files for their bytes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ impl Folders {
         self.root.path().join("dev").join(name)
     }
 
-    /// Adds a device below another or below none, with files of its folder.
+    /// Adds a device, below another one if `path` names one, with files in its sysfs folder.
     fn device(&self, path: &str, bytes: u64, files: &[(&str, &str)]) {
         let name = path.rsplit('/').next().unwrap();
         let folder = self.root.path().join("sys/devices").join(path);
@@ -49,7 +49,7 @@ impl Folders {
             .unwrap();
     }
 
-    /// Says that one device lies on another.
+    /// Records that one device lies on another.
     fn hold(&self, below: &str, above: &str) {
         let class = self.root.path().join("sys/class/block");
         fs::write(class.join(below).join("holders").join(above), "").unwrap();
@@ -83,7 +83,8 @@ fn with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     kept.chain(changes.iter().copied()).collect()
 }
 
-/// Are drives found with what the kernel says of them, without a TARGET, memory left out?
+/// Without a TARGET, are all drives found with the values that the kernel reports, and memory
+/// devices left out?
 #[test]
 fn every_drive() {
     let folders = Folders::new();
@@ -128,7 +129,7 @@ fn every_drive() {
     finding(&stack, Rule::SolidState);
 }
 
-/// Does each hint that lies come out, and a true one not?
+/// Is each false hint reported, and no true one?
 #[test]
 fn hints_that_lie() {
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
@@ -178,10 +179,11 @@ fn hints_that_lie() {
     finding(&folders.look(&["sdc"]), Rule::Shingled);
 }
 
-/// Is each drive named what it is, by the kernel's flags and by its own page, and given the advice that fits?
+/// Is the medium of each drive identified from the kernel's flags and from the drive's own page,
+/// and is the advice suitable?
 #[test]
 fn what_drives_are() {
-    // Page B1h from its fifth byte on: two of the rate of rotation, type, form factor, zones.
+    // Page B1h from its fifth byte: two bytes of rotation rate, type, form factor, zones.
     let page = |rate: u16, zoned: u8| {
         let mut page = vec![0, 0xb1, 0, 0x3c];
         page.extend(rate.to_be_bytes());
@@ -193,7 +195,7 @@ fn what_drives_are() {
     let cases: [Case<'_>; 9] = [
         (&[], None, Medium::Rotating, ""),
         (&[], Some(page(7200, 0)), Medium::Rotating, ""),
-        // A bridge that knows nothing of the drive behind it.
+        // A bridge that has no information about its drive.
         (
             &[("queue/rotational", "1")],
             Some(page(1, 0)),
@@ -212,7 +214,7 @@ fn what_drives_are() {
             Medium::ShingledHidden,
             "out of arrays",
         ),
-        // As kernels say from 6.10 on.
+        // As kernels report since 6.10.
         (
             &[],
             Some(page(5400, 1)),
@@ -231,7 +233,7 @@ fn what_drives_are() {
             Medium::SolidStateZoned,
             "no tracks",
         ),
-        // A page that is cut short, and then none.
+        // A truncated page, which counts as none.
         (
             &[("queue/rotational", "0")],
             Some(vec![0, 0xb1, 0]),
@@ -264,7 +266,8 @@ fn what_drives_are() {
     }
 }
 
-/// Is an array followed from its members up, and from itself down; is it there once; and are unlike members told?
+/// Is an array found both from its members and from the array device, does it appear only once, and
+/// are members with different sectors reported?
 #[test]
 fn array_of_two_drives() {
     let (sgdisk, fdisk, mke2fs) = (tool!("sgdisk"), tool!("fdisk"), tool!("mke2fs"));
@@ -279,7 +282,7 @@ fn array_of_two_drives() {
             &[("partition", "1"), ("start", "2048")],
         );
         let sector = if drive == "sda" { 512 } else { 4096 };
-        // sgdisk takes every file for one of 512-byte sectors, so the second table is fdisk's.
+        // sgdisk assumes 512-byte sectors in every file, so fdisk writes the second table.
         if sector == 512 {
             run(
                 &sgdisk,
@@ -349,7 +352,7 @@ fn array_of_two_drives() {
     }
 }
 
-/// Is an encrypted volume that the kernel has opened looked into, by its own device?
+/// Is an encrypted volume that the kernel has opened examined through its own device?
 #[test]
 fn opened_encryption() {
     let (cryptsetup, mke2fs) = (tool!("cryptsetup"), tool!("mke2fs"));
@@ -390,7 +393,7 @@ fn opened_encryption() {
     assert_eq!(wrong(&stack), ["fs-block"]);
 }
 
-/// Is a drive that cannot be read a layer that says so?
+/// Is a drive that cannot be read a layer that reports this?
 #[test]
 fn unreadable() {
     let folders = Folders::new();

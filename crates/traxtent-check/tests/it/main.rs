@@ -1,4 +1,4 @@
-//! Tests of the checker against what real tools write and say.
+//! Tests of the checker against what real tools write and report.
 
 mod archive;
 mod arrays;

@@ -1,7 +1,8 @@
-//! What is printed to mend a finding, typed: is the finding gone, by the real tools, on the images of the gallery?
+//! The commands printed to fix a finding. They are run with the real tools on the images of the
+//! gallery: is the finding gone?
 //!
-//! A passphrase is put in by a function in place of `cryptsetup`, with few iterations, and questions are answered; nothing
-//! else is changed.
+//! A function in place of `cryptsetup` supplies a passphrase, with few iterations, and questions
+//! are answered. Nothing else is changed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,7 @@ use traxtent_check::{Finding, Severity, Stack, judge};
 use crate::gallery::cases::CASES;
 use crate::gallery::{Case, Made, Workshop, is_root};
 
-/// What is typed before everything.
+/// The shell code that runs before all commands.
 const WORDS: &str = r#"
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 LVM_SYSTEM_DIR="$PWD/lvm"
 sfdisk() { command sfdisk --no-reread --no-tell-kernel "$@"; }
@@ -31,7 +32,7 @@ cryptsetup() {
 }
 "#;
 
-/// Cases whose commands are not typed here, and why.
+/// Cases whose commands are not run here, with the reason.
 const NOT_TYPED: &[(&str, &str)] = &[];
 
 fn look_at(images: &[PathBuf], case: &Case) -> (Stack, Vec<Finding>) {
@@ -41,13 +42,15 @@ fn look_at(images: &[PathBuf], case: &Case) -> (Stack, Vec<Finding>) {
     (stack, findings)
 }
 
-/// What there is in a stack, one below the other: moved data are where they are looked for.
+/// Returns the names of the layers in a stack, in order. If they are unchanged, moved data are
+/// still found.
 fn kinds(stack: &Stack) -> Vec<String> {
     let layers = stack.layers.iter().skip(1);
     layers.map(|layer| layer.name.clone()).collect()
 }
 
-/// Whether a command makes a layer anew, so that what lay in it is gone, as its note says.
+/// Returns whether a command recreates a layer, so that its content is lost, as the finding's note
+/// states.
 fn is_anew(finding: &Finding) -> bool {
     let mend = finding.mend.as_ref();
     mend.is_some_and(|mend| {
@@ -62,7 +65,7 @@ fn commands(finding: &Finding) -> &[String] {
         .map_or(&[], |mend| mend.commands.as_slice())
 }
 
-/// Types some commands; what was said if they fail.
+/// Runs some commands, and returns their output as an error if they fail.
 fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
     let output = Command::new("sh")
         .args(["-e", "-c", &format!("{WORDS}\n{}", commands.join("\n"))])
@@ -80,7 +83,7 @@ fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
     }
 }
 
-/// Is every finding that has commands gone once they have been typed, and nothing worse come?
+/// Is every finding that has commands gone after running them, without a worse one?
 #[test]
 fn what_is_printed_mends() {
     if !Path::new("/dev/loop-control").exists() || !is_root() {
@@ -102,7 +105,7 @@ fn what_is_printed_mends() {
             }
         };
         let own = workshop.folder_of(case.name);
-        // One after the other, lowest layer first: what is mended may move others.
+        // One finding at a time, lowest layer first, because a fix may move other layers.
         let mut tries = 0;
         loop {
             let (stack, mut found) = look_at(&images, case);

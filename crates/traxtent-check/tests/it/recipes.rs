@@ -1,7 +1,8 @@
-//! Planned recipes, typed in a guest with the real tools, and what `check` says of what they made.
+//! Planned recipes, run in a guest with the real tools, and the findings of `check` for the result.
 //!
-//! In an emulated machine, because md, device mapper and partitions of loop devices want a kernel of their own. A
-//! passphrase is put in by a function in place of `cryptsetup`, with few iterations; nothing else is changed.
+//! They run in an emulated machine, because md, device mapper and partitions of loop devices need
+//! their own kernel. A function in place of `cryptsetup` supplies a passphrase, with few
+//! iterations. Nothing else is changed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,12 +20,12 @@ use traxtent_core::units::Lbn;
 
 use crate::drives;
 
-/// A drive and what is wanted on it.
+/// A drive and the layout wanted on it.
 struct Trial {
-    /// A built-in drive, or none for one of 1 GiB without known tracks.
+    /// A built-in drive, or `None` for one of 1 GiB whose tracks are unknown.
     drive: Option<&'static str>,
     want: &'static str,
-    /// The kinds of layers that must be there at the end.
+    /// The kinds of layers that the result must contain.
     layers: &'static [&'static str],
 }
 
@@ -81,7 +82,7 @@ const TRIALS: &[Trial] = &[
     trial(Some("wd10ears-jumper"), "fs=ext4", &["GPT", "ext4"]),
 ];
 
-/// A drive without known tracks.
+/// The size of the drive whose tracks are unknown.
 const PLAIN_BYTES: u64 = 1 << 30;
 
 impl Trial {
@@ -119,7 +120,7 @@ impl Trial {
     }
 }
 
-/// Programs of recipes that also are busybox's, or have several names.
+/// Programs of recipes that busybox also has, or that have several names.
 const PROGRAMS: &[(&str, &str)] = &[
     ("sfdisk", "sfdisk"),
     ("parted", "parted"),
@@ -135,7 +136,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("blockdev", "blockdev"),
 ];
 
-/// What is typed before everything.
+/// The shell code that runs before all commands.
 const WORDS: &str = r#"
 export PATH=/bin LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 $B mkdir -p /etc/lvm /run/lvm /run/cryptsetup /dev/mapper
@@ -163,7 +164,7 @@ const MAPPER: &[&str] = &[
     "dm-crypt",
 ];
 
-/// Does every recipe run to its end with the real tools, and is what it makes clean?
+/// Does every recipe run to its end with the real tools, and is the result free of findings?
 #[test]
 fn recipes_run_and_check_clean() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,7 +215,7 @@ fn recipes_run_and_check_clean() {
     }
 }
 
-/// The recipe as a script, and a line at its end.
+/// Returns the recipe as a script that prints a line at its end.
 fn typed(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> String {
     let mut text = String::new();
     for step in recipe
@@ -224,7 +225,7 @@ fn typed(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> Strin
     {
         text += &format!("{}\n", step.commands.join("\n"));
     }
-    // The kernel looks for drives in no order, and the plan wants names.
+    // The kernel finds drives in no fixed order, and the plan needs names.
     let mut names = String::new();
     for n in disks.clone().rev() {
         names += &format!("D{n}={}\n", drives::node(n));
@@ -268,7 +269,7 @@ fn boot(images: &[PathBuf], lists: &[PathBuf], script: &str) -> Result<String, S
     guest.run()
 }
 
-/// Is there no warning, and are all layers seen?
+/// Asserts that there is no warning, and that all layers are recognized.
 fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
     let stack = look(images, &trial.stated(), &Host::default()).unwrap();
     let names: Vec<String> = stack
@@ -286,7 +287,7 @@ fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
     let findings: Vec<String> = judge(&stack, None, None, &[])
         .into_iter()
         .filter(|finding| finding.severity >= Severity::Warning)
-        // The drive itself is what it is.
+        // Findings about the drive itself cannot be fixed by a recipe.
         .filter(|finding| !matches!(stack.layer(finding.layer).kind, Kind::Disk(_)))
         .map(|finding| format!("{}: {}", finding.rule.id(), finding.what))
         .collect();

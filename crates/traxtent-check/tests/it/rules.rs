@@ -1,10 +1,10 @@
-//! The list of findings, and its page.
+//! The list of rules, and its page.
 
 use std::collections::BTreeSet;
 
 use traxtent_check::{Rule, Severity};
 
-/// Is every finding on its page, with its severity, and nothing else?
+/// Does the page list every rule with its severity, and nothing else?
 #[test]
 fn page_lists_them() {
     let page = std::fs::read_to_string(testkit::workspace().join("docs/check.md")).unwrap();
@@ -23,7 +23,7 @@ fn page_lists_them() {
     assert_eq!(listed, there);
 }
 
-/// Do names lead back to their rules, and unknown ones to none?
+/// Do names parse to their rules, and unknown names to an error?
 #[test]
 fn names() {
     for rule in Rule::all() {

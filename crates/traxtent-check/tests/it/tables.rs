@@ -18,7 +18,7 @@ fn partitions(stack: &Stack) -> Vec<(u32, u64, u64)> {
     found.collect()
 }
 
-/// The partitions as sfdisk lists them.
+/// Returns the partitions as sfdisk lists them.
 fn listed(image: &Image, sfdisk: &std::path::Path) -> Vec<(u32, u64, u64)> {
     let text = image.run(sfdisk, &["--dump", "@"], "");
     let name = image.path.to_str().unwrap();
@@ -41,8 +41,8 @@ fn listed(image: &Image, sfdisk: &std::path::Path) -> Vec<(u32, u64, u64)> {
     lines.map(parse).collect()
 }
 
-/// Are primary, extended and logical partitions found as sfdisk lists them, the misaligned ones and only those
-/// reported, and the extended one never (paper A)?
+/// Are primary, extended and logical partitions found as sfdisk lists them, and are exactly the
+/// misaligned ones reported, but never the extended one (paper A)?
 #[test]
 fn mbr_of_sfdisk() {
     let sfdisk = tool!("sfdisk");
@@ -79,8 +79,8 @@ fn mbr_of_sfdisk() {
     );
 }
 
-/// Does a partition at sector 34 of a GPT, the first that may be used, come out as 1 KiB into a physical sector, and
-/// one at 40 as right? These are the two partitions of paper A.
+/// Is a partition at sector 34 of a GPT, the first usable one, reported as 1 KiB into a physical
+/// sector, and one at 40 as aligned? These are the two partitions of paper A.
 #[test]
 fn sectors_34_and_40() {
     let sgdisk = tool!("sgdisk");
@@ -105,8 +105,8 @@ fn sectors_34_and_40() {
     }
 }
 
-/// Does the drive that is stated decide: the same table on native, on 512e, on a jumpered drive (A6), and against
-/// erase blocks?
+/// Does the verdict depend on the stated drive: the same table on a native drive, on a 512e drive,
+/// on a jumpered drive (A6), and against erase blocks?
 #[test]
 fn the_drive_decides() {
     let sgdisk = tool!("sgdisk");
@@ -145,7 +145,8 @@ fn the_drive_decides() {
     assert_eq!(judged(erase), ["partition-erase", "partition-erase"]);
 }
 
-/// Is a GPT of 4096-byte sectors named on a drive of 512-byte ones, and the other way round?
+/// Is a GPT for 4096-byte sectors reported on a drive with 512-byte sectors, and the other way
+/// round?
 #[test]
 fn gpt_of_another_sector_size() {
     let (fdisk, parted) = (tool!("fdisk"), tool!("parted"));
@@ -175,7 +176,8 @@ fn gpt_of_another_sector_size() {
     );
 }
 
-/// Are a lost header, a drive that has grown, and a truncated image told, and are the partitions found all the same?
+/// Are a lost header, a drive that has grown, and a truncated image reported, and are the
+/// partitions found nevertheless?
 #[test]
 fn damaged_gpt() {
     let sgdisk = tool!("sgdisk");
@@ -224,7 +226,7 @@ fn damaged_gpt() {
     assert_eq!(partitions(&image.stack()), [(1, 2048, 16_384)]);
 }
 
-/// Does a chain of logical partitions that comes back to itself end, as a finding?
+/// Does the search of a circular chain of logical partitions end, with a finding?
 #[test]
 fn circular_chain() {
     let sfdisk = tool!("sfdisk");
@@ -232,7 +234,7 @@ fn circular_chain() {
     let script =
         "label: dos\nstart=2048,size=100000,type=5\nstart=4096,size=8192\nstart=16384,size=8192\n";
     image.run(&sfdisk, &["-q", "@"], script);
-    // The second table's link, to the first.
+    // The second table's link, which points to the first.
     let first_table = 2048 * 512u64;
     let mut link = [0; 16];
     link[4] = 5;
@@ -247,7 +249,7 @@ fn circular_chain() {
     );
 }
 
-/// Are partitions that overlap told?
+/// Are partitions that overlap reported?
 #[test]
 fn overlapping() {
     let image = Image::new(64 * MIB);
@@ -274,7 +276,7 @@ fn overlapping() {
     );
 }
 
-/// Are an image and its time of change as they were?
+/// Do an image and its modification time stay unchanged?
 #[test]
 fn nothing_is_written() {
     let sfdisk = tool!("sfdisk");

@@ -1,7 +1,7 @@
 //! LVM2 on loop devices: physical volumes and volume groups as its own tools write them.
 //!
-//! `--driverloaded n` lets lvcreate write metadata on a kernel without device mapper. RAID and pools it refuses then;
-//! their metadata are put there by vgcfgrestore.
+//! `--driverloaded n` lets lvcreate write metadata on a kernel without device mapper. In this mode
+//! lvcreate refuses RAID and pools; vgcfgrestore writes their metadata instead.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use traxtent_check::{Kind, Stack};
 
 use crate::image::{Image, MIB, look_at, run, wrong};
 
-/// Loop devices over images, gone when this is dropped.
+/// Loop devices over images, detached on drop.
 struct Loops {
     losetup: PathBuf,
     nodes: Vec<String>,
@@ -75,7 +75,8 @@ fn volume<'a>(stack: &'a Stack, name: &str) -> (&'a traxtent_check::Layer, &'a L
     }
 }
 
-/// Are linear and striped volumes laid where LVM says, over both physical volumes, and is what lies in them found?
+/// Are linear and striped volumes located where LVM places them, over both physical volumes, and is
+/// their content found?
 #[test]
 fn linear_and_striped() {
     let (lvm, losetup, mke2fs) = (tool!("lvm"), tool!("losetup"), tool!("mke2fs"));
@@ -113,7 +114,7 @@ fn linear_and_striped() {
     let places = [striped.on[0], striped.on[1]];
     assert_eq!(wrong(&stack), [""; 0]);
 
-    // A file system where each volume lies, told of no stripes.
+    // A file system on each volume, made without stripe options.
     let place = linear.on[0];
     let other = Image::new(16 * MIB);
     other.run(&mke2fs, &["-q", "-F", "-b", "4096", "@"], "");
@@ -135,8 +136,8 @@ fn linear_and_striped() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
-/// Are data that pvcreate is told to begin elsewhere found off the physical sectors, and off the stripe of the array
-/// below?
+/// If pvcreate is given another start of the data, is a start that is not on a physical sector
+/// found, and one that is not on a stripe of the array below?
 #[test]
 fn data_start() {
     let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));

@@ -1,10 +1,10 @@
-//! A log of records, and what is left of it.
+//! A log of records, and its state after power cuts.
 
 use traxtent_core::disk::{Disk, DiskError};
 use traxtent_core::profile::builtin;
 
-/// Writes ten records, cuts the power, and looks, a hundred times over. Returns how many records
-/// were lost, and how long writing one took.
+/// Writes ten records, cuts the power and reads them back, a hundred times. Returns the number of
+/// records lost and the mean time of writing a record, in ms.
 pub(crate) fn survive(flush: bool) -> Result<(u32, f64), DiskError> {
     let profile = builtin("generic-20tb").expect("a built-in drive");
     let (mut lost, mut ms) = (0, 0.0);

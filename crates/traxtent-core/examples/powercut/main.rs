@@ -1,4 +1,4 @@
-//! Does a log that flushes each record survive power cuts, and what does flushing cost?
+//! Does a log that flushes each record survive power cuts, and what is the cost of flushing?
 //!
 //! `cargo run -p traxtent-core --example powercut`
 

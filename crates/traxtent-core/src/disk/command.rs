@@ -1,4 +1,4 @@
-//! What a host tells a disk, and what it hears.
+//! The commands to a disk, and their completions.
 
 use std::fmt;
 
@@ -6,46 +6,47 @@ use super::error::DiskError;
 use crate::drive::{Breakdown, Served};
 use crate::units::{Lbn, SimTime, Span};
 
-/// The name of a command at its disk, unique for the disk's life and ascending.
+/// The identifier of a command, unique and ascending during the disk's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// One command. Data go with it apart.
+/// One command. Its data are passed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Read sectors.
     Read {
-        /// The first.
+        /// The first sector.
         lbn: Lbn,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
     },
     /// Write sectors.
     Write {
-        /// The first.
+        /// The first sector.
         lbn: Lbn,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
-        /// Force unit access: complete when these sectors are on the media. Says nothing of others.
+        /// Force unit access: complete once these sectors are on the media. Other sectors are not
+        /// affected.
         fua: bool,
     },
-    /// Bring to the media whatever was complete when this came.
+    /// Write to the media everything that was complete when the flush arrived.
     Flush,
-    /// Tell that nobody needs these sectors any more (TRIM, UNMAP, discard). What then stands
-    /// there is the profile's matter: `scsi.unmap`.
+    /// Discard sectors whose data are no longer needed (TRIM, UNMAP, discard). The profile
+    /// determines their contents afterwards: `scsi.unmap`.
     Trim {
-        /// The first.
+        /// The first sector.
         lbn: Lbn,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
     },
-    /// Make sectors zero.
+    /// Fill sectors with zeros.
     WriteZeroes {
-        /// The first.
+        /// The first sector.
         lbn: Lbn,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
-        /// As of a write.
+        /// Force unit access, same as for a write.
         fua: bool,
     },
 }
@@ -53,19 +54,19 @@ pub enum Command {
 /// A command that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
-    /// The name that [`super::Disk::submit`] gave it.
+    /// The tag that [`super::Disk::submit`] returned.
     pub tag: Tag,
-    /// What was told.
+    /// The command.
     pub command: Command,
-    /// When.
+    /// The time of submission.
     pub submitted: SimTime,
-    /// When it ended.
+    /// The time of completion.
     pub completed: SimTime,
-    /// Where the time between went.
+    /// The parts of the time between the two.
     pub breakdown: Breakdown,
-    /// What served it; nothing, if the drive's media and buffer did not.
+    /// The part of the drive that served the command, or `None` if neither media nor buffer did.
     pub served: Option<Served>,
-    /// How it ended.
+    /// Success, or the reason for the failure.
     pub outcome: Result<(), DiskError>,
 }
 
@@ -77,7 +78,7 @@ impl Completion {
 }
 
 impl Command {
-    /// The first sector and how many; a flush has none.
+    /// Returns the first sector and the number of sectors. A flush has none.
     pub fn sectors(&self) -> (Lbn, u32) {
         match *self {
             Command::Read { lbn, sectors }
@@ -88,7 +89,7 @@ impl Command {
         }
     }
 
-    /// The word for it.
+    /// The command's name in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Command::Read { .. } => "read",

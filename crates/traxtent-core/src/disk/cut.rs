@@ -1,10 +1,10 @@
-//! What a power cut leaves of the writes that were not durable.
+//! The effect of a power cut on writes that were not durable.
 //!
-//! Each of them may be lost, kept, or torn: kept up to some place, from some place on, or in parts.
-//! A drive writes its cache out in the order that suits its arm, so a later write may be kept where
-//! an earlier one is lost. Of two versions of a sector that both reached the media, the later one
-//! stands there. A draw from the seed decides how many are lost on the whole, so that cuts at which
-//! all is lost, or nothing, are as likely as any.
+//! Each of them may be lost, kept, or torn. A torn write is kept up to some point, from some point
+//! on, or in parts. A drive writes its cache in the order that suits its arm, so a later write may
+//! be kept while an earlier one is lost. If two versions of a sector both reached the media, the
+//! later one remains. A number drawn from the seed sets the overall probability of loss. Cuts that
+//! lose everything or nothing are thus as likely as any others.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,28 +12,28 @@ use std::str::FromStr;
 
 use crate::workload::Rng;
 
-/// The unit that a power cut leaves whole.
+/// The unit that a power cut does not tear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tearing {
-    /// A physical sector is old or new: `physical`. So drives that finish a sector on what the
-    /// spindle still holds of energy.
+    /// `physical`: a physical sector is either old or new. This is the case in drives that finish a
+    /// sector with the remaining energy of the spindle.
     #[default]
     Physical,
-    /// 512 bytes are old or new, also inside a physical sector of 4096: `512`. So some drives
-    /// without such protection.
+    /// `512`: 512 bytes are either old or new, even within a physical sector of 4096 bytes. This is
+    /// the case in some drives without such protection.
     Bytes512,
 }
 
-/// What a power cut did to the writes that were not durable, acknowledged or under way.
+/// The effect of a power cut on the writes that were not durable, acknowledged or outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// The seed that decided; the same seed on the same disk does the same.
+    /// The seed that determined the effect. The same seed on the same disk has the same effect.
     pub seed: u64,
-    /// How many are wholly on the media.
+    /// The number of writes that are completely on the media.
     pub kept: u64,
-    /// How many are not there at all.
+    /// The number of writes of which nothing is on the media.
     pub lost: u64,
-    /// How many are there in part.
+    /// The number of writes that are on the media in part.
     pub torn: u64,
 }
 
@@ -74,23 +74,23 @@ impl fmt::Display for Cut {
     }
 }
 
-/// Where the units lie that a cut leaves whole.
+/// The position of the units that a cut does not tear.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grain {
-    /// Bytes of a unit.
+    /// The size of a unit in bytes.
     pub(super) unit: u64,
-    /// The first byte at which one begins.
+    /// The first byte at which a unit begins.
     pub(super) first: u64,
 }
 
 impl Grain {
-    /// The end of the unit that a byte is in.
+    /// The end of the unit that contains a byte.
     fn end(self, at: u64) -> u64 {
         let shift = self.unit - self.first % self.unit;
         (at + shift) / self.unit * self.unit + self.unit - shift
     }
 
-    /// The units that a range touches, cut to it.
+    /// The units that a range touches, each limited to the range.
     fn units(self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let mut from = range.start;
         std::iter::from_fn(move || {
@@ -102,7 +102,7 @@ impl Grain {
     }
 }
 
-/// Draws what is left of each write.
+/// A random choice of the parts that remain of each write.
 #[derive(Debug)]
 pub(super) struct Fates {
     rng: Rng,
@@ -125,7 +125,7 @@ impl Fates {
         }
     }
 
-    /// The parts that are left of a write to `range`, ascending.
+    /// Returns the parts that remain of a write to `range`, ascending.
     pub(super) fn of(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         let left = self.draw(range.clone());
         let count = match left.as_slice() {

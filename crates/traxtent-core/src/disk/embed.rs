@@ -1,14 +1,16 @@
-//! A disk on a clock of its own: one command after another, each with the time that it took.
+//! A disk with its own clock: each call runs one command to completion and returns the time it
+//! took.
 
 use super::{Command, Cut, Disk, DiskError, Fault, Media, Tag, Tearing};
 use crate::drive::Breakdown;
 use crate::units::{Lbn, SimTime, Span};
 
 impl<M: Media> Disk<M> {
-    /// Reads from `lbn` on, as many sectors as `into` holds. Returns where the time went.
+    /// Reads sectors from `lbn` on, until `into` is full. Returns the parts of the time taken.
     ///
     /// # Errors
-    /// If the sectors are not there, cannot be read, or the drive does not answer.
+    /// Returns an error if the drive does not have the sectors, they cannot be read, or the drive
+    /// does not respond.
     pub fn read(&mut self, lbn: u64, into: &mut [u8]) -> Result<Breakdown, DiskError> {
         let (lbn, sectors) = (Lbn(lbn), self.whole_sectors(into.len())?);
         let took = self.serve(Command::Read { lbn, sectors }, Vec::new())?;
@@ -16,43 +18,45 @@ impl<M: Media> Disk<M> {
         Ok(took)
     }
 
-    /// Writes from `lbn` on. Returns where the time went.
+    /// Writes sectors from `lbn` on. Returns the parts of the time taken.
     ///
     /// # Errors
-    /// If the sectors are not there, the medium fails, or the drive does not answer.
+    /// Returns an error if the drive does not have the sectors, the media fail, or the drive does
+    /// not respond.
     pub fn write(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
         self.write_command(lbn, data, false)
     }
 
-    /// Writes from `lbn` on with force unit access: these sectors, and only they, are durable then.
+    /// Writes sectors from `lbn` on with force unit access. These sectors, and only these, are
+    /// durable when it returns.
     ///
     /// # Errors
-    /// As of [`Disk::write`].
+    /// Same as [`Disk::write`].
     pub fn write_fua(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
         self.write_command(lbn, data, true)
     }
 
-    /// Makes all that was written before durable. Returns where the time went.
+    /// Makes all earlier writes durable. Returns the parts of the time taken.
     ///
     /// # Errors
-    /// If the medium fails, or the drive does not answer.
+    /// Returns an error if the media fail, or the drive does not respond.
     pub fn flush(&mut self) -> Result<Breakdown, DiskError> {
         self.serve(Command::Flush, Vec::new())
     }
 
-    /// Gives sectors up. Returns where the time went.
+    /// Discards sectors. Returns the parts of the time taken.
     ///
     /// # Errors
-    /// As of [`Disk::write`].
+    /// Same as [`Disk::write`].
     pub fn trim(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let lbn = Lbn(lbn);
         self.serve(Command::Trim { lbn, sectors }, Vec::new())
     }
 
-    /// Makes sectors zero. Returns where the time went.
+    /// Fills sectors with zeros. Returns the parts of the time taken.
     ///
     /// # Errors
-    /// As of [`Disk::write`].
+    /// Same as [`Disk::write`].
     pub fn write_zeroes(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
         let command = Command::WriteZeroes {
             lbn: Lbn(lbn),
@@ -62,11 +66,11 @@ impl<M: Media> Disk<M> {
         self.serve(command, Vec::new())
     }
 
-    /// Takes the power away and gives it back at once. `seed` decides what is left of the writes
-    /// that were not durable; no physical sector is torn. [`Fault::PowerCut`] can do more.
+    /// Switches the power off and on again at once. `seed` determines what remains of the writes
+    /// that were not durable. No physical sector is torn. [`Fault::PowerCut`] has more options.
     ///
     /// # Errors
-    /// If the medium fails; what is left is then as after a cut at that point.
+    /// Returns an error if the media fail. The contents are then those after a cut at that point.
     pub fn power_cut(&mut self, seed: u64) -> Result<Cut, DiskError> {
         let fault = Fault::PowerCut {
             seed: Some(seed),
@@ -77,7 +81,7 @@ impl<M: Media> Disk<M> {
         Ok(cut.unwrap_or_default())
     }
 
-    /// Lets the disk's clock run on: faults and what is under way happen meanwhile.
+    /// Advances the disk's clock. Faults and outstanding commands are processed meanwhile.
     pub fn sleep(&mut self, length: Span) {
         self.advance(self.now + length);
     }
@@ -91,8 +95,8 @@ impl<M: Media> Disk<M> {
         self.serve(command, data.to_vec())
     }
 
-    /// Submits a command and lets time pass until it has ended. What else ends meanwhile is
-    /// reported later.
+    /// Submits a command and advances the clock until it has completed. Other commands that
+    /// complete meanwhile are reported later.
     fn serve(&mut self, command: Command, data: Vec<u8>) -> Result<Breakdown, DiskError> {
         let tag = self.submit(self.now, command, data)?;
         loop {
@@ -105,7 +109,7 @@ impl<M: Media> Disk<M> {
         }
     }
 
-    /// When something happens next, whatever has been reported.
+    /// The time of the next event, regardless of completions that are not yet reported.
     fn next_change(&self) -> Option<SimTime> {
         let fault = self.upcoming.front().map(|fault| fault.at);
         self.drive.next_wakeup().into_iter().chain(fault).min()

@@ -1,60 +1,60 @@
-//! What a host is told when it does not get what it asked for.
+//! The errors of a disk.
 
 use super::media::MediaError;
 use crate::drive::RequestError;
 use crate::profile::ProfileError;
 
-/// Why a disk did not do what it was told.
+/// The reason why a disk did not carry out a command.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
-    /// The drive's profile is bad.
+    /// The drive's profile is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// No request that the drive can serve.
+    /// The drive cannot serve such a request.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// Data of another length than the request names, or than whole sectors have.
+    /// The length of the data does not match the request, or is not a whole number of sectors.
     #[error("{bytes} bytes of data for {expected}")]
     Length {
-        /// How many bytes there are.
+        /// The number of bytes given.
         bytes: usize,
-        /// How many there should be, in words.
+        /// The number of bytes expected, in words.
         expected: String,
     },
-    /// The medium below failed: no room, or an error of its own.
+    /// The storage for the media failed: no space, or an error of its own.
     #[error(transparent)]
     Media(#[from] MediaError),
-    /// A sector cannot be read until it is written anew (a medium error).
+    /// A sector cannot be read until it is written again (a medium error).
     #[error("LBN {lbn} cannot be read")]
     Unreadable {
         /// The first such sector of the request.
         lbn: u64,
     },
-    /// The drive does not answer.
+    /// The drive does not respond.
     #[error("the drive is gone")]
     Gone,
-    /// The power went while the request was under way.
+    /// The power was cut while the request was outstanding.
     #[error("the power went")]
     PowerCut,
-    /// A fault names sectors that the drive does not have.
+    /// A fault refers to sectors that the drive does not have.
     #[error("{fault} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]
     FaultBeyondEnd {
         /// The fault's name.
         fault: &'static str,
-        /// First sector.
+        /// The first sector.
         lbn: u64,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
-        /// Sectors of the drive.
+        /// The drive's capacity in sectors.
         capacity: u64,
     },
-    /// A bad sector found no place to go.
+    /// No spare can be used for a bad sector.
     #[error("LBN {lbn} cannot be moved to a spare: {problem}")]
     NoSpare {
         /// The bad sector.
         lbn: u64,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
 }

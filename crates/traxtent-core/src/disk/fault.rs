@@ -1,6 +1,6 @@
-//! What can go wrong with a disk, by name.
+//! The faults that can be injected into a disk, by name.
 //!
-//! A fault is written in one line, `latent-error,lbn=1000,sectors=8`, or as an entry of a
+//! A fault is written as one line, `latent-error,lbn=1000,sectors=8`, or as an entry of a
 //! [scenario](super::Scenario).
 
 use std::fmt;
@@ -10,84 +10,85 @@ use super::cut::Tearing;
 use super::span;
 use crate::units::{Lbn, Span};
 
-/// What goes wrong.
+/// A fault of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `power-cut`: the power goes, and with it what has not been flushed, or some of it.
+    /// `power-cut`: power fails, and data that have not been flushed are lost in part or
+    /// completely.
     PowerCut {
-        /// `seed`: what of it is lost; without one, the next of the scenario's.
+        /// `seed`: determines which of them are lost. Default: the next seed of the scenario.
         seed: Option<u64>,
-        /// `tearing`: at which size a write may be cut.
+        /// `tearing`: the unit at which a write may be torn.
         tearing: Tearing,
-        /// `for`: how long the power is off; the drive is back at once if not given. What a drive
-        /// takes to spin up is in it.
+        /// `for`: the time without power, including the time to spin up. Default: none.
         off: Span,
     },
-    /// `latent-error`: reads fail until the sectors are written anew. The error is one of whole
+    /// `latent-error`: reads fail until the sectors are written again. The error affects whole
     /// physical sectors.
     LatentError {
         /// `lbn`: the first bad sector.
         lbn: Lbn,
-        /// `sectors`: how many; 1 if not given.
+        /// `sectors`: the number of sectors. Default: 1.
         sectors: u32,
-        /// `revolutions`: how many times the drive tries again before it gives up; 0 if not given.
+        /// `revolutions`: the number of retries before the drive reports the error. Default: 0.
         revolutions: u32,
     },
-    /// `slow-sector`: reads succeed, but only after so many whole revolutions more.
+    /// `slow-sector`: reads succeed, but only after this number of additional revolutions.
     SlowSector {
         /// `lbn`: the first slow sector.
         lbn: Lbn,
-        /// `sectors`: how many; 1 if not given.
+        /// `sectors`: the number of sectors. Default: 1.
         sectors: u32,
-        /// `revolutions`: how many more a physical sector takes.
+        /// `revolutions`: the number of additional revolutions per physical sector.
         revolutions: u32,
     },
-    /// `grown-defect`: the sectors' place is bad; their data have gone to spares, and accesses go there.
+    /// `grown-defect`: the sectors are bad. Their data have moved to spares, and accesses go there.
     GrownDefect {
         /// `lbn`: the first bad sector.
         lbn: Lbn,
-        /// `sectors`: how many; 1 if not given.
+        /// `sectors`: the number of sectors. Default: 1.
         sectors: u32,
     },
-    /// `stall`: the drive does nothing for a time, and then goes on.
+    /// `stall`: the drive does nothing for a time, and then continues.
     Stall {
-        /// `for`: how long.
+        /// `for`: the length of the stall.
         length: Span,
     },
-    /// `vanish`: the drive is gone for a time. Requests fail, writes under way leave no trace, and
-    /// what was acknowledged stays in its cache: the power is on. (With the power: `power-cut`.)
+    /// `vanish`: the drive disappears for a time. Requests fail, and outstanding writes have no
+    /// effect. Acknowledged data stay in its cache, because the power is on. (For a loss of power,
+    /// see `power-cut`.)
     Vanish {
-        /// `for`: how long.
+        /// `for`: how long the drive is absent.
         length: Span,
     },
-    /// `lying-flush`: a flush is acknowledged, and makes nothing durable.
+    /// `lying-flush`: a flush is acknowledged but makes nothing durable.
     LyingFlush {
-        /// `for`: how long the drive does so; for good if not given.
+        /// `for`: the duration of this behaviour. Default: permanently.
         length: Option<Span>,
     },
-    /// `lying-fua`: a write with force unit access is acknowledged like any other.
+    /// `lying-fua`: a write with force unit access is acknowledged like any other write.
     LyingFua {
-        /// `for`: how long the drive does so; for good if not given.
+        /// `for`: the duration of this behaviour. Default: permanently.
         length: Option<Span>,
     },
 }
 
-/// What is wrong with the description of a fault.
+/// An error in the description of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 #[non_exhaustive]
 pub struct FaultError {
     /// The key, or the fault's name.
     pub key: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
-/// At most so many sectors are hurt by one fault.
+/// The greatest number of sectors that one fault can affect.
 const SECTORS_MAX: u64 = 4096;
-/// At most so many are moved to spares by one: each has its own.
+/// The greatest number of sectors that one fault can move to spares; each has its own spare.
 const MOVED_MAX: u64 = 64;
-/// At most so many times does a drive try again.
+/// The greatest number of retries.
 const REVOLUTIONS_MAX: u64 = 1000;
 
 impl Fault {
@@ -117,10 +118,11 @@ impl Fault {
         }]
     }
 
-    /// The fault called `name`, with the figures that `fields` give.
+    /// Returns the fault called `name` with the parameters in `fields`.
     ///
     /// # Errors
-    /// Names the key: a fault or key that there is not, one that is missing or given twice, a value out of its bounds.
+    /// Returns an error if a fault or key is unknown, or a key is missing, is given twice or has a
+    /// value out of bounds. The error names the key.
     pub fn from_fields(name: &str, fields: &[(&str, &str)]) -> Result<Fault, FaultError> {
         let mut fields = Fields::new(name, fields);
         let fault = match name {
@@ -171,7 +173,7 @@ impl Fault {
         Ok(fault)
     }
 
-    /// The figures of the fault, by key, as [`Fault::from_fields`] reads them.
+    /// Returns the parameters of the fault by key, in the form that [`Fault::from_fields`] reads.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let place = |lbn: Lbn, sectors: u32| {
             vec![("lbn", lbn.to_string()), ("sectors", sectors.to_string())]
@@ -235,7 +237,7 @@ impl FromStr for Fault {
     }
 }
 
-/// The keys and values of a fault, as far as they have not been asked for.
+/// The keys and values of a fault that have not been read yet.
 struct Fields<'a> {
     name: &'a str,
     given: Vec<(&'a str, &'a str)>,
@@ -311,7 +313,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses what nobody has asked for.
+    /// Returns an error if there are keys that have not been read.
     fn done(&self) -> Result<(), FaultError> {
         match self.given.first() {
             None => Ok(()),

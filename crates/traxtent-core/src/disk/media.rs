@@ -1,76 +1,76 @@
-//! What holds a drive's data where a flush has put them: the platters.
+//! Storage for a drive's media, which hold the data after a flush.
 
-/// Bytes that stay when the power goes, addressed from 0 to the drive's capacity.
+/// Bytes that survive a power cut, addressed from 0 to the drive's capacity.
 ///
-/// The core reads and writes no files: a file behind this trait is its implementor's matter. What
-/// was never written reads as zeros. Addresses and lengths stay within the drive's capacity, and
+/// The core does not read or write files; an implementation of this trait can. Bytes that were
+/// never written are read as zeros. Addresses and lengths are within the drive's capacity. They
 /// begin and end at logical sectors, except that a power cut may tear a write at 512 bytes.
 pub trait Media {
     /// Reads from byte `at` on.
     ///
     /// # Errors
-    /// What the medium reports; `into` then holds anything.
+    /// Returns the error of the storage. The contents of `into` are then undefined.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError>;
 
     /// Writes from byte `at` on.
     ///
     /// # Errors
-    /// What the medium reports; each sector of the range is then old or new.
+    /// Returns the error of the storage. Each sector of the range is then old or new.
     fn write(&mut self, at: u64, data: &[u8]) -> Result<(), MediaError>;
 
-    /// Makes `length` bytes from `at` on read as zeros; may give their room back.
+    /// Sets `length` bytes from `at` on to zero. May free their space.
     ///
     /// # Errors
-    /// What the medium reports; each sector of the range is then old or new.
+    /// Returns the error of the storage. Each sector of the range is then old or new.
     fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError>;
 
-    /// A barrier: what was written before is there whatever happens to the machine.
+    /// A barrier: earlier writes are permanent, whatever happens to the machine.
     ///
     /// # Errors
-    /// What the medium reports.
+    /// Returns the error of the storage.
     fn sync(&mut self) -> Result<(), MediaError>;
 }
 
-/// Why a medium did not do what it was told.
+/// The reason why a medium did not carry out an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
-    /// There is no room for more data.
+    /// There is no space for more data.
     #[error("no room left below the drive's data")]
     NoSpace,
-    /// Something else.
+    /// Any other failure.
     #[error("the medium below the drive's data: {what}")]
     Failed {
-        /// What, in the medium's words.
+        /// The description of the failure, from the medium.
         what: String,
     },
 }
 
-/// A medium in memory. What is zero takes no room, so a drive of terabytes is as small as its data: a write of one sector
-/// takes a page and the tables to it, some 6 KB at most.
+/// A medium in memory. Zeros need no space, so a drive of terabytes is as small as its data. A
+/// write of one sector needs a page and the tables that lead to it, about 6 KB at most.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// Tables of tables of pages: finding a page takes three steps, however many there are.
+    /// Tables of groups of pages. Finding a page takes three steps, however many pages there are.
     tables: Vec<Option<Box<Table>>>,
-    /// Bytes of all pages, groups and tables.
+    /// The bytes of all pages, groups and tables.
     held: u64,
 }
 
-/// Bytes of a page: what one write of a byte takes.
+/// The bytes of a page, which is allocated even for a write of one byte.
 const PAGE: usize = 4 << 10;
-/// Bytes of a cache line of most processors.
+/// The bytes of a cache line on most processors.
 const LINE: usize = 64;
-/// Pages of a group.
+/// The number of pages in a group.
 const GROUP: usize = 64;
-/// Groups of a table.
+/// The number of groups in a table.
 const TABLE: usize = 128;
 
 type Page = [u8; PAGE];
-/// Pages that follow one another; those that are all zeros may be missing.
+/// Consecutive pages. Pages that are all zeros may be missing.
 type Group = [Option<Box<Page>>; GROUP];
 type Table = [Option<Box<Group>>; TABLE];
 
-/// Where a byte is.
+/// The location of a byte.
 struct Place {
     table: usize,
     group: usize,
@@ -90,38 +90,39 @@ impl Place {
         }
     }
 
-    /// How many bytes follow in the page, at most `most`.
+    /// The number of bytes that follow in the page, limited to `most`.
     fn room(&self, most: u64) -> usize {
         most.min((PAGE - self.inside) as u64) as usize
     }
 
-    /// The first byte behind the group.
+    /// The first byte after the group.
     fn end_of_group(&self) -> u64 {
         let groups = (self.table * TABLE + self.group) as u64 + 1;
         groups * (GROUP * PAGE) as u64
     }
 
-    /// The first byte behind the table.
+    /// The first byte after the table.
     fn end_of_table(&self) -> u64 {
         (self.table as u64 + 1) * (TABLE * GROUP * PAGE) as u64
     }
 }
 
 impl Memory {
-    /// An empty one: all zeros.
+    /// Creates an empty medium, which contains zeros.
     pub fn new() -> Memory {
         Memory::default()
     }
 
-    /// The bytes of memory that data take, and the tables to them.
+    /// Returns the bytes of memory in use for data and tables.
     pub fn bytes_held(&self) -> u64 {
         self.held
     }
 
-    /// The bytes of memory that a write of `length` bytes from `at` on would take in addition.
+    /// Returns the additional bytes of memory that a write of `length` bytes from `at` on would
+    /// need.
     pub fn bytes_missing(&self, mut at: u64, length: u64) -> u64 {
         let (mut missing, end) = (0, at + length);
-        // The table and the group that were looked at last.
+        // The table and the group of the previous step.
         let (mut table, mut group) = (None, None);
         while at < end {
             let place = Place::of(at);
@@ -141,8 +142,8 @@ impl Memory {
         missing
     }
 
-    /// Brings a range near the processor: reads a byte of each of its cache lines. A write that follows
-    /// waits less.
+    /// Loads a range into the processor's cache by reading a byte of each cache line, so that a
+    /// subsequent write waits less.
     pub fn touch(&self, mut at: u64, length: u64) {
         let end = at + length;
         while at < end {
@@ -173,7 +174,7 @@ impl Memory {
     }
 }
 
-/// What is there, or a new one, whose bytes are added to those `held`.
+/// Returns the existing value or creates one, whose size is added to `held`.
 fn get_or_make<'a, T>(
     place: &'a mut Option<Box<T>>,
     held: &mut u64,
@@ -185,7 +186,7 @@ fn get_or_make<'a, T>(
     })
 }
 
-/// The bytes of a group and of its pages.
+/// The bytes of a group and its pages.
 fn bytes_of(group: &Group) -> u64 {
     let pages = group.iter().flatten().count();
     (size_of::<Group>() + pages * PAGE) as u64
@@ -277,11 +278,12 @@ mod tests {
     use super::*;
     use crate::workload::Rng;
 
-    /// Does the medium hold what a plain array holds, across chunks and tables, and give room back?
+    /// Does the medium hold the same data as a plain array, across groups and tables, and does it
+    /// free space?
     #[test]
     fn agrees_with_an_array() {
         const SIZE: u64 = 5 * PAGE as u64 + 700;
-        // Across the end of a group, and of a table.
+        // Across the end of a group, and across the end of a table.
         const FIRST: [u64; 2] = [
             ((GROUP - 2) * PAGE) as u64 - 300,
             ((TABLE * GROUP - 2) * PAGE) as u64 - 300,
@@ -310,7 +312,7 @@ mod tests {
             assert_eq!(memory.bytes_held(), 0);
         }
     }
-    /// Does a sector at a random place take a page and its tables, and no more?
+    /// Does a sector at a random place need only one page and its tables?
     #[test]
     fn a_random_sector_takes_a_page() {
         let (mut rng, mut memory) = (Rng::new(1), Memory::new());

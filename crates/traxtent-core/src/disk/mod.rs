@@ -1,4 +1,4 @@
-//! A disk: the drive's times ([`crate::drive`]), and its data, which may be lost.
+//! A disk: the timing model of the drive ([`crate::drive`]), and its data, which may be lost.
 //!
 //! ```
 //! use traxtent_core::disk::Disk;
@@ -21,22 +21,22 @@
 //! ```
 //!
 //! Like the drive, a disk is a state machine without I/O or clock: [`Disk::submit`],
-//! [`Disk::poll`], [`Disk::next_wakeup`]. On top of these are [`Disk::read`] and its kin, which
-//! serve one command after another on a clock of the disk's own. A server uses the former, a unit
-//! test the latter; they are one code path.
+//! [`Disk::poll`], [`Disk::next_wakeup`]. [`Disk::read`] and similar methods build on these. They
+//! run one command after another on the disk's own clock. A server uses the state machine, a unit
+//! test the methods; both run the same code.
 //!
-//! What a host may rely on, and no more than that:
-//! - A write is visible, whole, at the instant at which it completes, and not before. A read that
-//!   is under way meanwhile sees it or does not, sector by sector none the worse.
-//! - A completed write is durable when a flush that came later has completed; at once, if it forces
-//!   unit access or if the drive has no write-back. Else it is volatile.
-//! - A power cut leaves of each sector (see [`Tearing`]) the last durable version, or any that was
-//!   written after it, complete or under way.
-//! - A command that fails for want of room below leaves acknowledged data as they were; the same
+//! The guarantees to a host are these, and no others:
+//! - A write becomes visible as a whole at the instant at which it completes. A read that is
+//!   outstanding at that time returns either version of each sector.
+//! - A completed write is durable once a later flush has completed. It is durable at once if it
+//!   uses force unit access or if the drive has no write-back. Otherwise it is volatile.
+//! - After a power cut, each sector (see [`Tearing`]) holds its last durable version, or any
+//!   version that was written after it, complete or outstanding.
+//! - A command that fails because the storage is full leaves acknowledged data unchanged. The same
 //!   flush may succeed later.
 //!
-//! Left out: the time that spinning up takes (the power is off for as long as a scenario says), and
-//! a time for TRIM, for which no source gives a hard disk's.
+//! Left out: the time to spin up (a scenario sets how long the power is off), and a time for TRIM,
+//! because no source gives one for hard disks.
 
 mod command;
 mod cut;
@@ -78,24 +78,24 @@ pub struct Disk<M = Memory> {
     store: Store<M>,
     /// The latest time seen.
     now: SimTime,
-    /// What the drive works on, by its name there.
+    /// The drive's outstanding commands, by the drive's tag.
     under_way: BTreeMap<drive::Tag, (Job, Work)>,
     done: VecDeque<Completion>,
     next_tag: u64,
-    /// Faults to come.
+    /// Future faults.
     upcoming: VecDeque<Scheduled>,
     events: VecDeque<Event>,
-    /// Seeds for power cuts that bring none.
+    /// The source of seeds for power cuts without a seed of their own.
     seeds: Rng,
-    /// The drive does not answer before this.
+    /// The time until which the drive does not respond.
     gone_until: SimTime,
-    /// It lies about flushes, and about forced unit access, before these.
+    /// The times until which flushes, and forced unit access, are acknowledged without effect.
     lies_until: [SimTime; 2],
-    /// The layout with the defects that have grown.
+    /// The layout, including grown defects.
     layout: Arc<GeometrySpec>,
 }
 
-/// A command at the drive.
+/// A command that the drive is working on.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     tag: Tag,
@@ -103,7 +103,7 @@ struct Job {
     submitted: SimTime,
 }
 
-/// What a command does when it completes.
+/// The effect of a command when it completes.
 #[derive(Clone, Debug)]
 enum Work {
     Read,
@@ -111,22 +111,22 @@ enum Work {
     Flush { before: Mark },
 }
 
-/// Index of [`Disk::lies_until`].
+/// Indexes into [`Disk::lies_until`].
 const FLUSH: usize = 0;
 const FUA: usize = 1;
 
 impl Disk<Memory> {
-    /// A disk of zeros in memory, at rest.
+    /// Creates a disk of zeros in memory, at rest.
     ///
     /// # Errors
-    /// If the profile is out of its bounds.
+    /// Returns an error if a value of the profile is out of bounds.
     pub fn new(profile: &Profile) -> Result<Disk, DiskError> {
         Ok(Disk::with_media(Drive::new(profile)?, Memory::new()))
     }
 }
 
 impl<M: Media> Disk<M> {
-    /// A drive at rest with the data that a medium of at least its size holds.
+    /// Creates a disk at rest from a drive and the data of a medium that has at least its size.
     pub fn with_media(drive: Drive, media: M) -> Disk<M> {
         let profile = drive.profile();
         let cache = &profile.cache;
@@ -159,36 +159,37 @@ impl<M: Media> Disk<M> {
         self.store.media()
     }
 
-    /// The media, as a power cut that loses everything would leave them.
+    /// Returns the media in the state after a power cut that loses all volatile data.
     pub fn into_media(self) -> M {
         self.store.into_media()
     }
 
-    /// The latest time that the disk has been told, or has come to by itself.
+    /// The latest time that the disk was given, or has reached by itself.
     pub fn now(&self) -> SimTime {
         self.now
     }
 
-    /// How many logical sectors it has.
+    /// The number of logical sectors.
     pub fn capacity(&self) -> Sectors {
         self.drive.geometry().capacity()
     }
 
-    /// Bytes of a logical sector.
+    /// The number of bytes in a logical sector.
     pub fn sector_bytes(&self) -> u32 {
         self.drive.profile().sector.logical_bytes
     }
 
-    /// Bytes acknowledged and not durable; each version of a sector counts.
+    /// The number of bytes acknowledged and not durable. Each version of a sector counts.
     pub fn unflushed_bytes(&self) -> u64 {
         self.store.unflushed()
     }
 
-    /// Hands over a command at `now`, which is no earlier than any time before; a write's data go
-    /// with it, of others none. A drive that does not answer completes it at once, as failed.
+    /// Submits a command at `now`, which must not be earlier than any time given before. `data`
+    /// holds the data of a write, and is empty for other commands. If the drive does not respond,
+    /// the command fails at once.
     ///
     /// # Errors
-    /// If the command is not one that the disk can serve; it then leaves no trace.
+    /// Returns an error if the disk cannot serve such a command. The command then has no effect.
     pub fn submit(
         &mut self,
         now: SimTime,
@@ -234,7 +235,7 @@ impl<M: Media> Disk<M> {
             self.end_unserved(job, outcome);
         } else {
             let mut request = request(&command);
-            // What cannot be read is not in the drive's buffer either.
+            // Sectors that cannot be read are not in the drive's buffer either.
             request.fua |= request.op == Op::Read && self.store.first_unreadable(&range).is_some();
             let name = self.drive.submit(submitted, request)?;
             self.under_way.insert(name, (job, work));
@@ -242,14 +243,14 @@ impl<M: Media> Disk<M> {
         Ok(tag)
     }
 
-    /// The next command that has ended at `now`, in order of time.
+    /// Returns the next command that has completed by `now`, in order of time.
     pub fn poll(&mut self, now: SimTime) -> Option<Completion> {
         self.advance(now);
         self.done.pop_front()
     }
 
-    /// When there is something to do or to report next; never, if nothing is under way and no
-    /// fault is to come.
+    /// Returns the time of the next event or report, or `None` if nothing is outstanding and no
+    /// fault is scheduled.
     pub fn next_wakeup(&self) -> Option<SimTime> {
         let report = self.done.front().map(|done| done.completed);
         let fault = self.upcoming.front().map(|fault| fault.at);
@@ -259,8 +260,8 @@ impl<M: Media> Disk<M> {
             .min()
     }
 
-    /// The commands whose end is certain and still to come, unless a fault comes first, and when that
-    /// is; see [`Drive::foreseen`].
+    /// Returns the outstanding commands whose completion time is certain unless a fault occurs
+    /// first, and that time. See [`Drive::foreseen`].
     pub fn foreseen(&self) -> impl Iterator<Item = (Tag, SimTime)> {
         self.drive.foreseen().filter_map(|completion| {
             let (job, _) = self.under_way.get(&completion.tag)?;
@@ -268,19 +269,20 @@ impl<M: Media> Disk<M> {
         })
     }
 
-    /// Copies what a host sees from `lbn` on at the latest time that the disk has been told: the
-    /// data of a read that has completed without an error, which a server fetches so into the
-    /// buffer where it wants them. Takes no time.
+    /// Copies the data that a host sees from `lbn` on, at the latest time given to the disk. A
+    /// server thus copies the data of a successful read directly to the buffer where it needs them.
+    /// Takes no modelled time.
     ///
     /// # Errors
-    /// If the sectors are not on the drive, the length is not that of whole sectors, or the medium fails.
+    /// Returns an error if the drive does not have the sectors, the length is not a whole number of
+    /// sectors, or the media fail.
     pub fn fetch(&self, lbn: Lbn, into: &mut [u8]) -> Result<(), DiskError> {
         let sectors = self.whole_sectors(into.len())?;
         self.drive.check(&Request::read(lbn, sectors))?;
         Ok(self.store.fetch(self.byte(lbn), into)?)
     }
 
-    /// Whether the drive does not answer.
+    /// Returns whether the drive does not respond.
     pub fn is_gone(&self) -> bool {
         self.now < self.gone_until
     }
@@ -301,7 +303,7 @@ impl<M: Media> Disk<M> {
         })
     }
 
-    /// Lets time pass: what happens until `now` happens in order.
+    /// Advances to `now`. All events until then are processed in order.
     fn advance(&mut self, now: SimTime) {
         let now = now.max(self.now);
         while let Some(&next) = self.upcoming.front().filter(|next| next.at <= now) {
@@ -312,7 +314,7 @@ impl<M: Media> Disk<M> {
         self.settle(now);
     }
 
-    /// Carries out what the drive has completed by `until`.
+    /// Carries out the commands that the drive has completed by `until`.
     fn settle(&mut self, until: SimTime) {
         while let Some(wake) = self.drive.next_wakeup().filter(|wake| *wake <= until) {
             self.now = wake.max(self.now);
@@ -335,7 +337,7 @@ impl<M: Media> Disk<M> {
         self.now = until;
     }
 
-    /// Does what a command does to the data.
+    /// Applies the effect of a command to the data.
     fn carry_out(&mut self, command: &Command, work: Work) -> Result<(), DiskError> {
         let range = self.bytes_of(command);
         match work {
@@ -367,7 +369,7 @@ impl<M: Media> Disk<M> {
         }
     }
 
-    /// Ends a command now on which the drive's media and buffer have not worked to the end.
+    /// Ends a command now that the drive's media and buffer did not complete.
     fn end_unserved(&mut self, job: Job, outcome: Result<(), DiskError>) {
         self.done.push_back(Completion {
             tag: job.tag,
@@ -396,7 +398,7 @@ impl<M: Media> Disk<M> {
         self.byte(lbn)..self.byte(lbn + Sectors(sectors.into()))
     }
 
-    /// How many sectors so many bytes are.
+    /// Converts a number of bytes to sectors.
     fn whole_sectors(&self, bytes: usize) -> Result<u32, DiskError> {
         let size = self.sector_bytes() as usize;
         match u32::try_from(bytes / size) {
@@ -409,8 +411,8 @@ impl<M: Media> Disk<M> {
     }
 }
 
-/// The request that takes the drive the time of a command. Zeros cross the bus like other data,
-/// which a drive that writes them by itself would spare.
+/// Returns the request that takes the drive the time of a command. Zeros cross the bus like other
+/// data, which a drive that generates them itself would avoid.
 pub fn request(command: &Command) -> Request {
     let (lbn, sectors) = command.sectors();
     let (op, fua) = match *command {

@@ -1,4 +1,4 @@
-//! What goes wrong with a disk and when: a TOML file with one list, in order.
+//! The schedule of a disk's faults: a TOML file with one list, in order of time.
 //!
 //! ```toml
 //! seed = 7
@@ -20,50 +20,50 @@ use crate::units::SimTime;
 /// Faults and their times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scenario {
-    /// What power cuts without a seed of their own draw theirs from.
+    /// The seed from which power cuts without a seed of their own draw theirs.
     pub seed: u64,
-    /// What goes wrong, ascending by time.
+    /// The faults, ascending by time.
     pub faults: Vec<Scheduled>,
 }
 
 /// A fault and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduled {
-    /// When it happens, on the disk's clock.
+    /// The time of the fault on the disk's clock.
     pub at: SimTime,
-    /// What happens.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with a scenario.
+/// An error in a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// Not TOML, or not the keys of a scenario.
+    /// Not TOML, or unknown keys.
     #[error("line {line}: {message}")]
     Syntax {
-        /// Line of the text, from 1.
+        /// Line of the text, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         message: String,
     },
-    /// An entry of the list that is no fault.
+    /// An entry of the list that is not a valid fault.
     #[error("line {line}: faults[{index}].{error}")]
     Fault {
-        /// Line of the text, from 1.
+        /// Line of the text, counted from 1.
         line: usize,
-        /// The entry, from 0.
+        /// Index of the entry, counted from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The problem.
         error: FaultError,
     },
 }
 
 impl Scenario {
-    /// Reads a scenario.
+    /// Parses a scenario.
     ///
     /// # Errors
-    /// Names the line, the key and the problem.
+    /// Returns an error that names the line, the key and the problem.
     pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
         let syntax = |offset: usize, message: String| ScenarioError::Syntax {
             line: line(text, offset),
@@ -109,7 +109,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The scenario as TOML, which [`Scenario::from_toml`] reads back.
+    /// Returns the scenario as TOML, which [`Scenario::from_toml`] can read.
     pub fn to_toml(&self) -> String {
         let mut text = format!("seed = {}\nfaults = [\n", self.seed);
         for Scheduled { at, fault } in &self.faults {
@@ -135,7 +135,7 @@ impl FromStr for Scenario {
     }
 }
 
-/// One entry of the list, which comes no earlier than `last`.
+/// Parses one entry of the list. It must not be earlier than `last`.
 fn entry_of(entry: &DeValue, last: Option<SimTime>) -> Result<Scheduled, FaultError> {
     let wrong = |key: &str, problem: String| FaultError {
         key: key.to_owned(),
@@ -181,7 +181,7 @@ fn entry_of(entry: &DeValue, last: Option<SimTime>) -> Result<Scheduled, FaultEr
     Ok(Scheduled { at, fault })
 }
 
-/// A string's or a whole number's text.
+/// The text of a string or a whole number.
 fn plain(value: &DeValue) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -190,7 +190,7 @@ fn plain(value: &DeValue) -> Option<String> {
     }
 }
 
-/// The line, from 1, on which the byte at `offset` stands.
+/// The line, counted from 1, that contains the byte at `offset`.
 fn line(text: &str, offset: usize) -> usize {
     let before = &text.as_bytes()[..offset.min(text.len())];
     1 + before.iter().filter(|&&byte| byte == b'\n').count()

@@ -1,8 +1,8 @@
-//! Times as people write them, to the picosecond and back: `2 s`, `1.5ms`.
+//! Conversion of times in text form, such as `2 s` or `1.5ms`, to picoseconds and back.
 
 use crate::units::Span;
 
-/// Names and lengths in picoseconds, longest first.
+/// Names and lengths of units in picoseconds, longest first.
 const UNITS: [(&str, u64); 7] = [
     ("h", 3_600_000_000_000_000),
     ("min", 60_000_000_000_000),
@@ -13,10 +13,10 @@ const UNITS: [(&str, u64); 7] = [
     ("ps", 1),
 ];
 
-/// 100 days, of the 213 that a clock holds.
+/// The longest accepted time: 100 days. A clock can hold 213.
 pub(super) const LONGEST: Span = Span(8_640_000_000_000_000_000);
 
-/// Reads a time with its unit; only 0 needs none.
+/// Parses a time with its unit. Only 0 needs no unit.
 pub(super) fn parse(text: &str) -> Result<Span, String> {
     let problem = || {
         "expected a time up to 100 days with its unit (h, min, s, ms, us, ns, ps), such as 1.5 s"
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str) -> Result<Span, String> {
         return Err(problem());
     }
     let whole: u64 = whole.parse().map_err(|_| problem())?;
-    // Up to 15 digits times an hour fit in 128 bits; what is below a picosecond is dropped.
+    // Up to 15 digits times an hour fit in 128 bits. Fractions of a picosecond are dropped.
     let parts: u128 = fraction.parse().map_err(|_| problem())?;
     let fraction = (parts * u128::from(unit) / 10_u128.pow(fraction.len() as u32)) as u64;
     whole
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str) -> Result<Span, String> {
         .ok_or_else(problem)
 }
 
-/// Writes a time in the longest unit that divides it.
+/// Formats a time in the longest unit that divides it.
 pub(super) fn write(span: Span) -> String {
     let whole = |&(_, unit): &(&str, u64)| span.0.is_multiple_of(unit);
     match UNITS.into_iter().find(whole) {
@@ -61,7 +61,7 @@ pub(super) fn write(span: Span) -> String {
 mod tests {
     use super::*;
 
-    /// Is every accepted spelling the picoseconds that it says, and is what is written read back?
+    /// Is every accepted spelling parsed correctly, and can formatted times be parsed again?
     #[test]
     fn times_read_back() {
         for (text, ps) in [

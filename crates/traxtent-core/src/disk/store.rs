@@ -1,7 +1,8 @@
-//! A disk's data: the media, the volatile cache before them, and the sectors that cannot be read.
+//! A disk's data: the media, the volatile cache in front of them, and the sectors that cannot be
+//! read.
 //!
-//! Nothing here takes time. A write that fails leaves the cache as it was; what the cache could not
-//! write out stays in it, so that a flush can be tried again when there is room.
+//! Nothing here takes modelled time. A write that fails leaves the cache unchanged. Data that could
+//! not be written out stay in the cache, so that a flush can be repeated when there is space.
 
 use std::ops::Range;
 
@@ -10,21 +11,21 @@ use super::media::{Media, MediaError};
 use super::volatile::{Data, Mark, Volatile};
 use crate::intervals::Intervals;
 
-/// Media, cache, and what is wrong with them. Addresses are bytes.
+/// The media, the cache, and the unreadable sectors. Addresses are bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Store<M> {
     platters: Platters<M>,
     cache: Volatile,
-    /// Bytes that the cache has room for.
+    /// The cache's capacity in bytes.
     room: u64,
 }
 
-/// The media, and what of them cannot be read.
+/// The media, and their unreadable bytes.
 #[derive(Clone, Debug)]
 struct Platters<M> {
     media: M,
     unreadable: Intervals<()>,
-    /// What could not be read and has been written since.
+    /// Ranges that were unreadable and have since been written.
     mended: Vec<Range<u64>>,
 }
 
@@ -65,12 +66,12 @@ impl<M: Media> Store<M> {
         self.platters.media
     }
 
-    /// Bytes acknowledged and not durable.
+    /// The number of bytes acknowledged and not durable.
     pub(super) fn unflushed(&self) -> u64 {
         self.cache.bytes()
     }
 
-    /// Reads what a host sees: the newest version of each byte.
+    /// Reads the data that a host sees: the newest version of each byte.
     pub(super) fn fetch(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
         if self.cache.is_empty() {
             return self.platters.media.read(at, into);
@@ -83,7 +84,7 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Takes a write that may stay volatile.
+    /// Accepts a write that may stay volatile.
     pub(super) fn write_back(&mut self, at: u64, data: Data) -> Result<(), MediaError> {
         if data.length() > self.room {
             return self.write_through(at, &data);
@@ -95,26 +96,26 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Takes a write that is durable when this returns, which overtakes older versions of its
-    /// bytes, and of no others.
+    /// Accepts a write that is durable when this returns. It replaces older versions of its own
+    /// bytes only.
     pub(super) fn write_through(&mut self, at: u64, data: &Data) -> Result<(), MediaError> {
         self.platters.put(at, data)?;
         self.cache.overtake(at..at + data.length());
         Ok(())
     }
 
-    /// How far acknowledged writes go now.
+    /// Returns a mark after all writes acknowledged so far.
     pub(super) fn mark(&self) -> Mark {
         self.cache.mark()
     }
 
-    /// Makes durable what was acknowledged before the mark.
+    /// Makes durable the writes that were acknowledged before the mark.
     pub(super) fn flush(&mut self, before: Mark) -> Result<(), MediaError> {
         while self.write_out_oldest(before)? {}
         self.platters.media.sync()
     }
 
-    /// A barrier for what is on the media already.
+    /// A barrier for data that are already on the media.
     pub(super) fn sync(&mut self) -> Result<(), MediaError> {
         self.platters.media.sync()
     }
@@ -128,8 +129,8 @@ impl<M: Media> Store<M> {
         Ok(true)
     }
 
-    /// Takes the power away while writes are `under_way`: what is not durable meets its fate, and
-    /// what is left is all there is. If the medium fails, it is as after a cut at that point.
+    /// Cuts the power while writes are `under_way`. The seed determines what remains of data that
+    /// are not durable. If the media fail, the contents are those after a cut at that point.
     pub(super) fn cut(
         &mut self,
         under_way: impl Iterator<Item = (u64, Data)>,
@@ -137,7 +138,7 @@ impl<M: Media> Store<M> {
         grain: Grain,
     ) -> Result<Cut, MediaError> {
         let mut fates = Fates::new(seed, grain);
-        // A write that durable ones have cut into parts counts as that many.
+        // A write that durable ones have divided into parts counts once per part.
         for (at, data) in self.cache.drain().chain(under_way) {
             for part in fates.of(at..at + data.length()) {
                 let left = data.part(part.start - at..part.end - at);
@@ -148,7 +149,7 @@ impl<M: Media> Store<M> {
         Ok(fates.cut)
     }
 
-    /// What could not be read and has been written since the last call.
+    /// Returns the ranges that were unreadable and have been written since the last call.
     pub(super) fn take_mended(&mut self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.platters.mended)
     }
@@ -158,7 +159,8 @@ impl<M: Media> Store<M> {
         self.platters.unreadable.insert(range, ());
     }
 
-    /// The first byte of a range that cannot be read from the media, and is not in the cache.
+    /// Returns the first byte of a range that cannot be read from the media and is not in the
+    /// cache.
     pub(super) fn first_unreadable(&self, range: &Range<u64>) -> Option<u64> {
         let mut hurt = self
             .platters

@@ -1,4 +1,4 @@
-//! How each fault happens to a disk.
+//! The effect of each fault on a disk.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,23 +10,24 @@ use crate::geometry::{Geometry, MovedSpec, Place};
 use crate::units::{Lbn, SimTime, Span};
 use crate::workload::Rng;
 
-/// A fault of a scenario that has happened.
+/// A fault of a scenario that has occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// The time.
     pub at: SimTime,
-    /// What.
+    /// The fault.
     pub fault: Fault,
-    /// What it did: of a power cut, what was left.
+    /// The result. For a power cut: what remained.
     pub outcome: Result<Option<Cut>, DiskError>,
 }
 
 impl<M: Media> Disk<M> {
-    /// Lets the faults of a scenario happen at their times, in place of any that were to come;
-    /// what is past happens at once. [`Disk::next_event`] tells of each.
+    /// Schedules the faults of a scenario at their times, in place of any scheduled before. Faults
+    /// in the past occur at once. [`Disk::next_event`] returns each fault that has occurred.
     ///
     /// # Errors
-    /// If a fault names sectors that the drive does not have; nothing has changed then.
+    /// Returns an error if a fault refers to sectors that the drive does not have. Nothing has
+    /// changed then.
     pub fn play(&mut self, scenario: &Scenario) -> Result<(), DiskError> {
         for scheduled in &scenario.faults {
             self.check_fault(&scheduled.fault)?;
@@ -36,24 +37,24 @@ impl<M: Media> Disk<M> {
         Ok(())
     }
 
-    /// The next of the scenario's faults that have happened.
+    /// Returns the next fault of the scenario that has occurred.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Lets a fault happen at `now`, which is no earlier than any time before. Returns what a power
-    /// cut left.
+    /// Injects a fault at `now`, which must not be earlier than any time given before. Returns the
+    /// result of a power cut.
     ///
     /// # Errors
-    /// If the fault names sectors that the drive does not have, or finds no spare; or if the medium
-    /// fails.
+    /// Returns an error if the fault refers to sectors that the drive does not have, there is no
+    /// spare, or the media fail.
     pub fn inject(&mut self, now: SimTime, fault: Fault) -> Result<Option<Cut>, DiskError> {
         self.check_fault(&fault)?;
         self.advance(now);
         self.apply(fault)
     }
 
-    /// A fault of the scenario happens now.
+    /// Applies a fault of the scenario now and records it.
     pub(super) fn happens(&mut self, fault: Fault) {
         let at = self.now;
         let outcome = self.apply(fault);
@@ -122,7 +123,8 @@ impl<M: Media> Disk<M> {
         Ok(None)
     }
 
-    /// The power goes: of what is not durable is left what the seed says, and the drive starts over.
+    /// Cuts the power: the seed determines what remains of data that are not durable, and the drive
+    /// restarts.
     fn cut_power(&mut self, seed: u64, tearing: Tearing) -> Result<Cut, DiskError> {
         let sector = &self.drive.profile().sector;
         let unit = match tearing {
@@ -144,8 +146,8 @@ impl<M: Media> Disk<M> {
         Ok(cut?)
     }
 
-    /// Fails what is under way and starts the drive over; returns the writes among it, in order of
-    /// submission.
+    /// Fails all outstanding commands and restarts the drive. Returns the writes among them, in
+    /// order of submission.
     fn drop_under_way(&mut self, why: &DiskError) -> Vec<(Lbn, Data)> {
         let mut writes = Vec::new();
         for (_, (job, work)) in std::mem::take(&mut self.under_way) {
@@ -158,7 +160,7 @@ impl<M: Media> Disk<M> {
         writes
     }
 
-    /// What was hurt and has been written is read at once again.
+    /// Removes the retries of unreadable sectors that have been written.
     pub(super) fn note_mended(&mut self) {
         for bytes in self.store.take_mended() {
             let size = u64::from(self.sector_bytes());
@@ -167,7 +169,7 @@ impl<M: Media> Disk<M> {
         }
     }
 
-    /// Moves physical sectors to the nearest spares. The accesses that come go there.
+    /// Moves physical sectors to the nearest spares. Subsequent accesses go there.
     fn move_to_spares(&mut self, lbns: Range<Lbn>) -> Result<(), DiskError> {
         let mut from = lbns.start;
         while from < lbns.end {
@@ -188,7 +190,8 @@ impl<M: Media> Disk<M> {
             return Err(refused("it is on one already".to_owned()));
         }
         let mut layout = (*self.layout).clone();
-        // A layout whose places are shared has been searched before, or says nothing of spares.
+        // If places are shared, a search has already failed, or the layout does not describe
+        // spares.
         let searched = layout.shared_places;
         let spare = (!searched)
             .then(|| geometry.nearest_spare(sector.start, sectors))
@@ -213,10 +216,10 @@ impl<M: Media> Disk<M> {
     }
 }
 
-/// Where a drive whose layout shows no spares keeps a sector: at its end, where such layouts have
-/// them (assumed: where the profile's sources tell of no spares, the drive has some all the same).
-/// The place is that of a sector of the host's, of which the model does not run out. `taken` of
-/// such places are in use.
+/// The place where a drive keeps a sector if its layout shows no spares: at its end, where such
+/// layouts have them. This is an assumption: a drive has some spares even if the profile's sources
+/// do not mention any. The place is that of one of the host's own sectors, so that the model does
+/// not run out of them. `taken` of these places are in use.
 fn place_at_end(geometry: &Geometry, taken: u64, sectors: u32) -> Option<Place> {
     let step = u64::from(sectors);
     (taken + 1..=taken + 16).find_map(|number| {
@@ -228,7 +231,7 @@ fn place_at_end(geometry: &Geometry, taken: u64, sectors: u32) -> Option<Place> 
 }
 
 impl Fault {
-    /// The sectors that it names.
+    /// The sectors that the fault refers to.
     pub fn sectors(&self) -> Option<(Lbn, u32)> {
         match *self {
             Fault::LatentError { lbn, sectors, .. }

@@ -1,26 +1,28 @@
-//! The volatile write cache as data: writes that a host thinks done and the media do not have.
+//! The data of the volatile write cache: writes that a host considers complete and the media do not
+//! have.
 //!
-//! What the model of *data* says differs from what the model of *time* says on purpose. The timing
-//! model's write-back ([`crate::drive`]) brings a write to the media as soon as the arm is free.
-//! Here a write stays volatile until something makes it durable: a flush, a write with force unit
-//! access to the same sectors, or newer writes that need its room. That is all that a drive
-//! promises, so software that survives power cuts here survives them on drives that write later
-//! than ours. The room is that of the profile's write segments; the oldest write goes first.
+//! The model of *data* deliberately differs from the model of *time*. In the timing model,
+//! write-back ([`crate::drive`]) brings a write to the media as soon as the arm is free. Here a
+//! write stays volatile until something makes it durable: a flush, a write with force unit access
+//! to the same sectors, or newer writes that need its space. A drive promises no more than that.
+//! Software that survives power cuts here thus also survives them on drives that write later than
+//! the model. The capacity is that of the profile's write segments; the oldest write is evicted
+//! first.
 //!
-//! Every version of a sector is kept until it is written out or overtaken by a durable one: a
-//! power cut may leave any of them.
+//! Every version of a sector is kept until it is written out or replaced by a durable one, because
+//! a power cut may leave any of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::intervals::Intervals;
 
-/// What a write leaves on its sectors.
+/// The contents of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Data {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// So many zeros.
+    /// This number of zeros.
     Zeros(u64),
 }
 
@@ -52,23 +54,24 @@ impl Data {
     }
 }
 
-/// How far acknowledged writes go: those before this mark have a lower number.
+/// A position in the sequence of acknowledged writes: those before it have a lower number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark(u64);
 
 /// Acknowledged writes that are not on the media, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Volatile {
-    /// By number and place. A write is in several parts where durable ones have overtaken it.
+    /// Keyed by number and address. A write is in several parts if durable writes have replaced
+    /// some of it.
     writes: BTreeMap<(u64, u64), Data>,
-    /// Of each byte, the newest write.
+    /// The newest write of each byte.
     newest: Intervals<u64>,
     bytes: u64,
     next: u64,
 }
 
 impl Volatile {
-    /// Adds a write, which is the newest then.
+    /// Adds a write, which becomes the newest.
     pub(super) fn push(&mut self, at: u64, data: Data) {
         self.newest.insert(at..at + data.length(), self.next);
         self.bytes += data.length();
@@ -76,12 +79,12 @@ impl Volatile {
         self.next += 1;
     }
 
-    /// The mark behind all writes so far.
+    /// Returns the mark after all writes so far.
     pub(super) fn mark(&self) -> Mark {
         Mark(self.next)
     }
 
-    /// How many bytes are not on the media, older versions of the same sectors counted too.
+    /// The number of bytes that are not on the media, including older versions of the same sectors.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -90,13 +93,13 @@ impl Volatile {
         self.writes.is_empty()
     }
 
-    /// The oldest write before a mark.
+    /// Returns the oldest write, if it is before the mark.
     pub(super) fn oldest(&self, before: Mark) -> Option<(u64, &Data)> {
         let (&(number, at), data) = self.writes.first_key_value()?;
         (number < before.0).then_some((at, data))
     }
 
-    /// Drops the oldest write, which is on the media now.
+    /// Drops the oldest write, which is now on the media.
     pub(super) fn drop_oldest(&mut self) {
         let Some(((number, at), data)) = self.writes.pop_first() else {
             return;
@@ -114,7 +117,7 @@ impl Volatile {
         }
     }
 
-    /// Drops every version of a range: a durable write has overtaken them.
+    /// Drops every version of a range that a durable write has replaced.
     pub(super) fn overtake(&mut self, range: Range<u64>) {
         if self.newest.over(&range).next().is_none() {
             return;
@@ -159,7 +162,7 @@ impl Volatile {
         gaps
     }
 
-    /// Lays the newest versions over what the media hold from byte `at` on.
+    /// Copies the newest versions over data that were read from the media at byte `at`.
     pub(super) fn overlay(&self, at: u64, into: &mut [u8]) {
         let range = at..at + into.len() as u64;
         for (part, number) in self.newest.over(&range) {
@@ -173,7 +176,7 @@ impl Volatile {
         }
     }
 
-    /// Takes all writes out, oldest first: where each begins, and what it leaves there.
+    /// Removes all writes and returns them, oldest first, as address and contents.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, Data)> + use<> {
         self.newest = Intervals::default();
         self.bytes = 0;

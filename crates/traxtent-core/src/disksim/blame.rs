@@ -1,12 +1,13 @@
-//! The DiskSim parameter that a figure of a profile was read from.
+//! The DiskSim parameter from which a value of a profile was read.
 //!
-//! [`Profile::check`](crate::profile::Profile::check) holds the bounds of all figures. What it refuses in an imported
-//! drive is said of the user's own file: its name, the line, the parameter and its value.
+//! [`Profile::check`](crate::profile::Profile::check) has the bounds of all values. If it refuses
+//! an imported drive, the error refers to the user's own file: its name, the line, the parameter
+//! and its value.
 
 use super::params::{Block, Node, ParamError, Value};
 use crate::profile::ProfileError;
 
-/// Where a parameter stands, from the drive's block.
+/// The place of a parameter, relative to the drive's block.
 #[derive(Clone, Copy)]
 enum Within {
     Drive,
@@ -16,7 +17,8 @@ enum Within {
 
 use Within::{Drive, Mechanics, Scheduler};
 
-/// Figures, or the beginnings of their paths, and their parameters. The first that fits and is in the file counts.
+/// Values of a profile, or the beginnings of their paths, and the parameters for them. The first
+/// entry that matches and is in the file applies.
 const PARAMETERS: &[(&str, Within, &str)] = &[
     ("mechanics.rpm", Mechanics, "Rotation speed (in rpms)"),
     ("mechanics.head_switch_ms", Mechanics, "Head switch time"),
@@ -53,7 +55,8 @@ const PARAMETERS: &[(&str, Within, &str)] = &[
     ),
 ];
 
-/// An error of the profile that was made of `drive`, a `disksim_disk` or `dm_disk` block, as one of the file.
+/// Converts an error of the profile that was made from `drive`, a `disksim_disk` or `dm_disk`
+/// block, to an error in the file.
 pub(super) fn blame(drive: &Block, error: &ProfileError) -> ParamError {
     if let ProfileError::Geometry(problem) = error
         && let Some(layout) = model(drive).and_then(|model| model.get("Layout Model"))
@@ -66,7 +69,7 @@ pub(super) fn blame(drive: &Block, error: &ProfileError) -> ParamError {
     let Some((name, node)) = parameter(drive, key) else {
         return drive.error(error.to_string());
     };
-    // An element of a list stands on a line of its own.
+    // An element of a list has a line of its own.
     let same = |node: &&Node| node.value.show() == *value;
     if let Value::List(values) = &node.value {
         let node = values.iter().find(same).unwrap_or(node);
@@ -80,7 +83,7 @@ pub(super) fn blame(drive: &Block, error: &ProfileError) -> ParamError {
     })
 }
 
-/// The parameter of a figure, by name, and its value.
+/// Returns the parameter for a value, by name, and the parameter's value.
 fn parameter<'a>(drive: &'a Block, figure: &str) -> Option<(&'static str, &'a Node)> {
     let mechanics = model(drive).and_then(|model| inner(model, "Mechanical Model"));
     let node = |within, name| match within {
@@ -88,7 +91,7 @@ fn parameter<'a>(drive: &'a Block, figure: &str) -> Option<(&'static str, &'a No
         Mechanics => mechanics?.get(name),
         Scheduler => inner(drive, "Scheduler")?.get(name),
     };
-    // Their number depends on the type of the curve.
+    // The number of first seek times depends on the type of the curve.
     let ten = "First ten seek times";
     let plus_ten = mechanics.and_then(|block| block.get_str("Seek type").ok()?);
     if figure == "mechanics.seek.first_ms" && plus_ten == Some("hplplus10") {
@@ -100,7 +103,7 @@ fn parameter<'a>(drive: &'a Block, figure: &str) -> Option<(&'static str, &'a No
         .find_map(|&(_, within, name)| Some((name, node(within, name)?)))
 }
 
-/// The block of the layout and the mechanics.
+/// Returns the block with the layout and the mechanics.
 fn model(drive: &Block) -> Option<&Block> {
     match drive.kind.as_str() {
         "dm_disk" => Some(drive),

@@ -1,4 +1,4 @@
-//! `disksim_disk` and `dm_disk` blocks as drive profiles.
+//! Conversion of `disksim_disk` and `dm_disk` blocks to drive profiles.
 
 use super::layout::disk_geometry;
 use super::params::{Block, Node, ParamError, Sources, in_key};
@@ -9,21 +9,22 @@ use crate::profile::{
     ScsiSpec, SectorSpec, SeekSpec, Standing, WriteBack,
 };
 
-/// Longest duration that a parameter may state, in milliseconds.
+/// The longest duration that a parameter may have, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
 
-/// The unit of DiskSim's weight of age in its aged SPTF: thousandths of the time waited
+/// The unit of the age weight in DiskSim's aged SPTF: thousandths of the time waited
 /// (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
 const AGED_SPTF_UNIT: f64 = 1000.0;
 
-/// Milliseconds a sector on the bus that a disk hangs from.
+/// Milliseconds per sector on the bus to which a disk is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct BusTimes {
     pub(super) read_ms: f64,
     pub(super) write_ms: f64,
 }
 
-/// The profile of a `disksim_disk` block; what is not modelled goes to `warnings`.
+/// Returns the profile of a `disksim_disk` block. Parameters that are not modelled are added to
+/// `warnings`.
 pub(super) fn disk_profile(
     block: &Block,
     name: &str,
@@ -36,7 +37,7 @@ pub(super) fn disk_profile(
     profile.model = block.name.clone().unwrap_or_else(|| name.to_owned());
     profile.overheads = overheads(block)?;
     profile.access = AccessSpec {
-        // DiskSim keeps sectors that pass before their turn only if it also reads free ones.
+        // DiskSim keeps sectors that pass before the wanted ones only if it also reads free ones.
         zero_latency_read: flag(block, "Immediate buffer read")?
             && flag(block, "Read any free blocks")?,
         zero_latency_write: flag(block, "Immediate buffer write")?,
@@ -94,7 +95,8 @@ pub(super) fn disk_profile(
     Ok(profile)
 }
 
-/// The profile of a `dm_disk` block alone, whose firmware is assumed: no overheads, no cache, an infinitely fast bus.
+/// Returns the profile of a `dm_disk` block alone. Its firmware is assumed: no overheads, no cache,
+/// an infinitely fast bus.
 pub(super) fn model_profile(
     model: &Block,
     name: &str,
@@ -311,11 +313,11 @@ fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
     let extra = ExtraDisconnect {
         command_ms: scaled("Extradisc command overhead")?,
         disconnect_ms: scaled("Extradisc disconnect overhead")?,
-        // DiskSim does not scale this one.
+        // DiskSim does not scale this value.
         off_bus_ms: ms(block, "Extradisc inter-disconnect delay")?,
         second_disconnect_ms: scaled("Extradisc 2nd disconnect overhead")?,
         seek_delay_ms: scaled("Extradisc seek delta")?,
-        // Constants of DiskSim's code, not of its files.
+        // Constants from DiskSim's code, which are not in its files.
         start_after_sectors: 10,
         large_start_after_sectors: 15,
         large_sectors: 45,
@@ -352,7 +354,7 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
     let segments = count("Number of buffer segments", 1)?;
     let write_back = match block.get_bounded("Fast write level", 0u32, 2)?.unwrap_or(0) {
         0 => WriteBack::None,
-        // Level 1 differs only in how it orders sequential writes while others wait.
+        // Level 1 differs only in the order of sequential writes while others wait.
         _ => WriteBack::Full,
     };
     let until = block
@@ -369,11 +371,11 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
         ));
     }
     if flag(block, "Use separate write segment")? {
-        // DiskSim 4.0 honours this parameter (`disk_initialize` in `disksim_disk.c`). Honouring it here
-        // would make the demerits against two of the three measured drives that set it worse: 0.0956 ms
-        // instead of 0.0929 (HP C2247A), 0.2886 instead of 0.2881 (HP C3323A); the IBM 18ES has 0.1355
-        // either way. DiskSim's own demerits are better without it, too: 0.0893 instead of 0.0899, and
-        // 0.3052 instead of 0.3057.
+        // DiskSim 4.0 implements this parameter (`disk_initialize` in `disksim_disk.c`).
+        // Implementing it here would increase the demerits against two of the three measured drives
+        // that set it: 0.0956 ms instead of 0.0929 (HP C2247A), 0.2886 instead of 0.2881 (HP
+        // C3323A). The IBM 18ES has 0.1355 either way. DiskSim's own demerits are also better
+        // without it: 0.0893 instead of 0.0899, and 0.3052 instead of 0.3057.
         warnings.push(format!(
             "{}: \"Use separate write segment\" is not honoured: writes and reads share all segments",
             place(block)
@@ -446,7 +448,7 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
     })
 }
 
-/// The policy of a `disksim_ioqueue` block, whose numbers are those of the DiskSim manual.
+/// Returns the policy of a `disksim_ioqueue` block. The numbers are those of the DiskSim manual.
 pub(super) fn scheduler(
     queue: &Block,
     warnings: &mut Vec<String>,
@@ -514,7 +516,7 @@ pub(super) fn scheduler(
     Ok(scheduler)
 }
 
-/// Warns of each parameter that is there and not zero.
+/// Adds a warning for each parameter that is present and not zero.
 fn not_modelled(
     block: &Block,
     warnings: &mut Vec<String>,
@@ -543,7 +545,7 @@ fn flag_or(block: &Block, key: &str, otherwise: bool) -> Result<bool, ParamError
     Ok(block.get_int(key)?.map_or(otherwise, |value| value != 0))
 }
 
-/// A time in milliseconds, 0 if it is not there.
+/// Returns a time in milliseconds, or 0 if the parameter is absent.
 pub(super) fn ms(block: &Block, key: &str) -> Result<f64, ParamError> {
     match block.get_f64(key)? {
         None => Ok(0.0),
@@ -554,7 +556,7 @@ pub(super) fn ms(block: &Block, key: &str) -> Result<f64, ParamError> {
     }
 }
 
-/// A time where DiskSim takes a negative value to mean the bus's.
+/// Returns a time for which DiskSim uses a negative value to mean the bus time.
 fn ms_or_bus(block: &Block, key: &str) -> Result<f64, ParamError> {
     match block.get_f64(key)? {
         Some(negative) if negative < 0.0 => Ok(0.0),

@@ -1,33 +1,33 @@
-//! What DiskSim's layout g1 does with lists of slips and defects, in the terms of a
+//! The effect of slip and defect lists in DiskSim's layout g1, expressed as a
 //! [`ZoneSpec`](crate::geometry::ZoneSpec).
 //!
-//! A slip list means "these sectors are bad". DiskSim goes through it in the order given and moves
-//! an LBN on by one for each entry that its place so far has reached. For an ascending list that
-//! skips exactly the listed sectors. For any other, and where slips run on from cylinder to
-//! cylinder past spares, it skips others. Positions here count physical sectors from the front of
-//! the zone, or tracks under scheme 1.
+//! A slip list means "these sectors are bad". DiskSim processes it in the order given, and moves an
+//! LBN by one for each entry that the LBN's place so far has reached. With an ascending list, this
+//! skips exactly the listed sectors. With any other list, and where slips continue from cylinder to
+//! cylinder across spares, it skips other sectors. Positions here count physical sectors from the
+//! front of the zone, or tracks under scheme 1.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::g1::Band;
 
-/// A list that does not ascend takes quadratic time, so it may not be longer.
+/// The greatest length of a list that does not ascend, because it takes quadratic time.
 const UNORDERED_MAX: usize = 10_000;
-/// Slips that run on over short cylinders are looked at in each of them; this often at most, and
-/// defects less often, as each look takes longer.
+/// Slips that continue over short cylinders are examined in each of them. These are the greatest
+/// numbers of examinations. The number for defects is smaller, because each takes longer.
 const SLIP_LOOKS_MAX: u64 = 1 << 29;
 const DEFECT_LOOKS_MAX: u64 = 1 << 24;
 
-/// How a zone's LBNs are laid out.
+/// The layout of a zone's LBNs.
 pub(super) struct Mapping {
     scheme: u8,
-    /// Positions of a region of the sparing scheme, spares included.
+    /// Positions per region of the sparing scheme, including spares.
     region: u64,
-    /// LBNs of a region.
+    /// LBNs per region.
     per_region: u64,
-    /// Positions of the zone.
+    /// Positions in the zone.
     total: u64,
-    /// LBNs of the zone.
+    /// LBNs in the zone.
     lbns: u64,
     /// Skipped positions, ascending.
     slips: Vec<u64>,
@@ -107,24 +107,25 @@ impl Mapping {
             4 | 6 | 7 => map.running_on(&band.slips, ascending)?,
             _ => map.by_region(&band.slips, ascending),
         };
-        // Slips among the spares count against the zone, too.
+        // DiskSim also subtracts slips among the spares from the zone's LBN count.
         let inside = |at: &&u64| scheme != 10 || **at < per_region;
         map.short = matches!(scheme, 4 | 6 | 7 | 10)
             && map.slips.iter().filter(inside).count() < band.slips.len();
         Ok(map)
     }
 
-    /// LBNs of the zone.
+    /// The number of LBNs in the zone.
     pub(super) fn lbns(&self) -> u64 {
         self.lbns
     }
 
-    /// Whether DiskSim counts slips that take nothing from the zone.
+    /// Returns whether DiskSim subtracts slips from the zone's LBN count that do not skip a sector
+    /// of it.
     pub(super) fn zone_is_short(&self) -> bool {
         self.short
     }
 
-    /// Spare sectors of a region, or spare tracks.
+    /// The number of spare sectors, or spare tracks, per region.
     pub(super) fn spares(&self) -> u64 {
         self.region - self.per_region
     }
@@ -134,7 +135,7 @@ impl Mapping {
         &self.slips
     }
 
-    /// Slips that count within their region only.
+    /// Returns the positions skipped by slips that have an effect within their region only.
     fn by_region(&self, slips: &[u64], ascending: bool) -> Vec<u64> {
         let mut out: Vec<u64> = slips.to_vec();
         if !ascending {
@@ -157,10 +158,10 @@ impl Mapping {
         out
     }
 
-    /// Slips that push all later LBNs of the zone.
+    /// Returns the positions skipped by slips that move all later LBNs of the zone.
     ///
-    /// DiskSim finds the cylinder an LBN would be in without slips, counts all slips of earlier
-    /// cylinders, and then those that its distance from that cylinder's front reaches.
+    /// DiskSim determines the cylinder in which an LBN would be without slips. It counts all slips
+    /// of earlier cylinders, then those within the LBN's distance from the front of that cylinder.
     fn running_on(&self, slips: &[u64], ascending: bool) -> Result<Vec<u64>, String> {
         let mut sorted = slips.to_vec();
         sorted.sort_unstable();
@@ -177,7 +178,7 @@ impl Mapping {
             let earlier = sorted.partition_point(|&at| at < front);
             let near = sorted.partition_point(|&at| at <= front + reach);
             if earlier == near && next == number * self.per_region + earlier as u64 {
-                // Nothing happens before the region from which the next slip is in reach.
+                // Slips have no effect before the region from which the next one is within reach.
                 let Some(slip) = sorted.get(earlier) else {
                     break;
                 };
@@ -213,7 +214,7 @@ impl Mapping {
                     self.region
                 ));
             }
-            // From LBNs counted without spares to positions.
+            // Converts LBNs counted without spares to positions.
             let mut place = |q: u64| {
                 let at = q / self.per_region * self.region + q % self.per_region;
                 if at < self.total {
@@ -235,11 +236,12 @@ impl Mapping {
         Ok(out)
     }
 
-    /// Where bad sectors turn the tracks behind them: from which track on, by how many sectors.
+    /// Returns the changes of skew after bad sectors: the first track affected, and the number of
+    /// sectors.
     ///
-    /// Schemes 2 to 6 begin a later cylinder (under scheme 3 a later track) one sector later for
-    /// each slip before it. Under scheme 3 the code counts by head, which on a cylinder that runs
-    /// backward is not the order of its tracks.
+    /// Under schemes 2 to 6, a later cylinder (under scheme 3, a later track) begins one sector
+    /// later for each slip before it. Under scheme 3 the code counts by head. On a cylinder that
+    /// runs backward, this is not the order of its tracks.
     pub(super) fn turns(&self, band: &Band, backward: impl Fn(u64) -> bool) -> Vec<(u64, i32)> {
         let mut turns: BTreeMap<u64, i32> = BTreeMap::new();
         if !(2..=6).contains(&self.scheme) {
@@ -266,7 +268,7 @@ impl Mapping {
             .collect()
     }
 
-    /// How LBNs are moved: from position to position, or from track to track.
+    /// Returns the moves of LBNs, from position to position or from track to track.
     pub(super) fn remaps(&self, band: &Band) -> Vec<(u64, u64)> {
         if self.scheme == 0 {
             return Vec::new();
@@ -288,8 +290,9 @@ impl Mapping {
         out.into_iter().collect()
     }
 
-    /// Where each defect ends under scheme 3, which goes on through the list from where it has
-    /// come to: from the last entry to the first, the end of what lies behind is known.
+    /// Returns the final position for each defect under scheme 3, which continues through the list
+    /// from the position reached so far. The list is processed from its last entry to its first, so
+    /// that the final position for the entries after the current one is known.
     fn ends(&self, defects: &[(u64, u64)]) -> BTreeMap<u64, u64> {
         let mut ends = BTreeMap::new();
         if self.scheme == 3 {
@@ -301,9 +304,9 @@ impl Mapping {
         ends
     }
 
-    /// The positions of the LBNs that DiskSim compares with an entry of its defect list.
+    /// Returns the positions of the LBNs that DiskSim compares with an entry of its defect list.
     ///
-    /// Under schemes 4 and 6 it compares before it steps over the spares of a cylinder.
+    /// Under schemes 4 and 6, it compares before it skips the spares of a cylinder.
     fn positions_compared(&self, defect: u64) -> Vec<u64> {
         if !matches!(self.scheme, 4 | 6) {
             return if defect < self.total {
@@ -330,8 +333,9 @@ impl Mapping {
         out
     }
 
-    /// LBNs that DiskSim puts on a place of another: under schemes 2 and 5 those that slips have
-    /// pushed into the spares of their cylinder come out at the front of the next cylinder.
+    /// Returns LBNs that DiskSim places at the position of another LBN. Under schemes 2 and 5, LBNs
+    /// that slips have moved into the spares of their cylinder are placed at the front of the next
+    /// cylinder.
     pub(super) fn collisions(&self, band: &Band) -> Vec<(u64, u64)> {
         if !matches!(self.scheme, 2 | 5) {
             return Vec::new();
@@ -368,17 +372,17 @@ impl Mapping {
     }
 }
 
-/// The positions skipped when slips are taken one after the other.
+/// The positions that are skipped when slips are processed one after the other.
 #[derive(Default)]
 struct Skips {
     /// All positions below this one are skipped.
     base: u64,
-    /// So are these, ascending.
+    /// More skipped positions, ascending.
     list: Vec<u64>,
 }
 
 impl Skips {
-    /// Whatever is at `at` or behind moves on by one.
+    /// Adds a slip. Everything at `at` or after it moves by one.
     fn add(&mut self, at: u64) {
         if at < self.base {
             return self.shift();
@@ -390,7 +394,7 @@ impl Skips {
         self.list.insert(behind, at);
     }
 
-    /// Everything moves on by one.
+    /// Moves everything by one.
     fn shift(&mut self) {
         self.base += 1;
         for skip in &mut self.list {

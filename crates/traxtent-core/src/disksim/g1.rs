@@ -7,10 +7,10 @@ use super::layout::{Disk, Imported, in_revolutions, numbers};
 use super::params::{Block, ParamError};
 use crate::geometry::{GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, Start, ZoneSpec};
 
-/// The schemes by DiskSim's number, as its translation treats them.
+/// The schemes by DiskSim's number, as its translation handles them.
 ///
-/// The manual puts the spares of 5 and 6 at the front of a cylinder. The translation from LBN to
-/// place leaves them at the end, and it decides where data is.
+/// According to the manual, schemes 5 and 6 have their spares at the front of a cylinder. The
+/// translation from LBN to place has them at the end, and it determines where data are.
 const SCHEMES: [Sparing; 11] = [
     Sparing::None,
     Sparing::TracksPerZone,
@@ -25,7 +25,7 @@ const SCHEMES: [Sparing; 11] = [
     Sparing::SectorsPerZoneSlipToEnd,
 ];
 
-/// A zone's numbers as the file gives them.
+/// A zone's values from the file.
 pub(super) struct Band {
     pub(super) first_cylinder: u64,
     pub(super) cylinders: u64,
@@ -188,7 +188,7 @@ fn zone(
     })
 }
 
-/// An LBN at a position in or behind a zone.
+/// An LBN at a position in a zone or after it.
 fn place(lbn: u64, position: u64, band: &Band, mapping: u8, disk: &Disk) -> Option<MovedSpec> {
     let track = position / band.slots;
     let (cylinder, head) = (track / band.surfaces, track % band.surfaces);
@@ -204,7 +204,8 @@ fn place(lbn: u64, position: u64, band: &Band, mapping: u8, disk: &Disk) -> Opti
     })
 }
 
-/// Whether a cylinder, counted from the zone's first, takes LBNs from its last surface on.
+/// Returns whether a cylinder, counted from the zone's first, receives LBNs from its last surface
+/// on.
 fn runs_backward(mapping: u8, band: &Band, cylinder: u64) -> bool {
     match mapping {
         0 => false,

@@ -1,6 +1,6 @@
-//! Layout g2: a map file, made by asking a drive, lists every extent.
+//! Layout g2: a map file, made by translating a drive's addresses, lists every extent.
 //!
-//! The map's defects are not taken over: its extents already go around them.
+//! The map's defects are not imported, because its extents already exclude them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -21,11 +21,11 @@ struct Extent {
     line: u32,
 }
 
-/// A zone: it gives tracks their sectors and skews.
+/// A zone, which determines the sectors and skews of its tracks.
 struct Zone {
     cylinders: (u32, u32),
     slots: u32,
-    /// In turns.
+    /// In turns, as are the other skews.
     first_skew: f64,
     cylinder_skew: f64,
     head_skew: f64,
@@ -119,7 +119,7 @@ fn zone(block: &Rc<Block>) -> Result<Zone, ParamError> {
             value.trunc() / f64::from(slots)
         })
     };
-    // The translation finds its extents without them.
+    // The translation finds the extents without these.
     block.get("First LBN");
     block.get("Last LBN");
     Ok(Zone {
@@ -140,7 +140,7 @@ fn zone_of(zones: &[Zone], cylinder: u32) -> Option<&Zone> {
         .find(|zone| (zone.cylinders.0..=zone.cylinders.1).contains(&cylinder))
 }
 
-/// Reads the map: two lines of remarks, one of sizes, then a line an extent.
+/// Parses the map: two lines of remarks, one of sizes, then one line per extent.
 fn extents(path: &str, text: &[u8]) -> Result<Vec<Extent>, ParamError> {
     let text = String::from_utf8_lossy(text);
     let mut out = Vec::new();
@@ -172,7 +172,7 @@ fn extent(row: &str, line: u32) -> Option<Extent> {
     let sector = keyed("sect")?.parse().ok()?;
     let kind = words.next()?;
     let count: u32 = words.next()?.parse().ok()?;
-    // A "sequential count" counts those after the first.
+    // A "sequential count" does not include the first sector.
     let sectors = if kind == "seqcnt" {
         count.checked_add(1)?
     } else {
@@ -189,12 +189,12 @@ fn extent(row: &str, line: u32) -> Option<Extent> {
     })
 }
 
-/// The angle of each extent's slot 0, as DiskSim adds it up.
+/// The angle of each extent's slot 0, computed as in DiskSim.
 ///
-/// A cylinder's skew is that of the cylinder before and one step for each change of head or
-/// cylinder on the way; behind the first cylinder of a zone it begins again from nothing.
+/// A cylinder's skew is that of the previous cylinder, plus one step for each change of head or
+/// cylinder in between. After the first cylinder of a zone it starts again from zero.
 fn angles(extents: &[Extent], zones: &[Zone]) -> Vec<Option<f64>> {
-    // Cylinder 0 counts as visited, so that its zone's own skew does not apply to it.
+    // Cylinder 0 counts as visited, so its zone's own skew does not apply to it.
     let mut first_of = BTreeMap::from([(0, 0)]);
     let mut skew_of: BTreeMap<u32, f64> = BTreeMap::new();
     let mut zone = 0;
@@ -220,7 +220,8 @@ fn angles(extents: &[Extent], zones: &[Zone]) -> Vec<Option<f64>> {
             *skew_of.entry(cylinder + 1).or_default() += z.head_skew;
         }
     }
-    // Changes of cylinder and head before each extent, and its track's first extent.
+    // The number of changes of cylinder and head before each extent, and the first extent of each
+    // track.
     let mut changes = Vec::with_capacity(extents.len());
     let (mut cylinders, mut heads) = (0u32, 0u32);
     let mut first_on_track: BTreeMap<(u32, u16), usize> = BTreeMap::new();

@@ -4,7 +4,7 @@ use super::layout::{Disk, Imported};
 use super::params::{Block, Node, ParamError};
 use crate::geometry::{BranchSpec, Child, GeometrySpec, MovedSpec, SlipSpec, TrackSpec, TreeSpec};
 
-/// How deep DiskSim lets the tree be.
+/// The greatest depth of the tree in DiskSim.
 const DEPTH_MAX: usize = 16;
 
 pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError> {
@@ -60,13 +60,13 @@ enum State {
     Done(u32),
 }
 
-/// Reads the nodes that the root reaches, children first.
+/// Reads the nodes that can be reached from the root, children first.
 struct Reader<'a> {
     patterns: Vec<TrackSpec>,
     index: &'a [Node],
     done: Vec<State>,
     tree: TreeSpec,
-    /// Of each node of the tree: sectors, and the innermost cylinder.
+    /// For each node of the tree: its sectors, and its innermost cylinder.
     sizes: Vec<(u64, i64)>,
 }
 
@@ -82,7 +82,7 @@ struct Entry<'a> {
     run_len: u64,
     outward: bool,
     child: usize,
-    /// For tracks.
+    /// For tracks only.
     head: Option<u8>,
 }
 
@@ -101,7 +101,8 @@ impl Reader<'_> {
         let mut next = 0;
         for entry in entries(node)? {
             let end = entry.lbn + entry.run_len;
-            // DiskSim takes the first entry that has an LBN, so that one listed again does nothing.
+            // DiskSim uses the first entry that has an LBN, so an LBN that is listed again has no
+            // effect.
             if end <= next {
                 continue;
             }
@@ -198,7 +199,7 @@ impl Reader<'_> {
     }
 }
 
-/// The entries of an index node: ten fields, eleven if they name a track.
+/// The entries of an index node: ten fields each, or eleven if they refer to a track.
 fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
     let mut fields = node.list()?.iter();
     let mut out = Vec::new();
@@ -261,7 +262,7 @@ fn turns(node: &Node) -> Result<f64, ParamError> {
     Err(node.error(format!("{value} is not an angle in turns")))
 }
 
-/// A list's items in groups of `size`.
+/// Returns a list's items in groups of `size`.
 fn groups<'a>(
     layout: &'a Block,
     key: &str,
@@ -303,7 +304,7 @@ fn slips(layout: &Block, size: u64) -> Result<Vec<SlipSpec>, ParamError> {
         last = offset;
         let position = (offset as u64).max(least);
         least = position + u64::from(sectors);
-        // Slips behind the end of the tree do nothing.
+        // Slips after the end of the tree have no effect.
         if position < size {
             let sectors = (size - position).min(sectors.into()) as u32;
             out.push(SlipSpec { position, sectors });

@@ -1,4 +1,4 @@
-//! A `dm_disk` block's layout as a [`GeometrySpec`].
+//! Conversion of the layout of a `dm_disk` block to a [`GeometrySpec`].
 
 use std::rc::Rc;
 
@@ -6,26 +6,27 @@ use super::params::{Block, ParamError, Sources};
 use super::{g1, g2, g4};
 use crate::geometry::GeometrySpec;
 
-/// A layout, and what the reader should know about how it was read.
+/// A layout, with notes on how it was read.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The layout.
     pub spec: GeometrySpec,
-    /// Where the file contradicts itself, or DiskSim's code its manual.
+    /// Contradictions within the file, or between DiskSim's code and its manual.
     pub notes: Vec<String>,
 }
 
-/// What the layout models need to know of the disk.
+/// The properties of the disk that the layout models need.
 pub(super) struct Disk {
     pub(super) surfaces: u16,
     pub(super) cylinders: u32,
     pub(super) blocks: u64,
 }
 
-/// Reads the layout of a `dm_disk` block; `sources` supplies the map file of layout g2.
+/// Reads the layout of a `dm_disk` block. `sources` supplies the map file of layout g2.
 ///
 /// # Errors
-/// If a parameter is missing or out of bounds, or the layout model is none of g1, g2 and g4.
+/// Returns an error if a parameter is missing or out of bounds, or the layout model is not g1, g2
+/// or g4.
 pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<Imported, ParamError> {
     if disk.kind != "dm_disk" {
         return Err(disk.error(format!("a dm_disk block was expected, not {}", disk.kind)));
@@ -48,7 +49,7 @@ pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<Imported, Pa
     }
 }
 
-/// The whole numbers of a list.
+/// Returns the whole numbers of a list.
 pub(super) fn numbers(block: &Block, key: &str) -> Result<Vec<u64>, ParamError> {
     let list = block.get_list(key)?.unwrap_or_default();
     list.iter()
@@ -59,7 +60,7 @@ pub(super) fn numbers(block: &Block, key: &str) -> Result<Vec<u64>, ParamError> 
         .collect()
 }
 
-/// Whether a block gives its skews in revolutions rather than sectors.
+/// Returns whether a block gives its skews in revolutions rather than sectors.
 pub(super) fn in_revolutions(block: &Block, default: bool) -> Result<bool, ParamError> {
     match block.get_str("Skew units")? {
         None => Ok(default),

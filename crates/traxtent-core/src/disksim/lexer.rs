@@ -1,14 +1,15 @@
-//! The words and marks of the parameter language, with included files spliced in.
+//! The tokens of the parameter language, including those of included files.
 
 use std::rc::Rc;
 
 use super::params::{ParamError, Sources};
 
-/// All included files together may be this long.
+/// The greatest total length of all included files.
 const TEXT_MAX: usize = 64 << 20;
-/// How many files may be included, the same ones again counted: few bytes can name many.
+/// The greatest number of inclusions, including repeated ones, because a few bytes can name many
+/// files.
 const INCLUDES_MAX: usize = 256;
-/// How deep files may include each other.
+/// The greatest depth to which files may include each other.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +20,7 @@ pub(super) enum Token {
     End,
 }
 
-/// A token and where it stands.
+/// A token and its place in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
@@ -36,7 +37,7 @@ impl Lexeme {
         }
     }
 
-    /// The token as a message shows it.
+    /// Returns the token in the form used in messages.
     pub(super) fn show(&self) -> String {
         match &self.token {
             Token::Word(word) => format!("\"{word}\""),
@@ -62,7 +63,7 @@ pub(super) struct Lexer<'a> {
     last: (Rc<str>, u32),
 }
 
-/// The path of a file that `from` names as `name`.
+/// Returns the path of a file that `from` refers to as `name`.
 pub(super) fn join(from: &str, name: &str) -> String {
     match from.rsplit_once('/') {
         Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),

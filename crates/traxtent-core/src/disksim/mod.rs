@@ -1,8 +1,8 @@
-//! Reads DiskSim 4.0's files: its parameter language, its disk layouts, its seek curves.
+//! Reader for the files of DiskSim 4.0: its parameter language, disk layouts and seek curves.
 //!
 //! Source: the DiskSim 4.0 reference manual and the behaviour of its code. Nothing here opens a
-//! file: a caller supplies the text of files that others name. What a file says and this project
-//! does not model stays visible as unused parameters, for a warning.
+//! file; the caller supplies the text of files that others refer to. Parameters that this project
+//! does not model are reported as unused, for a warning.
 
 mod blame;
 mod drive;

@@ -12,30 +12,31 @@ use std::rc::Rc;
 
 use super::lexer::{Lexeme, Lexer, Token, join};
 
-/// How deep blocks and lists may nest.
+/// The greatest depth to which blocks and lists may nest.
 const DEPTH_MAX: usize = 64;
-/// How many names the ranges of a file, such as `disk0 .. disk17`, may stand for in all.
+/// The greatest total number of names in the ranges of a file, such as `disk0 .. disk17`.
 const RANGE_MAX: u64 = 10_000;
 
-/// Below this, every whole number is one of floating point.
+/// Below this, floating point can represent every whole number.
 const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
 
-/// Supplies the text of a file that another names; the path is relative to the first file's.
+/// Supplies the text of a file to which another file refers. The path is relative to the first
+/// file's folder.
 pub type Sources<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
-/// What is wrong with a DiskSim file, and where.
+/// An error in a DiskSim file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct ParamError {
     /// The file.
     pub file: String,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
-/// A parameter file with all that it includes.
+/// A parameter file, including all files that it includes.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// Its statements, in order.
@@ -49,9 +50,9 @@ pub enum Entry {
     Block(Rc<Block>),
     /// `instantiate [ names ] as OF`
     Instances {
-        /// The names, ranges written out.
+        /// The names, with ranges expanded.
         names: Vec<String>,
-        /// The name of the block they are instances of.
+        /// The name of the block of which they are instances.
         of: String,
         /// The line.
         line: u32,
@@ -60,18 +61,18 @@ pub enum Entry {
     Topology(Node),
 }
 
-/// A value and where it stands.
+/// A value and its place in the text.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
     pub value: Value,
     /// The file.
     pub file: Rc<str>,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
 }
 
-/// What stands behind a `=` or in a list.
+/// A value after a `=` or in a list.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A whole number.
@@ -90,7 +91,7 @@ pub enum Value {
         kind: String,
         /// Its name.
         name: String,
-        /// What hangs from it.
+        /// The devices connected to it.
         children: Vec<Node>,
     },
 }
@@ -98,13 +99,13 @@ pub enum Value {
 /// A block of parameters.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The word before the brace; for a block derived from another one, that one's kind.
+    /// The word before the brace. For a block derived from another one, the kind of that block.
     pub kind: String,
     /// Its name, if it has one.
     pub name: Option<String>,
     /// The file.
     pub file: Rc<str>,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
     params: Vec<Param>,
 }
@@ -116,7 +117,7 @@ struct Param {
     used: Cell<bool>,
 }
 
-/// A parameter that nobody asked for.
+/// A parameter that was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unused {
     /// The kind of the block it is in.
@@ -125,15 +126,16 @@ pub struct Unused {
     pub key: String,
     /// The file.
     pub file: String,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
 }
 
 impl Document {
-    /// Parses the file called `file` and all files it includes.
+    /// Parses the file called `file` and all files that it includes.
     ///
     /// # Errors
-    /// If the text does not follow the grammar, or a named file cannot be had.
+    /// Returns an error if the text does not follow the grammar, or an included file is not
+    /// available.
     pub fn parse(file: &str, text: &[u8], sources: &Sources<'_>) -> Result<Document, ParamError> {
         let mut lexer = Lexer::new(file, text, sources);
         let next = lexer.next()?;
@@ -153,7 +155,7 @@ impl Document {
         Ok(document)
     }
 
-    /// The named top-level blocks, in order.
+    /// Iterates over the named top-level blocks, in order.
     pub fn blocks(&self) -> impl Iterator<Item = &Rc<Block>> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Block(block) => Some(block),
@@ -161,7 +163,7 @@ impl Document {
         })
     }
 
-    /// The block of that name.
+    /// Returns the block with the given name.
     pub fn block(&self, name: &str) -> Option<&Rc<Block>> {
         self.blocks()
             .find(|block| block.name.as_deref() == Some(name))
@@ -169,7 +171,7 @@ impl Document {
 }
 
 impl Node {
-    /// An error about this value.
+    /// Creates an error about this value.
     pub fn error(&self, problem: impl Into<String>) -> ParamError {
         ParamError {
             file: self.file.to_string(),
@@ -178,10 +180,10 @@ impl Node {
         }
     }
 
-    /// A whole number, which may be written with a decimal point.
+    /// Returns the value as a whole number, which may be written with a decimal point.
     ///
     /// # Errors
-    /// If it is something else.
+    /// Returns an error if it is not a whole number.
     pub fn int(&self) -> Result<i64, ParamError> {
         match self.value {
             Value::Int(value) => Ok(value),
@@ -192,10 +194,10 @@ impl Node {
         }
     }
 
-    /// A number.
+    /// Returns the value as a number.
     ///
     /// # Errors
-    /// If it is something else.
+    /// Returns an error if it is not a number.
     pub fn f64(&self) -> Result<f64, ParamError> {
         match self.value {
             Value::Int(value) => Ok(value as f64),
@@ -204,10 +206,10 @@ impl Node {
         }
     }
 
-    /// A word.
+    /// Returns the value as a word.
     ///
     /// # Errors
-    /// If it is something else.
+    /// Returns an error if it is not a word.
     pub fn str(&self) -> Result<&str, ParamError> {
         match &self.value {
             Value::Str(value) => Ok(value),
@@ -215,10 +217,10 @@ impl Node {
         }
     }
 
-    /// A list.
+    /// Returns the value as a list.
     ///
     /// # Errors
-    /// If it is something else.
+    /// Returns an error if it is not a list.
     pub fn list(&self) -> Result<&[Node], ParamError> {
         match &self.value {
             Value::List(value) => Ok(value),
@@ -226,10 +228,10 @@ impl Node {
         }
     }
 
-    /// A block.
+    /// Returns the value as a block.
     ///
     /// # Errors
-    /// If it is something else.
+    /// Returns an error if it is not a block.
     pub fn block(&self) -> Result<&Rc<Block>, ParamError> {
         match &self.value {
             Value::Block(value) => Ok(value),
@@ -239,7 +241,7 @@ impl Node {
 }
 
 impl Value {
-    /// The value as a message shows it.
+    /// Returns the value in the form used in messages.
     pub(super) fn show(&self) -> String {
         match self {
             Value::Int(value) => value.to_string(),
@@ -253,7 +255,7 @@ impl Value {
 }
 
 impl Block {
-    /// An error about this block.
+    /// Creates an error about this block.
     pub fn error(&self, problem: impl Into<String>) -> ParamError {
         ParamError {
             file: self.file.to_string(),
@@ -262,116 +264,116 @@ impl Block {
         }
     }
 
-    /// The value of a key, which counts as used from now on.
+    /// Returns the value of a key and marks it as used.
     pub fn get(&self, key: &str) -> Option<&Node> {
         let param = self.params.iter().find(|param| param.key == key)?;
         param.used.set(true);
         Some(&param.node)
     }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key.
     ///
     /// # Errors
-    /// If it is not.
+    /// Returns an error if the key is missing.
     pub fn need(&self, key: &str) -> Result<&Node, ParamError> {
         self.get(key)
             .ok_or_else(|| self.error(format!("{} lacks \"{key}\"", self.kind)))
     }
 
-    /// A whole number, if the key is there.
+    /// Returns a whole number, if the key is present.
     ///
     /// # Errors
-    /// If the value is something else.
+    /// Returns an error if the value is not a whole number.
     pub fn get_int(&self, key: &str) -> Result<Option<i64>, ParamError> {
         self.get(key)
             .map(|node| in_key(key, node.int()))
             .transpose()
     }
 
-    /// A number, if the key is there.
+    /// Returns a number, if the key is present.
     ///
     /// # Errors
-    /// If the value is something else.
+    /// Returns an error if the value is not a number.
     pub fn get_f64(&self, key: &str) -> Result<Option<f64>, ParamError> {
         self.get(key)
             .map(|node| in_key(key, node.f64()))
             .transpose()
     }
 
-    /// A word, if the key is there.
+    /// Returns a word, if the key is present.
     ///
     /// # Errors
-    /// If the value is something else.
+    /// Returns an error if the value is not a word.
     pub fn get_str(&self, key: &str) -> Result<Option<&str>, ParamError> {
         self.get(key)
             .map(|node| in_key(key, node.str()))
             .transpose()
     }
 
-    /// A list, if the key is there.
+    /// Returns a list, if the key is present.
     ///
     /// # Errors
-    /// If the value is something else.
+    /// Returns an error if the value is not a list.
     pub fn get_list(&self, key: &str) -> Result<Option<&[Node]>, ParamError> {
         self.get(key)
             .map(|node| in_key(key, node.list()))
             .transpose()
     }
 
-    /// A block, if the key is there.
+    /// Returns a block, if the key is present.
     ///
     /// # Errors
-    /// If the value is something else.
+    /// Returns an error if the value is not a block.
     pub fn get_block(&self, key: &str) -> Result<Option<&Rc<Block>>, ParamError> {
         self.get(key)
             .map(|node| in_key(key, node.block()))
             .transpose()
     }
 
-    /// A number that must be there.
+    /// Returns a required number.
     ///
     /// # Errors
-    /// If it is not, or is something else.
+    /// Returns an error if the key is missing or the value is not a number.
     pub fn need_f64(&self, key: &str) -> Result<f64, ParamError> {
         in_key(key, self.need(key)?.f64())
     }
 
-    /// A whole number that must be there.
+    /// Returns a required whole number.
     ///
     /// # Errors
-    /// If it is not, or is something else.
+    /// Returns an error if the key is missing or the value is not a whole number.
     pub fn need_int(&self, key: &str) -> Result<i64, ParamError> {
         in_key(key, self.need(key)?.int())
     }
 
-    /// A word that must be there.
+    /// Returns a required word.
     ///
     /// # Errors
-    /// If it is not, or is something else.
+    /// Returns an error if the key is missing or the value is not a word.
     pub fn need_str(&self, key: &str) -> Result<&str, ParamError> {
         in_key(key, self.need(key)?.str())
     }
 
-    /// A list that must be there.
+    /// Returns a required list.
     ///
     /// # Errors
-    /// If it is not, or is something else.
+    /// Returns an error if the key is missing or the value is not a list.
     pub fn need_list(&self, key: &str) -> Result<&[Node], ParamError> {
         in_key(key, self.need(key)?.list())
     }
 
-    /// A block that must be there.
+    /// Returns a required block.
     ///
     /// # Errors
-    /// If it is not, or is something else.
+    /// Returns an error if the key is missing or the value is not a block.
     pub fn need_block(&self, key: &str) -> Result<&Rc<Block>, ParamError> {
         in_key(key, self.need(key)?.block())
     }
 
-    /// A whole number within bounds, if the key is there.
+    /// Returns a whole number within bounds, if the key is present.
     ///
     /// # Errors
-    /// If the value is something else.
+    /// Returns an error if the value is not a whole number within the bounds.
     pub fn get_bounded<T: TryFrom<i64>>(
         &self,
         key: &str,
@@ -394,10 +396,10 @@ impl Block {
         }
     }
 
-    /// A whole number within bounds that must be there.
+    /// Returns a required whole number within bounds.
     ///
     /// # Errors
-    /// If it is not, or is something else.
+    /// Returns an error if the key is missing or the value is not a whole number within the bounds.
     pub fn need_bounded<T: TryFrom<i64>>(&self, key: &str, min: T, max: T) -> Result<T, ParamError>
     where
         i64: From<T>,
@@ -406,19 +408,20 @@ impl Block {
         Ok(self.get_bounded(key, min, max)?.expect("the key is there"))
     }
 
-    /// The path of a file that this block names, relative to the first file's folder.
+    /// Returns the path of a file to which this block refers, relative to the first file's folder.
     pub fn path(&self, name: &str) -> String {
         join(&self.file, name)
     }
 
-    /// The keys and values, without marking them used.
+    /// Iterates over the keys and values, without marking them as used.
     pub fn params(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.params
             .iter()
             .map(|param| (param.key.as_str(), &*param.node))
     }
 
-    /// The parameters nobody asked for, here and in the blocks that somebody did ask for.
+    /// Returns the parameters that were not read, in this block and in the inner blocks that were
+    /// read.
     pub fn unused(&self) -> Vec<Unused> {
         let mut out = Vec::new();
         self.collect_unused(&mut out);
@@ -451,7 +454,7 @@ impl Block {
     }
 }
 
-/// Puts the key in front of a message.
+/// Adds the key to the front of an error message.
 pub(super) fn in_key<T>(key: &str, result: Result<T, ParamError>) -> Result<T, ParamError> {
     result.map_err(|e| ParamError {
         problem: format!("{key}: {}", e.problem),
@@ -463,7 +466,7 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     next: Lexeme,
     depth: usize,
-    /// Names that ranges stand for so far.
+    /// The number of names in ranges so far.
     ranged: u64,
 }
 
@@ -535,7 +538,7 @@ impl Parser<'_> {
         Ok(Entry::Block(Rc::new(block)))
     }
 
-    /// A block's parameters, from behind the opening brace.
+    /// Parses a block's parameters, after the opening brace.
     fn block(
         &mut self,
         kind: String,
@@ -575,7 +578,8 @@ impl Parser<'_> {
         Ok(block)
     }
 
-    /// The key of a parameter, several words; or a list of keys with the same value.
+    /// Parses the key of a parameter, which may have several words, or a list of keys with the same
+    /// value.
     fn keys(&mut self) -> Result<Vec<String>, ParamError> {
         if self.is(b'[') {
             self.take()?;
@@ -610,7 +614,7 @@ impl Parser<'_> {
         self.value_from(word, at)
     }
 
-    /// A value that begins with `word`.
+    /// Parses a value that begins with `word`.
     fn value_from(&mut self, word: String, at: Lexeme) -> Result<Node, ParamError> {
         let value = if self.is(b'{') {
             self.take()?;
@@ -643,7 +647,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The items of a list, from behind the opening bracket.
+    /// Parses the items of a list, after the opening bracket.
     fn list(&mut self) -> Result<Vec<Node>, ParamError> {
         let mut out = Vec::new();
         while !self.is(b']') {
@@ -684,7 +688,7 @@ impl Parser<'_> {
     }
 }
 
-/// A number if the word looks like one.
+/// Converts a word to a number if it looks like one.
 fn scalar(word: String) -> Value {
     let digits = word.strip_prefix('-').unwrap_or(&word);
     if let Some(hex) = digits.strip_prefix("0x")
@@ -707,7 +711,7 @@ fn scalar(word: String) -> Value {
     Value::Str(word)
 }
 
-/// The names from `first` to `last`, which differ in a number at their end.
+/// Returns the names from `first` to `last`, which differ in a number at their end.
 fn names(first: &str, last: &str) -> Result<impl Iterator<Item = String>, String> {
     let split = |name: &str| {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,6 +1,6 @@
-//! Seek curves: `distance, milliseconds` rows under a line that counts them.
+//! Seek curves: rows of `distance, milliseconds` after a line with their number.
 //!
-//! A third column is the deviation of the measurement, a fourth the time of a seek to write.
+//! A third column is the deviation of the measurement, a fourth the time of a seek for a write.
 
 use super::params::ParamError;
 
@@ -11,17 +11,17 @@ pub struct SeekPoint {
     pub distance: u32,
     /// Milliseconds for a read.
     pub read_ms: f64,
-    /// Milliseconds for a write, where that is measured apart.
+    /// Milliseconds for a write, if it was measured separately.
     pub write_ms: Option<f64>,
 }
 
-/// Parses a seek file; `file` is its name for messages.
+/// Parses a seek file. `file` is its name for messages.
 ///
-/// The points come out as they stand in the file, distances ascending.
+/// The points are returned in the order of the file, with ascending distances.
 ///
 /// # Errors
-/// If a line is neither the heading nor two to four numbers, if distances do not ascend, or if
-/// there are fewer rows than the heading says.
+/// Returns an error if a line is neither the heading nor two to four numbers, if distances do not
+/// ascend, or if there are fewer rows than the heading states.
 pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError> {
     let text = String::from_utf8_lossy(text);
     let mut points: Vec<SeekPoint> = Vec::new();

@@ -1,4 +1,4 @@
-//! A whole parameter file: drives, how they hang together, the host's queue, the workload.
+//! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
 use super::blame::blame;
 use super::drive::{BusTimes, disk_profile, model_profile, ms, scheduler};
@@ -10,32 +10,34 @@ use crate::workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// DiskSim itself has room for 100 devices.
+/// The greatest number of disks. DiskSim itself has room for 100 devices.
 const DISKS_MAX: usize = 1000;
 
-/// The devices that a name in the file stands for: a disk, the members of an organisation, or an array.
+/// Returns the devices that a name in the file refers to: a disk, the members of an organisation,
+/// or an array.
 type DeviceNumbers<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
 
-/// What a DiskSim parameter file describes.
+/// The contents of a DiskSim parameter file.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// The disks in the order of their device numbers.
+    /// The disks, in the order of their device numbers.
     pub disks: Vec<SystemDisk>,
-    /// Arrays of them. Where there are any, the devices of workloads and traces are these, else they are the disks.
+    /// Arrays of the disks. If there are any, the devices of workloads and traces are the arrays.
+    /// Otherwise they are the disks.
     pub arrays: Vec<SystemArray>,
-    /// The order of the host's queue in front of each disk.
+    /// The scheduling policy of the host's queue in front of each disk.
     pub host_scheduler: Scheduler,
-    /// Whether the host keeps a disk's own queue filled; else it sends one request at a time.
+    /// Whether the host keeps a disk's own queue filled. Otherwise it sends one request at a time.
     pub queueing_in_disks: bool,
     /// The synthetic workload, if there is one.
     pub synthio: Option<SynthioSpec>,
     /// The seed of its random numbers, if the file states one.
     pub seed: Option<u64>,
-    /// Disks that hang from one bus, as indexes, where these wait for each other.
+    /// The disks that share a bus and wait for each other on it, as indexes.
     pub buses: Vec<Vec<u32>>,
-    /// How a trace's devices map to disks; empty if the numbers are the same.
+    /// The mapping from a trace's devices to disks. Empty if the numbers are the same.
     pub devices: Vec<DeviceMap>,
-    /// What stands in the file and is not modelled.
+    /// Parameters of the file that are not modelled.
     pub warnings: Vec<String>,
 }
 
@@ -44,50 +46,50 @@ pub struct System {
 pub struct SystemDisk {
     /// Its name in the file.
     pub name: String,
-    /// Its figures.
+    /// Its profile.
     pub profile: Profile,
 }
 
-/// Disks that are addressed as one.
+/// Disks that are addressed as one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemArray {
     /// Its name in the file.
     pub name: String,
-    /// How its disks hold what belongs together.
+    /// The RAID level.
     pub level: Level,
-    /// How many sectors follow one another on a disk.
+    /// The number of consecutive sectors on a disk.
     pub chunk: Sectors,
     /// The disks, as indexes.
     pub disks: Vec<u32>,
 }
 
-/// A device of a trace as a disk.
+/// The mapping from a device of a trace to a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceMap {
-    /// The number in the trace.
+    /// The device number in the trace.
     pub trace_device: u32,
-    /// Index of the disk.
+    /// The index of the disk.
     pub disk: u32,
-    /// Sectors that one unit of a trace's address stands for.
+    /// Sectors per unit of an address in the trace.
     pub sectors_a_unit: f64,
-    /// Sectors that one unit of a trace's size stands for.
+    /// Sectors per unit of a size in the trace.
     pub sectors_a_size_unit: f64,
     /// Sectors added to each address.
     pub offset: i64,
 }
 
-/// The type of a bus that carries any number of transfers at a time.
+/// The bus type that carries any number of transfers at a time.
 const UNLIMITED: f64 = 2.0;
 
-/// So many names of disks are told where another was asked for.
+/// The greatest number of disk names that an error message lists.
 const NAMES_TOLD: usize = 8;
 
-/// Reads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout
-/// with mechanics (`.model`). The disk called `only` alone, if it is given.
+/// Loads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout with
+/// mechanics (`.model`). If `only` is given, loads only the disk with that name.
 ///
 /// # Errors
-/// A text that is not of DiskSim's grammar, a parameter out of its bounds, or an organisation of
-/// the disks (striping, redundancy) that would make another system of them.
+/// Returns an error if the text does not follow DiskSim's grammar, a parameter is out of bounds, or
+/// an organisation of the disks (striping, redundancy) is not modelled.
 pub fn load_system(
     file: &str,
     text: &[u8],
@@ -132,7 +134,7 @@ pub fn load_system(
     let numbers: BTreeMap<&str, u32> = names
         .iter()
         .enumerate()
-        .rev() // The first of several disks of the same name is the one that is meant.
+        .rev() // If several disks have the same name, the first one is meant.
         .map(|(number, name)| (name.as_str(), number as u32))
         .collect();
     let arrays = match only {
@@ -147,7 +149,8 @@ pub fn load_system(
         let name_text = name.str()?;
         if !arrays.is_empty() {
             let array = arrays.iter().position(|array| array.name == name_text);
-            // DiskSim numbers arrays and disks alike: the first disk's name is that of the first array too.
+            // DiskSim numbers arrays and disks in the same way, so the first disk's name also
+            // refers to the first array.
             let alike = numbers.get(name_text).map(|disk| *disk as usize);
             let array = array.or(alike).filter(|array| *array < arrays.len());
             let none = || name.error(format!("there is no array {name_text:?}"));
@@ -181,7 +184,7 @@ pub fn load_system(
         }
     }
     warnings.dedup();
-    // Files share includes: the same warning once is enough.
+    // Files share includes, so the same warning may occur several times.
     let mut seen = Vec::new();
     warnings.retain(|warning| {
         !seen.contains(warning) && {
@@ -203,7 +206,8 @@ pub fn load_system(
 }
 
 impl System {
-    /// A trace's record at the disk that its device stands for; none if the file maps devices and not this one.
+    /// Returns a trace record at the disk to which its device is mapped, or `None` if the file maps
+    /// devices but not this one.
     pub fn place(&self, mut record: TraceRecord) -> Option<TraceRecord> {
         if self.devices.is_empty() {
             return Some(record);
@@ -229,12 +233,12 @@ struct Loader<'a> {
     document: &'a Document,
     sources: &'a Sources<'a>,
     warnings: Vec<String>,
-    /// The bus that each disk hangs from.
+    /// The bus to which each disk is connected.
     buses: BTreeMap<String, String>,
 }
 
 impl Loader<'_> {
-    /// The instances of each disk block, or the blocks themselves where none is instantiated.
+    /// Returns the instances of each disk block, or the blocks themselves if none is instantiated.
     fn disks(&mut self, only: Option<&str>) -> Result<Vec<SystemDisk>, ParamError> {
         for entry in &self.document.entries {
             if let Entry::Topology(root) = entry {
@@ -254,7 +258,7 @@ impl Loader<'_> {
                 .iter()
                 .filter(|name| only.is_none_or(|only| only == *name))
             {
-                // Identical instances are read once.
+                // The profile of identical instances is computed once.
                 let bus = self.bus_times(name)?;
                 let profile = match shared.get(of) {
                     Some((known_bus, profile)) if *known_bus == bus => Profile::clone(profile),
@@ -298,8 +302,8 @@ impl Loader<'_> {
         Ok(profile)
     }
 
-    /// The disks of each bus that has several and carries one transfer at a time (its type is 1; on one of type 2, transfers
-    /// do not wait).
+    /// Returns the disks of each bus that has several disks and carries one transfer at a time.
+    /// This is a bus of type 1; on one of type 2, transfers do not wait.
     fn shared_buses(&self, disks: &[SystemDisk]) -> Result<Vec<Vec<u32>>, ParamError> {
         let mut by_bus: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for (number, disk) in (0..).zip(disks) {
@@ -341,7 +345,8 @@ impl Loader<'_> {
         })
     }
 
-    /// The seed that the file states as a number: that of the run, or else that of its preparation.
+    /// Returns the seed that the file gives as a number: that of the run, or else that of its
+    /// preparation.
     fn seed(&self) -> Option<u64> {
         let block = self
             .document
@@ -357,7 +362,7 @@ impl Loader<'_> {
         stated("Real Seed").or_else(|| stated("Init Seed"))
     }
 
-    /// The order of the host's queue, and whether disks queue too.
+    /// Returns the policy of the host's queue, and whether disks queue too.
     fn driver(&mut self) -> Result<(Scheduler, bool), ParamError> {
         let Some(block) = self
             .document
@@ -376,7 +381,8 @@ impl Loader<'_> {
         ))
     }
 
-    /// The organisations that are addressed as one disk: all of them, or none.
+    /// Returns the organisations that are addressed as one disk. Either all of them must be, or
+    /// none.
     fn arrays(&self, disks: &BTreeMap<&str, u32>) -> Result<Vec<SystemArray>, ParamError> {
         let (mut arrays, mut plain) = (Vec::new(), None);
         let organisations = self.document.blocks();
@@ -400,7 +406,7 @@ impl Loader<'_> {
                 "Noredun" => Level::Raid0,
                 "Parity_disk" => Level::Raid4,
                 "Parity_rotated" => {
-                    // Left symmetric, and parity in chunks as large as those of data.
+                    // Left-symmetric, with parity in chunks as large as those of data.
                     for (key, only) in [
                         ("Parity rotation type", 1),
                         ("Parity stripe unit", i64::from(chunk)),
@@ -443,7 +449,8 @@ impl Loader<'_> {
         Ok(arrays)
     }
 
-    /// The members of each organisation that are among `disks`; all must leave addresses as they are.
+    /// Returns the members of each organisation that are among `disks`. All organisations must
+    /// leave addresses unchanged.
     fn organisations(
         &self,
         disks: &BTreeMap<&str, u32>,
@@ -572,7 +579,7 @@ impl Loader<'_> {
     }
 }
 
-/// A device number, which may be written in hexadecimal.
+/// Parses a device number, which may be hexadecimal.
 fn number(node: &Node) -> Result<u32, ParamError> {
     let value = match &node.value {
         Value::Str(word) => word

@@ -1,8 +1,8 @@
-//! Where the time of a request went.
+//! The parts of a request's response time.
 
 use crate::units::Span;
 
-/// The parts of a response time; they sum to it exactly.
+/// The parts of a response time. Their sum is exactly the response time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
     /// Waiting for other requests.
@@ -13,13 +13,13 @@ pub struct Breakdown {
     pub seek: Span,
     /// Settling before writes.
     pub settle: Span,
-    /// Changes of track within the request, and of head before it, beyond any seek.
+    /// Changes of track within the request, and of head before it, in excess of any seek.
     pub head_switch: Span,
-    /// Waiting for sectors to come round.
+    /// Waiting for sectors to come under the head.
     pub rotation: Span,
     /// Sectors passing under the head.
     pub transfer: Span,
-    /// Crossing the bus, as far as nothing above hides it.
+    /// Transfer on the bus that does not overlap with any part above.
     pub bus: Span,
 }
 
@@ -36,7 +36,7 @@ impl Breakdown {
         "bus",
     ];
 
-    /// The parts in order.
+    /// Returns the parts in order.
     pub fn parts(&self) -> [Span; 8] {
         [
             self.queue,
@@ -50,7 +50,7 @@ impl Breakdown {
         ]
     }
 
-    /// Their sum: the response time.
+    /// Returns the sum of the parts: the response time.
     pub fn total(&self) -> Span {
         Span(self.parts().iter().map(|part| part.0).sum())
     }

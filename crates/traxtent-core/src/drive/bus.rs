@@ -6,22 +6,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::sweep::Leg;
 use crate::units::{SimTime, Span};
 
-/// Who has something when: half-open intervals, by where they begin.
+/// Reserved half-open intervals, each with its owner, ordered by start.
 #[derive(Clone, Debug, Default)]
 struct Calendar(VecDeque<(SimTime, SimTime, usize)>);
 
-/// Whose nothing is: it waits for everything.
+/// An owner without reservations, which waits for all others.
 const NOBODY: usize = usize::MAX;
 
 impl Calendar {
-    /// Forgets what has ended at `now`.
+    /// Removes the intervals that have ended by `now`.
     fn advance(&mut self, now: SimTime) {
         while self.0.front().is_some_and(|&(_, end, _)| end <= now) {
             self.0.pop_front();
         }
     }
 
-    /// The first time from `from` on when none but `who` has it for `length`.
+    /// Returns the start of the first period of `length`, at `from` or later, that is free of
+    /// reservations except those of `who`.
     fn fit(&self, from: SimTime, length: Span, who: usize) -> SimTime {
         let mut start = from;
         for &(busy_from, busy_to, _) in self.0.iter().filter(|(.., whose)| *whose != who) {
@@ -41,9 +42,9 @@ impl Calendar {
     }
 }
 
-/// A bus that several drives hang from. One drive has it at a time: from a command until the drive disconnects, and
-/// from its reselection until it has told the end. Who asks first has it first, where an access asks for all
-/// that it will need when it begins.
+/// A bus that several drives share. One drive holds it at a time: from a command until the drive
+/// disconnects, and from its reselection until it has reported the completion. The bus is granted
+/// in the order of requests. An access requests all the bus time it will need when it begins.
 #[derive(Clone, Debug, Default)]
 pub struct SharedBus(Arc<Mutex<Drives>>);
 
@@ -53,7 +54,8 @@ struct Drives {
     calendar: Calendar,
 }
 
-/// So long after a transfer a drive may still look back at it: drives are not all looked at at the same time.
+/// The time for which past transfers are kept. The drives on a bus are not all advanced to the same
+/// time, so one of them may still look back at a transfer.
 const LOOKS_BACK: Span = Span(1_000_000_000_000);
 
 impl SharedBus {
@@ -62,23 +64,23 @@ impl SharedBus {
     }
 }
 
-/// The drive's end of the bus: one transfer at a time.
+/// The drive's side of the bus: one transfer at a time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bus {
     transfers: Calendar,
-    /// The bus itself, if it is not the drive's alone, and which of its drives this is.
+    /// The bus itself, if other drives share it, and the number of this drive on it.
     shared: Option<(SharedBus, usize)>,
 }
 
 impl Bus {
-    /// Hangs the drive from a bus together with others.
+    /// Connects the drive to a bus that other drives share.
     pub(super) fn share(&mut self, bus: SharedBus) {
         let number = bus.drives().count;
         bus.drives().count += 1;
         self.shared = Some((bus, number));
     }
 
-    /// Forgets what lies before `now`.
+    /// Removes reservations that ended before `now`.
     pub(super) fn advance(&mut self, now: SimTime) {
         self.transfers.advance(now);
         if let Some((bus, _)) = &self.shared {
@@ -87,15 +89,16 @@ impl Bus {
         }
     }
 
-    /// Has the bus for a command of `length` as soon as the other drives let it; returns since when.
+    /// Reserves the bus for a command of `length` as soon as the other drives leave it free.
+    /// Returns the start.
     pub(super) fn command(&mut self, from: SimTime, length: Span) -> SimTime {
         let start = self.without_others(from, length);
         self.keep_others_out(start, start + length);
         start
     }
 
-    /// Takes the bus for `length`, and the end of the request `after` it, at the first time from `from` on when it
-    /// is free for so long; returns that time.
+    /// Reserves the bus for `length`, and for `after` at the end of the request, at the first time
+    /// from `from` on at which it is free long enough. Returns that time.
     pub(super) fn take(&mut self, from: SimTime, length: Span, after: Span) -> SimTime {
         let mut start = from;
         loop {
@@ -111,9 +114,10 @@ impl Bus {
         start
     }
 
-    /// Takes the bus behind all that the drive itself has reserved, for a transfer that tells from when to when it would
-    /// take if it had the bus from a time on, with what it needs of the bus before and after it; returns that of the
-    /// first time when the bus is free for all of it.
+    /// Reserves the bus, after all of the drive's own reservations, for a transfer whose times
+    /// depend on when it gets the bus. `transfer` returns its begin and end if it has the bus from
+    /// a given time on. `before` and `after` are the bus times needed around the transfer. Returns
+    /// the begin and end for the first time at which the bus is free for all of it.
     pub(super) fn carry(
         &mut self,
         from: SimTime,
@@ -135,7 +139,7 @@ impl Bus {
         }
     }
 
-    /// Keeps the bus for transfers whose times are fixed.
+    /// Reserves the bus for transfers with fixed times.
     pub(super) fn keep(&mut self, transfers: impl Iterator<Item = (SimTime, SimTime)>) {
         for (start, end) in transfers {
             self.transfers.reserve(start, end, 0);
@@ -156,19 +160,20 @@ impl Bus {
     }
 }
 
-/// Sectors of a read becoming available in the buffer, in LBN order.
+/// The availability of a read's sectors in the buffer, in LBN order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ramp {
-    /// How many.
+    /// The number of sectors.
     pub(super) sectors: u32,
-    /// When the first is there.
+    /// The time at which the first sector is available.
     pub(super) first: SimTime,
-    /// When the last is there; those between at even distances.
+    /// The time at which the last sector is available. The others follow the first at equal
+    /// intervals.
     pub(super) last: SimTime,
 }
 
 impl Ramp {
-    /// The ramp without its first sectors, of which there are more.
+    /// Returns the ramp without its first `sectors` sectors. It must have more than these.
     pub(super) fn skip(&self, sectors: u32) -> Ramp {
         Ramp {
             sectors: self.sectors - sectors,
@@ -182,11 +187,11 @@ impl Ramp {
             return self.last;
         }
         let whole = self.last.since(self.first).0 as u128;
-        // Rounded up, so that as many sectors are `there` at this time.
+        // Rounded up, so that `there` counts this sector at this time.
         self.first + Span((whole * index as u128).div_ceil(self.sectors as u128 - 1) as u64)
     }
 
-    /// How many are there at `now`.
+    /// Returns the number of sectors available at `now`.
     pub(super) fn there(&self, now: SimTime) -> u32 {
         if now >= self.last {
             self.sectors
@@ -199,8 +204,8 @@ impl Ramp {
     }
 }
 
-/// Appends how the sectors of a leg become available, those read out of order only
-/// `when_complete` if that is the drive's way.
+/// Appends the ramps of a leg's sectors. If `when_complete` is true, a leg that is read out of
+/// order becomes available only as a whole.
 pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
     if when_complete && leg.in_order < leg.piece.sectors {
         ramps.push(Ramp {
@@ -225,25 +230,25 @@ pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
     }
 }
 
-/// The manners of the drive on the bus during a read.
+/// The drive's behaviour on the bus during a read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
-    /// Time a sector.
+    /// The transfer time per sector.
     pub(super) per_sector: Span,
-    /// Whether the bus is kept once taken.
+    /// Whether the drive keeps the bus once it has it.
     pub(super) hold: bool,
-    /// Sectors that must be there before the bus is taken again.
+    /// The number of sectors that must be available before the drive connects again.
     pub(super) watermark: u32,
-    /// Time to take the bus.
+    /// The time to connect to the bus.
     pub(super) connect: Span,
-    /// Time to leave it.
+    /// The time to disconnect from it.
     pub(super) disconnect: Span,
 }
 
-/// Moves all sectors to the host, in LBN order, as they become available and from `from` on;
-/// `connected` if the drive has not left the bus since the command.
+/// Transfers all sectors to the host, in LBN order, as they become available and not before `from`.
+/// `connected` is true if the drive has not left the bus since the command.
 ///
-/// Returns when the first transfer began and when the last one ended.
+/// Returns the begin of the first transfer and the end of the last one.
 pub(super) fn deliver(
     manners: &Delivery,
     ramps: &[Ramp],
@@ -265,20 +270,20 @@ pub(super) fn deliver(
     chunks(manners, ramps, from, false)
 }
 
-/// Each sector crosses as soon as it is there and the one before has crossed.
+/// Transfers each sector once it is available and the one before has been transferred.
 fn flow(per_sector: Span, ramps: &[Ramp], from: SimTime) -> (SimTime, SimTime) {
     let mut begin = None;
     let mut now = from;
     for ramp in ramps {
         begin.get_or_insert(now.max(ramp.first));
-        // Availability is linear, so the first and the last sector of the ramp decide.
+        // Availability is linear, so the first and the last sector of the ramp determine the end.
         let all = Span(per_sector.0 * u64::from(ramp.sectors));
         now = (now.max(ramp.first) + all).max(ramp.last + per_sector);
     }
     (begin.unwrap_or(from), now)
 }
 
-/// The drive leaves the bus whenever nothing is there, and comes back when enough is.
+/// The drive leaves the bus whenever no sector is available, and connects again once enough are.
 fn chunks(
     manners: &Delivery,
     ramps: &[Ramp],
@@ -307,10 +312,10 @@ fn chunks(
     (begin.unwrap_or(from), now)
 }
 
-/// Moves all sectors to the host as the media deliver them, the first one at `first_there` and the
-/// last one at `media_end`; `connected` as for [`deliver`].
+/// Transfers all sectors to the host in the order in which the media deliver them, the first one at
+/// `first_there` and the last one at `media_end`. `connected` is the same as for [`deliver`].
 ///
-/// Returns when the first transfer began and when the last one ended.
+/// Returns the begin of the first transfer and the end of the last one.
 pub(super) fn deliver_any_order(
     manners: &Delivery,
     ramps: &[Ramp],
@@ -331,7 +336,7 @@ pub(super) fn deliver_any_order(
     )
 }
 
-/// When so many sectors are there.
+/// Returns the time at which `count` sectors are available.
 pub(super) fn nth(ramps: &[Ramp], mut count: u32) -> SimTime {
     for ramp in ramps {
         if count <= ramp.sectors {

@@ -1,70 +1,71 @@
-//! The drive's buffer: segments of consecutive sectors, recycled least recently used first.
+//! The drive's buffer: segments of consecutive sectors, reused in least-recently-used order.
 //!
-//! Which segment a request gets, and what counts as a hit, follows the segmented cache of
-//! DiskSim 4.0 (manual, section 3.5.3); data themselves are not kept, only which sectors are there.
+//! The choice of a segment for a request, and the conditions for a hit, follow the segmented cache
+//! of DiskSim 4.0 (manual, section 3.5.3). The model stores which sectors are in the buffer, but
+//! not their data.
 
 use crate::profile::CacheSpec;
 use crate::units::{Lbn, Sectors, SimTime};
 
-/// What a segment holds.
+/// The contents of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Nothing.
     Empty,
-    /// Sectors as they are on the media.
+    /// Sectors in the same version as on the media.
     Clean,
-    /// Sectors that are being read into it.
+    /// Sectors, and more are being read into it.
     Reading,
     /// Sectors that are not yet on the media.
     Dirty,
 }
 
-/// Consecutive sectors in the buffer: those from `start` to before `end`.
+/// Consecutive sectors in the buffer, from `start` to before `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) start: Lbn,
     pub(super) end: Lbn,
     pub(super) state: State,
-    /// Whether a write filled it last.
+    /// Whether the last access that filled it was a write.
     pub(super) written: bool,
-    /// Read-ahead for this segment goes no further.
+    /// The LBN at which read-ahead for this segment ends.
     pub(super) ahead_limit: Lbn,
-    /// Read-ahead before this point is not interrupted.
+    /// Read-ahead is not interrupted before it has reached this LBN.
     pub(super) ahead_least: Lbn,
     /// The end of the last read that was served from it.
     pub(super) delivered: Lbn,
-    /// How many reads in a row went on where the one before ended.
+    /// The number of consecutive reads that began where the previous one ended.
     streak: u32,
-    /// The first sector not yet on the media, of a dirty segment.
+    /// For a dirty segment: the first sector that is not yet on the media.
     pub(super) drained: Lbn,
-    /// When the bus is done with it.
+    /// The time until which the bus needs it.
     pub(super) busy_until: SimTime,
-    /// Writes accepted into it and not yet on the media.
+    /// The number of writes accepted into it and not yet on the media.
     pub(super) writes: u32,
     used: u64,
 }
 
-/// Where a read finds its sectors.
+/// The place in the buffer in which a read finds its sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadPlace {
-    /// All of them in a segment.
+    /// All of them in one segment.
     Whole(usize),
-    /// The first of them in a segment, or about to be.
+    /// The first of them in a segment, or about to be read into it.
     Partial(usize),
-    /// None; this segment is to be filled.
+    /// None in the buffer. This segment is to be filled.
     Miss(usize),
-    /// Among data not yet on the media: these must be written first.
+    /// Among data that are not yet on the media and must be written first.
     Blocked,
 }
 
-/// Where a write may leave its sectors.
+/// The place in the buffer for the sectors of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WritePlace {
     /// At the end of a dirty segment.
     Append(usize),
-    /// In this segment, whose contents go.
+    /// In this segment, replacing its contents.
     Fresh(usize),
-    /// Nowhere for now.
+    /// Nowhere at present.
     Blocked,
 }
 
@@ -74,14 +75,15 @@ pub(super) struct Cache {
     spec: CacheSpec,
     dirty: u32,
     clock: u64,
-    /// Whether a read that begins where read-ahead has got to goes on with it.
+    /// Whether a read that begins at the end of the read-ahead so far continues with it.
     joins: bool,
 }
 
-/// Reads in a row that go on where the one before ended, from which on the drive takes them for a stream.
+/// The number of consecutive reads, each beginning where the previous one ended, after which the
+/// drive recognizes a stream.
 const STREAM: u32 = 2;
 
-/// The segment that a dedicated write segment is.
+/// The index of a dedicated write segment.
 const WRITE_SEGMENT: usize = 0;
 
 impl Cache {
@@ -109,7 +111,8 @@ impl Cache {
         }
     }
 
-    /// Lets reads come from the buffer or not; what it holds is forgotten if not.
+    /// Enables or disables hits for reads. If they are disabled, the buffer drops the contents that
+    /// it could read again.
     pub(super) fn set_enabled(&mut self, enabled: bool) {
         self.spec.enabled = enabled;
         if !enabled {
@@ -120,7 +123,7 @@ impl Cache {
         }
     }
 
-    /// Takes back how far read-ahead may go.
+    /// Resets the bounds of read-ahead.
     pub(super) fn forget_read_ahead(&mut self) {
         for s in &mut self.segments {
             (s.ahead_limit, s.ahead_least) = (Lbn(0), Lbn(0));
@@ -131,12 +134,12 @@ impl Cache {
         &self.segments[index]
     }
 
-    /// Says whether a read that begins where read-ahead has got to goes on with it.
+    /// Sets whether a read that begins at the end of the read-ahead so far continues with it.
     pub(super) fn set_joins(&mut self, joins: bool) {
         self.joins = joins;
     }
 
-    /// Where a read of `[lbn, end)` finds its sectors at `now`.
+    /// Returns where a read of `[lbn, end)` finds its sectors at `now`.
     pub(super) fn find_read(&self, now: SimTime, lbn: Lbn, end: Lbn) -> ReadPlace {
         let mut best = (0, u64::MAX, ReadPlace::Blocked);
         let mut fallback = (u64::MAX, ReadPlace::Blocked);
@@ -186,7 +189,7 @@ impl Cache {
         (value, ReadPlace::Miss(index))
     }
 
-    /// Where a write of `[lbn, end)` may go at `now`.
+    /// Returns where a write of `[lbn, end)` can be placed at `now`.
     pub(super) fn find_write(&self, now: SimTime, lbn: Lbn, end: Lbn) -> WritePlace {
         let room = self.dirty < self.spec.write_segments;
         let mut best = (0, u64::MAX, WritePlace::Blocked);
@@ -218,7 +221,7 @@ impl Cache {
         best.2
     }
 
-    /// The segment to give up for a write when the bus still needs all of them.
+    /// Returns the segment to reuse for a write if the bus still needs all of them.
     pub(super) fn oldest_for_write(&self) -> usize {
         if self.spec.dedicated_write_segment {
             return WRITE_SEGMENT;
@@ -233,7 +236,7 @@ impl Cache {
             .map_or(WRITE_SEGMENT, |(i, _)| i)
     }
 
-    /// Whether the segment was used last of all.
+    /// Returns whether the segment is the most recently used.
     pub(super) fn is_newest(&self, index: usize) -> bool {
         self.segments[index].used == self.clock
     }
@@ -263,12 +266,12 @@ impl Cache {
         };
     }
 
-    /// Uses a segment for a read that finds sectors in it.
+    /// Marks a segment as used by a read that finds sectors in it.
     pub(super) fn hit(&mut self, index: usize) {
         self.touch(index);
     }
 
-    /// Notes that a segment holds all sectors to before `end`; the oldest make room.
+    /// Records that a segment holds all sectors to before `end`. The oldest sectors make room.
     pub(super) fn fill_to(&mut self, index: usize, end: Lbn) {
         let size = u64::from(self.spec.segment_sectors);
         let s = &mut self.segments[index];
@@ -276,27 +279,27 @@ impl Cache {
         s.start = s.start.max(Lbn(s.end.0.saturating_sub(size)));
     }
 
-    /// Notes that sectors before the wanted ones were buffered too.
+    /// Records that sectors before the wanted ones are also in the buffer.
     pub(super) fn extend_front(&mut self, index: usize, start: Lbn) {
         let s = &mut self.segments[index];
         s.start = s.start.min(start);
     }
 
-    /// Keeps a segment for the bus until the given time.
+    /// Reserves a segment for the bus until the given time.
     pub(super) fn hold(&mut self, index: usize, until: SimTime) {
         let s = &mut self.segments[index];
         s.busy_until = s.busy_until.max(until);
     }
 
-    /// Bounds of the read-ahead into a segment; they only grow while the segment lives.
+    /// Extends the bounds of read-ahead into a segment. They only grow while the segment is in use.
     pub(super) fn bound_ahead(&mut self, index: usize, least: Lbn, limit: Lbn) {
         let s = &mut self.segments[index];
         s.ahead_least = s.ahead_least.max(least);
         s.ahead_limit = s.ahead_limit.max(limit);
     }
 
-    /// Notes a read of `[lbn, end)` that the segment served. If it went on where the one before ended, read-ahead stops once
-    /// the segment is full of sectors that nobody has asked for yet.
+    /// Records a read of `[lbn, end)` that the segment served. If the reads are a stream,
+    /// read-ahead stops once the segment is full of sectors that have not been requested yet.
     pub(super) fn deliver(&mut self, index: usize, lbn: Lbn, end: Lbn) {
         let s = &mut self.segments[index];
         s.streak = if lbn == s.delivered { s.streak + 1 } else { 0 };
@@ -307,7 +310,7 @@ impl Cache {
         s.delivered = end;
     }
 
-    /// Marks a segment as being read into, or as done with that.
+    /// Marks the beginning or the end of reading into a segment.
     pub(super) fn set_reading(&mut self, index: usize, reading: bool) {
         let enabled = self.spec.enabled;
         let s = &mut self.segments[index];
@@ -319,13 +322,13 @@ impl Cache {
         }
     }
 
-    /// Forgets everything of a segment before `lbn`, which has been delivered.
+    /// Drops the sectors of a segment before `lbn`, which have been delivered.
     pub(super) fn drop_before(&mut self, index: usize, lbn: Lbn) {
         let s = &mut self.segments[index];
         s.start = s.start.max(lbn.min(s.end));
     }
 
-    /// Takes the sectors `[lbn, end)` of a write into a segment.
+    /// Accepts the sectors `[lbn, end)` of a write into a segment.
     pub(super) fn accept(&mut self, place: WritePlace, lbn: Lbn, end: Lbn) -> usize {
         let index = match place {
             WritePlace::Append(i) => i,
@@ -357,7 +360,7 @@ impl Cache {
         index
     }
 
-    /// Notes that a write's sectors are on the media up to before `end`.
+    /// Records that a write's sectors are on the media up to before `end`.
     pub(super) fn drain(&mut self, index: usize, end: Lbn) {
         let keep = self.spec.enabled && self.spec.read_hits_on_written;
         let s = &mut self.segments[index];
@@ -369,14 +372,14 @@ impl Cache {
         }
     }
 
-    /// Whether all sectors of `[lbn, end)` wait in a segment to be written.
+    /// Returns whether one segment holds all sectors of `[lbn, end)` and will write them.
     pub(super) fn will_write(&self, lbn: Lbn, end: Lbn) -> bool {
         self.segments
             .iter()
             .any(|s| s.state == State::Dirty && s.start <= lbn && end <= s.end)
     }
 
-    /// Whether all sectors of `[lbn, end)` are in one segment.
+    /// Returns whether all sectors of `[lbn, end)` are in one segment.
     pub(super) fn holds(&self, lbn: Lbn, end: Lbn) -> bool {
         lbn >= end
             || self

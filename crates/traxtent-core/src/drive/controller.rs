@@ -1,9 +1,9 @@
-//! A profile's firmware figures, converted once to the units of the model.
+//! A profile's firmware parameters, converted once to the units of the model.
 
 use crate::profile::{BusSpec, Delivery, OverheadSpec, Profile};
 use crate::units::Span;
 
-/// A pair of overheads: after a read, after a write.
+/// A pair of overheads: after a read, and after a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct After {
     read: Span,
@@ -37,7 +37,8 @@ pub(super) struct Extra {
 }
 
 impl Extra {
-    /// Sectors of a write that must be in the buffer before the first goes to the media.
+    /// Returns the number of a write's sectors that must be in the buffer before the first goes to
+    /// the media.
     pub(super) fn start_after(&self, sectors: u32) -> u32 {
         sectors.min(if sectors < self.large {
             self.start_after

@@ -1,13 +1,14 @@
 //! The drive: a state machine without I/O.
 //!
-//! Time comes in as an argument. [`Drive::submit`] hands over a request, [`Drive::poll`] hands back
-//! what is complete, [`Drive::next_wakeup`] says when there will be more. Nothing happens between
-//! calls; whoever owns the drive owns the clock.
+//! Time is passed in as an argument. [`Drive::submit`] takes a request, [`Drive::poll`] returns
+//! completed ones, and [`Drive::next_wakeup`] returns the time of the next event. Nothing happens
+//! between calls; the owner of the drive controls the clock.
 //!
-//! Four parts work side by side and share a request's time: the controller (command overheads),
-//! the arm with its heads (one access at a time, then read-ahead), the buffer (segments), and the
-//! bus (one transfer at a time). The model follows the disk controller of DiskSim 4.0 in what these
-//! parts do and in which order, and computes each access as a whole instead of sector by sector.
+//! Four parts work concurrently and share a request's time: the controller (command overheads), the
+//! arm with its heads (one access at a time, then read-ahead), the buffer (segments), and the bus
+//! (one transfer at a time). These parts and the order of their actions follow the disk controller
+//! of DiskSim 4.0. Unlike DiskSim, the model computes each access as a whole instead of sector by
+//! sector.
 
 mod breakdown;
 mod bus;
@@ -42,11 +43,11 @@ use std::sync::Arc;
 use sweep::{Inflow, Leg, Platters};
 use upset::Slow;
 
-/// The name of a request at its drive, unique for the drive's life and ascending.
+/// The identifier of a request, unique and ascending during the drive's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// What served a request.
+/// The part of the drive that served a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// The media alone.
@@ -60,17 +61,17 @@ pub enum Served {
 /// A request that is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The name that [`Drive::submit`] gave it.
+    /// The tag that [`Drive::submit`] returned.
     pub tag: Tag,
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// When it was submitted.
+    /// The time of submission.
     pub submitted: SimTime,
-    /// When it was complete.
+    /// The time of completion.
     pub completed: SimTime,
-    /// Where the time between went.
+    /// The parts of the time between the two.
     pub breakdown: Breakdown,
-    /// What served it.
+    /// The part of the drive that served the request.
     pub served: Served,
 }
 
@@ -81,60 +82,60 @@ impl Completion {
     }
 }
 
-/// Why a drive refuses a request.
+/// The reason why a drive refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Beyond the last sector.
+    /// The request extends beyond the last sector.
     #[error("{op} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]
     BeyondEnd {
-        /// What was asked.
+        /// The operation.
         op: Op,
-        /// First sector.
+        /// The first sector.
         lbn: u64,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
-        /// Sectors of the drive.
+        /// The drive's capacity in sectors.
         capacity: u64,
     },
-    /// No sectors.
+    /// The request has no sectors.
     #[error("{op} at LBN {lbn}: zero sectors")]
     Empty {
-        /// What was asked.
+        /// The operation.
         op: Op,
-        /// First sector.
+        /// The first sector.
         lbn: u64,
     },
-    /// A flush that names sectors.
+    /// A flush that addresses sectors.
     #[error("flush of {sectors} sectors at LBN {lbn}: a flush addresses no sectors")]
     FlushOfSectors {
-        /// First sector.
+        /// The first sector.
         lbn: u64,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
     },
 }
 
-/// What a host may switch of a drive's buffer.
+/// The buffer's functions that a host can switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caching {
     /// Whether reads may come from the buffer.
     pub read: bool,
-    /// Whether the drive may read ahead, as far as its profile does at all.
+    /// Whether the drive may read ahead, to the extent that its profile provides for it.
     pub read_ahead: bool,
-    /// Whether a write is complete when the buffer has it.
+    /// Whether a write is complete once it is in the buffer.
     pub write_back: bool,
 }
 
 impl Caching {
-    /// Every read comes from the media, every write goes there, and nothing else is done.
+    /// Every read comes from the media, every write goes there, and there is no read-ahead.
     pub const OFF: Caching = Caching {
         read: false,
         read_ahead: false,
         write_back: false,
     };
 
-    /// As the profile has it when nobody has switched anything.
+    /// Returns the profile's default settings.
     pub fn of(profile: &Profile) -> Caching {
         Caching {
             read: profile.cache.enabled,
@@ -144,32 +145,33 @@ impl Caching {
     }
 }
 
-/// A request on its way through the drive.
+/// A request that the drive is serving.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     tag: Tag,
     request: Request,
     submitted: SimTime,
-    /// When the arm may begin to move for it.
+    /// The time from which the arm may move for it.
     ready: SimTime,
-    /// When the bus is free of its command.
+    /// The time at which its command has left the bus.
     off_bus: SimTime,
     after_read: bool,
-    /// For a write whose data the buffer has taken: where they are.
+    /// For a write whose data the buffer has accepted: where they are.
     accepted: Option<Accepted>,
 }
 
-/// How the last write left the media.
+/// The state of the media after the last write.
 #[derive(Clone, Copy, Debug)]
 struct LastWrite {
-    /// When.
+    /// The time at which it was on the media.
     media_end: SimTime,
     /// The end of its sectors.
     end: Lbn,
-    /// The first of the legs that wrote it; those before it read what it does not cover of physical sectors.
+    /// The index of the first leg that wrote it. The legs before it read the parts of physical
+    /// sectors that the write does not cover.
     first_leg: usize,
-    /// Before which sector nothing is left to write of the one behind it: further on than `end` if that was in the buffer too,
-    /// and its beginning lies in the same physical sector.
+    /// The LBN up to which the following write is already on the media. It is greater than `end` if
+    /// the buffer also held the beginning of that write in the same physical sector.
     written: Lbn,
 }
 
@@ -178,14 +180,14 @@ struct LastWrite {
 struct Accepted {
     segment: usize,
     inflow: Inflow,
-    /// When its last sector is in the buffer.
+    /// The time at which its last sector is in the buffer.
     full: SimTime,
     appended: bool,
-    /// Whether the buffer had the rest of its first and of its last physical sector.
+    /// Whether the buffer held the rest of its first and of its last physical sector.
     edges: (bool, bool),
     /// Whether it made the additional disconnection.
     extra: bool,
-    /// When the drive began to serve it.
+    /// The time at which the drive began to serve it.
     began: SimTime,
     /// Whether its completion has been scheduled.
     completed: bool,
@@ -205,7 +207,7 @@ impl Job {
     }
 }
 
-/// A command that waits for a bus that the drive does not leave.
+/// A command that waits for a bus that the drive does not release.
 #[derive(Clone, Copy, Debug)]
 struct Command {
     tag: Tag,
@@ -213,11 +215,11 @@ struct Command {
     request: Request,
 }
 
-/// What the arm is doing.
+/// The activity of the arm.
 #[derive(Clone, Debug)]
 enum Arm {
     Idle,
-    /// Works for a request, and is its own master again at `release`.
+    /// The arm works for a request until `release`.
     Access {
         release: SimTime,
         then: Option<ReadAheadRun>,
@@ -232,17 +234,17 @@ struct PendingFlush {
     tag: Tag,
     request: Request,
     submitted: SimTime,
-    /// The latest of the writes so far.
+    /// The time at which the latest of the preceding writes is on the media, as far as known.
     latest: SimTime,
 }
 
-/// What the heads have done for requests since the drive began, also for writes that were complete before they reached
-/// the media; read-ahead is not counted.
+/// The work of the heads for requests since the drive started, including writes that completed
+/// before they reached the media. Read-ahead is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
-    /// How often they were sent to the media.
+    /// The number of accesses to the media.
     pub count: u64,
-    /// Time spent waiting for sectors to come round.
+    /// The time spent waiting for sectors to come under the head.
     pub rotation: Span,
 }
 
@@ -253,16 +255,16 @@ pub struct Drive {
     mechanics: Mechanics,
     profile: Arc<Profile>,
     controller: Controller,
-    /// What the host has ordered of the buffer.
+    /// The buffer settings that the host has requested.
     caching: Caching,
-    /// What of it the drive does.
+    /// The settings that the drive applies.
     in_force: Caching,
     cache: Cache,
     bus: Bus,
     schedule: Schedule,
     arm: Arm,
     position: Position,
-    /// When the arm may move again after a read-ahead that was stopped.
+    /// The time from which the arm may move again after a read-ahead was stopped.
     arm_free: SimTime,
     waiting: Vec<Job>,
     /// Commands that wait for the bus, if the drive keeps it from the command to the completion.
@@ -272,9 +274,10 @@ pub struct Drive {
     next_tag: u64,
     last_was_read: bool,
     last_write: LastWrite,
-    /// Draws which reads keep the sectors that passed before.
+    /// Random numbers that determine which reads keep the sectors that passed before the wanted
+    /// ones.
     keeping: Rng,
-    /// Nothing is begun before this.
+    /// The time before which the drive starts nothing.
     stalled: SimTime,
     slow: Slow,
     accesses: Accesses,
@@ -283,10 +286,10 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive at rest, with its heads over the first cylinder.
+    /// Creates a drive at rest, with its heads over the first cylinder.
     ///
     /// # Errors
-    /// If the profile is out of its bounds.
+    /// Returns an error if a value of the profile is out of bounds.
     pub fn new(profile: &Profile) -> Result<Drive, ProfileError> {
         profile.check()?;
         let geometry = Geometry::build(&profile.geometry)
@@ -297,7 +300,7 @@ impl Drive {
         ))
     }
 
-    /// A drive of a checked profile whose geometry has been built before.
+    /// Creates a drive from a checked profile and its geometry, which has already been built.
     pub fn with_geometry(profile: Arc<Profile>, geometry: Arc<Geometry>) -> Drive {
         Drive {
             mechanics: profile
@@ -338,37 +341,39 @@ impl Drive {
         }
     }
 
-    /// Hangs the drive from a bus with others, for whose transfers it waits and which wait for its. So does a clone.
+    /// Connects the drive to a bus that other drives share. It waits for their transfers, and they
+    /// wait for its own. A clone uses the same bus.
     pub fn share_bus(&mut self, bus: SharedBus) {
         self.bus.share(bus);
     }
 
-    /// Where the drive's sectors lie.
+    /// The layout of the drive's sectors.
     pub fn geometry(&self) -> &Arc<Geometry> {
         &self.geometry
     }
 
-    /// The drive's figures.
+    /// The drive's profile.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
     }
 
-    /// What the heads have done so far.
+    /// Returns the work of the heads so far.
     pub fn accesses(&self) -> Accesses {
         self.accesses
     }
 
-    /// What of the buffer is switched on, as the host has ordered; a drive need not obey.
+    /// Returns the buffer settings that the host has requested. A drive may ignore some of them.
     pub fn caching(&self) -> Caching {
         self.caching
     }
 
-    /// Switches parts of the buffer on or off at `now`, which is no earlier than any time before.
+    /// Switches parts of the buffer on or off at `now`, which must not be earlier than any time
+    /// given before.
     ///
-    /// A read-ahead under way is stopped where read-ahead is switched off; what the buffer holds
-    /// is forgotten where reads may not come from it any more. Writes that it has taken stay, and
-    /// go to the media as before. A drive that reads ahead whatever its host orders
-    /// (`cache.read_ahead.ignores_host`) obeys as to writes only.
+    /// If read-ahead is switched off, a current read-ahead is stopped. If reads from the buffer are
+    /// switched off, its contents are dropped. Writes that it has accepted stay, and go to the
+    /// media as before. A drive that reads ahead whatever its host requests
+    /// (`cache.read_ahead.ignores_host`) applies only the setting for writes.
     pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
         self.run_until(now);
         self.caching = caching;
@@ -388,10 +393,10 @@ impl Drive {
         self.cache.set_enabled(caching.read);
     }
 
-    /// Hands over a request at `now`, which is no earlier than any time before.
+    /// Submits a request at `now`, which must not be earlier than any time given before.
     ///
     /// # Errors
-    /// If the request is not one that the drive can serve; it then leaves no trace.
+    /// Returns an error if the drive cannot serve such a request. The request then has no effect.
     pub fn submit(&mut self, now: SimTime, request: Request) -> Result<Tag, RequestError> {
         self.check(&request)?;
         self.run_until(now);
@@ -410,7 +415,7 @@ impl Drive {
         Ok(tag)
     }
 
-    /// Takes a command from the bus at `now`.
+    /// Starts a command that the bus delivers at `now`.
     fn begin(&mut self, command: Command, now: SimTime) {
         let Command {
             tag,
@@ -428,7 +433,8 @@ impl Drive {
         }
     }
 
-    /// Whether the drive still has the bus at `now`, since it never leaves it before a request is complete.
+    /// Returns whether the drive still keeps the bus at `now` because it never releases it before a
+    /// request is complete.
     fn keeps_others_out(&self, now: SimTime) -> bool {
         self.controller.never_disconnect
             && (!self.held.is_empty()
@@ -436,13 +442,13 @@ impl Drive {
                 || self.done.back().is_some_and(|last| last.completed > now))
     }
 
-    /// Whether the drive has requests whose completion has no time yet.
+    /// Returns whether the drive has requests whose completion time is not yet known.
     fn owes_completions(&self) -> bool {
         let owes = |job: &Job| !job.accepted.is_some_and(|accepted| accepted.completed);
         !self.flushes.is_empty() || self.waiting.iter().any(owes)
     }
 
-    /// The next request that is complete at `now`, in order of completion.
+    /// Returns the next request that has completed by `now`, in order of completion.
     pub fn poll(&mut self, now: SimTime) -> Option<Completion> {
         self.run_until(now);
         if self.done.front()?.completed <= now {
@@ -452,11 +458,11 @@ impl Drive {
         }
     }
 
-    /// Submits a request at `now` to a drive that has no other, and lets it work until the request
-    /// is complete.
+    /// Submits a request at `now` to a drive that has no other, and runs the drive until the
+    /// request is complete.
     ///
     /// # Errors
-    /// As of [`Drive::submit`].
+    /// Same as [`Drive::submit`].
     pub fn serve(&mut self, now: SimTime, request: Request) -> Result<Completion, RequestError> {
         let tag = self.submit(now, request)?;
         loop {
@@ -468,7 +474,7 @@ impl Drive {
         }
     }
 
-    /// When the drive has something to do or to report next; never, if nothing is outstanding.
+    /// Returns the time of the drive's next event or report, or `None` if nothing is outstanding.
     pub fn next_wakeup(&self) -> Option<SimTime> {
         let report = self.done.front().map(|completion| completion.completed);
         let work = match &self.arm {
@@ -481,13 +487,15 @@ impl Drive {
         }
     }
 
-    /// The completions that are certain and still to be reported, in order of time. Whoever paces a
-    /// drive against a clock can tell a waiting host in advance when its answer is due.
+    /// Iterates over the completions that are certain but not yet reported, in order of time. Code
+    /// that paces a drive against a clock can use them to tell a waiting host in advance when its
+    /// response is due.
     pub fn foreseen(&self) -> impl Iterator<Item = &Completion> {
         self.done.iter()
     }
 
-    /// Whether every request is complete and every write on the media by `now`.
+    /// Returns whether every request is complete, and every write on the media, at the latest time
+    /// given.
     pub fn is_quiet(&self) -> bool {
         self.done.is_empty()
             && self.waiting.is_empty()
@@ -495,7 +503,7 @@ impl Drive {
             && matches!(self.arm, Arm::Idle | Arm::ReadAhead(_))
     }
 
-    /// Whether the drive can serve a request.
+    /// Returns an error if the drive cannot serve a request.
     pub(crate) fn check(&self, request: &Request) -> Result<(), RequestError> {
         let Request {
             lbn: Lbn(lbn),
@@ -525,7 +533,7 @@ impl Drive {
         }
     }
 
-    /// Lets the arm go from access to access until `now`.
+    /// Runs the arm from access to access until `now`.
     fn run_until(&mut self, now: SimTime) {
         loop {
             let release = match self.arm {
@@ -546,7 +554,8 @@ impl Drive {
         }
     }
 
-    /// When the next command that the drive keeps from the bus may come, if there is one and the time is certain.
+    /// The time at which the next of the commands that wait for the bus may start, if there is one
+    /// and the time is certain.
     fn bus_free(&self) -> Option<SimTime> {
         let next = self.held.front()?;
         let certain = !self.owes_completions();
@@ -557,7 +566,7 @@ impl Drive {
         certain.then(|| last.max(next.submitted))
     }
 
-    /// The arm is done with its request: on to the next one, or to read-ahead.
+    /// Ends the arm's current access and starts the next request, or read-ahead.
     fn release(&mut self, now: SimTime) {
         let Arm::Access { then, writing, .. } = std::mem::replace(&mut self.arm, Arm::Idle) else {
             return;
@@ -568,7 +577,7 @@ impl Drive {
         if let Some(run) = then {
             let ended = self.cache.segment(run.segment).state != State::Reading;
             self.arm = Arm::ReadAhead(run);
-            // A write took its segment or its sectors meanwhile.
+            // A write has meanwhile replaced its segment or its sectors.
             if ended {
                 self.take_arm(now);
             }
@@ -589,7 +598,7 @@ impl Drive {
         }
     }
 
-    /// Takes the request to be served next out of the waiting ones.
+    /// Removes the request to be served next from the waiting ones.
     fn next_job(&mut self, now: SimTime) -> Option<Job> {
         if self.waiting.is_empty() {
             return None;
@@ -618,8 +627,9 @@ impl Drive {
             let others = platters.copies(piece, job.is_write()).map(wait);
             landed.since(now) + others.fold(wait(piece), Span::min)
         })?;
-        // Requests for the same sectors keep their order, also those that others link, and a write
-        // that finds no room in the buffer lets one go first that is there already.
+        // Requests for the same sectors keep their order, including those that are linked through
+        // others. A write that finds no room in the buffer lets a write go first that is already
+        // there.
         while let Some(older) = (0..index).find(|&i| {
             waiting[i].overlaps(&waiting[index])
                 && (waiting[i].is_write() || waiting[index].is_write())
@@ -649,7 +659,7 @@ impl Drive {
         Some(self.waiting.remove(index))
     }
 
-    /// Whether the buffer has a read's first sector, or read-ahead is about to bring it.
+    /// Returns whether a read's first sector is in the buffer, or read-ahead is about to read it.
     fn finds_first_sector(&self, job: &Job, now: SimTime) -> bool {
         let from_media = job.is_write() || job.request.op == Op::Verify || job.request.fua;
         !from_media
@@ -659,8 +669,9 @@ impl Drive {
             )
     }
 
-    /// The first sector that is left to do of a request: a write's beginning may share a physical sector with the end of the
-    /// one before, and be written with that.
+    /// The first sector of a request that remains to be done. A write may begin in the physical
+    /// sector in which the previous one ended, and its beginning may have been written with that
+    /// one.
     fn left_of(&self, job: &Job) -> Lbn {
         let LastWrite { end, written, .. } = self.last_write;
         match job.is_write() && job.request.lbn == end && written < job.end() {
@@ -669,8 +680,8 @@ impl Drive {
         }
     }
 
-    /// When the arm may begin to move for a waiting request: for a write that the buffer does not hold, once its first
-    /// sector has come.
+    /// The time from which the arm may move for a waiting request. For a write that is not in the
+    /// buffer, this is once its first sector has arrived.
     fn start_of(&self, job: &Job, now: SimTime) -> SimTime {
         let c = &self.controller;
         let start = now.max(job.ready);
@@ -689,7 +700,7 @@ impl Drive {
         }
     }
 
-    /// Stops any read-ahead at `now`, and says when the arm may move.
+    /// Stops any read-ahead at `now` and returns the time from which the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
         if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
             let mut legs = std::mem::take(&mut self.legs);
@@ -712,7 +723,7 @@ impl Drive {
         self.arm_free.max(now)
     }
 
-    /// Brings the segment that is read ahead into up to date.
+    /// Updates the segment that read-ahead is filling.
     fn observe_read_ahead(&mut self, now: SimTime) {
         if !matches!(self.arm, Arm::ReadAhead(_)) {
             return;
@@ -734,13 +745,14 @@ impl Drive {
         }
     }
 
-    /// Whether the drive stops read-ahead in the middle of a sector even if that sector is asked for.
+    /// Returns whether the drive stops read-ahead within a sector even if that sector is requested.
     fn leaves_sectors(&self) -> bool {
         let cache = &self.profile.cache;
         cache.read_ahead.stop_in_sector && !cache.almost_hits && !cache.read_ahead.on_arrival
     }
 
-    /// When the arm is free, given when the media and the host are done with a request.
+    /// The time at which the arm is free, given the times at which the media have finished a
+    /// request, its data have been sent, and the host has the acknowledgement.
     fn release_time(&self, media: SimTime, sent: SimTime, acknowledged: SimTime) -> SimTime {
         match self.profile.queue.preseek {
             Preseek::BeforeCompletion => media,
@@ -761,7 +773,7 @@ impl Drive {
         self.done.insert(place, completion);
     }
 
-    /// Whether the scheduler weighs rotation.
+    /// Returns whether the scheduler takes rotation into account.
     pub fn schedules_by_position(&self) -> bool {
         matches!(
             self.profile.queue.scheduler,

@@ -1,10 +1,12 @@
-//! Requests larger than a segment of the buffer, whose two sides then hold each other back.
+//! Requests larger than a segment of the buffer. The transfers on its two sides then delay each
+//! other.
 //!
-//! A sector of a write crosses the bus when the segment has room for it, and one of a read leaves the media when the
-//! segment has room for it. A sector that is not ready when it comes under the head waits for the next revolution, and so do
-//! those after it. DiskSim 4.0 does the same, sector by sector.
+//! A sector of a write is transferred from the host only when the segment has room for it. A sector
+//! of a read leaves the media only when the segment has room for it. A sector that is not ready
+//! when it comes under the head waits for the next revolution, and so do the sectors after it.
+//! DiskSim 4.0 does the same, sector by sector.
 //!
-//! Left out: other requests that have the bus between two transfers of such a write.
+//! Left out: other requests that use the bus between two transfers of such a write.
 
 use super::bus::{Delivery, Ramp, nth, ramps_of};
 use super::sweep::{Access, Inflow, Leg, Platters, best_pass, pass};
@@ -17,7 +19,7 @@ struct Passed {
     ramps: Vec<Ramp>,
     /// The index of each ramp's first sector.
     starts: Vec<u64>,
-    /// Sectors from here on have not passed yet, although a ramp says when they would.
+    /// Sectors from here on have not passed yet, although a ramp may contain their times.
     end: u64,
 }
 
@@ -37,14 +39,14 @@ impl Passed {
         self.ramps.push(ramp);
     }
 
-    /// Takes the ramps from `count` on back.
+    /// Removes the ramps from index `count` on.
     fn truncate(&mut self, count: usize, end: u64) {
         self.ramps.truncate(count);
         self.starts.truncate(count);
         self.end = end;
     }
 
-    /// The sectors that have passed at `now`.
+    /// Returns the number of sectors that have passed at `now`.
     fn count(&self, now: SimTime) -> u64 {
         let last = self.ramps.partition_point(|ramp| ramp.first <= now);
         let passed = match last.checked_sub(1) {
@@ -54,7 +56,7 @@ impl Passed {
         passed.min(self.end)
     }
 
-    /// When the sector `index` has passed, if it has.
+    /// Returns the time at which sector `index` has passed, if it is known.
     fn time(&self, index: u64) -> Option<SimTime> {
         if index >= self.end {
             return None;
@@ -65,35 +67,38 @@ impl Passed {
     }
 }
 
-/// How a drive takes a write that is larger than its segment.
+/// The drive's behaviour for a write that is larger than its segment.
 #[derive(Debug)]
 pub(super) struct RefillRules {
     /// The segment's size, in sectors.
     pub(super) segment: u64,
-    /// A drive that has left the bus asks for more once no more sectors than this are left in the segment, or one.
+    /// A drive that has left the bus connects again once the segment holds no more than this number
+    /// of sectors (at least one) to be written.
     pub(super) watermark: u64,
-    /// The time that it then takes to have the bus again: at first, and later.
+    /// The time to connect again: the first time, and later.
     pub(super) reconnect: [Span; 2],
     /// Whether the drive keeps the bus while the segment is full.
     pub(super) hold: bool,
 }
 
-/// The transfers of a write into its segment, each of as many sectors as there is room for when it begins.
+/// The transfers of a write into its segment. Each transfer has as many sectors as there is room
+/// for when it begins.
 #[derive(Debug)]
 pub(super) struct Refill {
     rules: RefillRules,
     sectors: u64,
     inflow: Inflow,
-    /// The first sector of each transfer, and when it begins.
+    /// The first sector of each transfer, and the time at which it begins.
     transfers: Vec<(u64, SimTime)>,
-    /// Sectors whose transfer has a time.
+    /// The number of sectors whose transfer times are known.
     known: u64,
-    /// How often the drive has come back to the bus.
+    /// The number of times that the drive has connected again.
     returns: usize,
 }
 
 impl Refill {
-    /// The transfers of a write of so many sectors, the first of which flow in as told.
+    /// Creates the transfers of a write of `sectors` sectors. The first of them arrive according to
+    /// `inflow`.
     pub(super) fn new(sectors: u64, inflow: Inflow, rules: RefillRules) -> Refill {
         Refill {
             sectors,
@@ -108,7 +113,8 @@ impl Refill {
         }
     }
 
-    /// When each transfer but the first begins and ends; those without a gap between them are one.
+    /// Returns the begin and end of each transfer except the first. Transfers without a gap between
+    /// them are joined.
     pub(super) fn later_transfers(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
         let ends = self.transfers[1..].iter().map(|&(first, _)| first);
         let ends = ends.chain(std::iter::once(self.known));
@@ -129,7 +135,7 @@ impl Refill {
                 _ => joined.push((start, end)),
             }
         }
-        // The first was reserved when the write was taken.
+        // The first transfer was reserved when the write was accepted.
         let first = self.inflow.arrival(self.sectors.min(self.rules.segment));
         joined
             .into_iter()
@@ -137,12 +143,12 @@ impl Refill {
             .filter(|(start, end)| start < end)
     }
 
-    /// When the last transfer ends.
+    /// The end of the last known transfer.
     pub(super) fn end(&self) -> SimTime {
         self.arrival(self.known - 1).unwrap_or(SimTime::ZERO)
     }
 
-    /// When the sector `index` is in the segment, if that is known.
+    /// The time at which sector `index` is in the segment, if it is known.
     fn arrival(&self, index: u64) -> Option<SimTime> {
         if index >= self.known {
             return None;
@@ -152,7 +158,8 @@ impl Refill {
         Some(start + Span(self.inflow.per_sector.0 * (index - first + 1)))
     }
 
-    /// When the next transfer may begin, if what has been `drained` tells; and whether the drive has to come back for it.
+    /// Returns the time at which the next transfer may begin, if it follows from `drained`, and
+    /// whether the drive has to connect again for it.
     fn next(&self, drained: &Drained<'_>) -> Option<(SimTime, bool)> {
         let end = self.end();
         if self.known - drained.count(end) < self.rules.segment {
@@ -182,23 +189,24 @@ impl Refill {
         }
     }
 
-    /// Whether the sector `index` is in the segment at `now`.
+    /// Returns whether sector `index` is in the segment at `now`.
     fn has(&mut self, index: u64, now: SimTime, drained: &Drained<'_>) -> bool {
         self.extend(now, drained);
         self.arrival(index).is_some_and(|at| at <= now)
     }
 
-    /// When the sector `index` will be in the segment if the media wait for it.
+    /// Returns the time at which sector `index` will be in the segment if the media wait for it.
     fn await_sector(&mut self, index: u64, drained: &Drained<'_>) -> SimTime {
         self.extend(SimTime(u64::MAX), drained);
         self.arrival(index).unwrap_or_else(|| self.end())
     }
 }
 
-/// The sectors of a write that have left the segment, by an access that may begin before or within the request.
+/// The sectors of a write that have left the segment. The access may begin before the request or
+/// within it.
 struct Drained<'a> {
     passed: &'a Passed,
-    /// The request's sector that the access begins with; negative where it begins before.
+    /// The request's sector with which the access begins; negative if it begins before the request.
     base: i64,
 }
 
@@ -215,8 +223,8 @@ impl Drained<'_> {
     }
 }
 
-/// As [`super::sweep::sweep`], for a write that comes through its segment in pieces; the access begins with the sector `base` of
-/// the write.
+/// Same as [`super::sweep::sweep`], for a write that passes through its segment in parts. The
+/// access begins with sector `base` of the write.
 pub(super) fn sweep_write(
     platters: Platters<'_>,
     from: (Position, SimTime),
@@ -294,28 +302,29 @@ pub(super) fn sweep_write(
     (position, now)
 }
 
-/// The transfers of a read to the host, each of what is there when it begins.
+/// The transfers of a read to the host. Each transfer has the sectors that are available when it
+/// begins.
 #[derive(Debug)]
 pub(super) struct Outflow {
     manners: Delivery,
     /// The segment's size.
     size: u64,
     sectors: u64,
-    /// The request's first sectors, which the buffer has already.
+    /// The number of the request's first sectors that are already in the buffer.
     buffered: u32,
-    /// Whether the drive has the bus.
+    /// Whether the drive is connected to the bus.
     connected: bool,
-    /// When it can begin the next transfer.
+    /// The time from which it can begin the next transfer.
     now: SimTime,
-    /// The first sector of each transfer, and when it begins.
+    /// The first sector of each transfer, and the time at which it begins.
     transfers: Vec<(u64, SimTime)>,
-    /// Sectors whose transfer has a time.
+    /// The number of sectors whose transfer times are known.
     known: u64,
 }
 
 impl Outflow {
-    /// The transfers of a read of so many sectors, the first of which are `buffered`, through a segment of `size` sectors. The
-    /// drive may have the bus `from` then on.
+    /// Creates the transfers of a read of `sectors` sectors through a segment of `size` sectors.
+    /// The first `buffered` sectors are in the buffer. The drive may use the bus from `from` on.
     pub(super) fn new(
         manners: Delivery,
         (from, connected): (SimTime, bool),
@@ -366,7 +375,7 @@ impl Outflow {
         }
     }
 
-    /// When the sector `index` has crossed the bus, if that is known.
+    /// The time at which sector `index` has been transferred, if it is known.
     fn crossed(&self, index: u64) -> Option<SimTime> {
         if index >= self.known {
             return None;
@@ -376,7 +385,7 @@ impl Outflow {
         Some(start + Span(self.manners.per_sector.0 * (index - first + 1)))
     }
 
-    /// Whether the segment has room for the sector `index` at `now`.
+    /// Returns whether the segment has room for sector `index` at `now`.
     fn has_room(&mut self, index: u64, now: SimTime, there: &Passed) -> bool {
         let Some(leaves) = index.checked_sub(self.size) else {
             return true;
@@ -385,7 +394,7 @@ impl Outflow {
         self.crossed(leaves).is_some_and(|at| at <= now)
     }
 
-    /// When the segment has room for the sector `index` if the media wait for it.
+    /// Returns the time at which the segment has room for sector `index` if the media wait for it.
     fn await_room(&mut self, index: u64, there: &Passed) -> SimTime {
         let Some(leaves) = index.checked_sub(self.size) else {
             return SimTime::ZERO;
@@ -395,7 +404,8 @@ impl Outflow {
     }
 }
 
-/// As [`super::sweep::sweep`], for a read whose sectors leave the segment more slowly than they come.
+/// Same as [`super::sweep::sweep`], for a read whose sectors leave the segment more slowly than
+/// they arrive.
 pub(super) fn sweep_read(
     platters: Platters<'_>,
     from: (Position, SimTime),

@@ -1,8 +1,9 @@
-//! Physical sectors larger than logical ones: a drive writes them whole, and reads first what it
-//! must not change (512e; read-modify-write). One that two writes in sequence share, and the buffer holds whole, is
-//! written with the first of them.
+//! Physical sectors larger than logical ones. The drive writes them as a whole, and first reads the
+//! parts that must not change (512e; read-modify-write). If two consecutive writes share a physical
+//! sector and the buffer holds all of it, it is written with the first of them.
 //!
-//! Left out: that such a drive reads them whole too, which is a few sectors' time.
+//! Left out: such a drive also reads physical sectors as a whole, which takes the time of a few
+//! sectors.
 
 use super::Drive;
 use super::sweep::{Access, Leg};
@@ -10,7 +11,7 @@ use crate::mechanics::Position;
 use crate::units::{Lbn, SimTime};
 
 impl Drive {
-    /// The bounds of the physical sectors that hold `[lbn, end)`.
+    /// Returns the bounds of the physical sectors that contain `[lbn, end)`.
     pub(super) fn physical_bounds(&self, lbn: Lbn, end: Lbn) -> (Lbn, Lbn) {
         let ratio = u64::from(self.profile.sector.ratio());
         if ratio == 1 {
@@ -22,16 +23,19 @@ impl Drive {
         (Lbn(first), Lbn(last).min(Lbn(self.geometry.capacity().0)))
     }
 
-    /// Whether the buffer has the rest of the first and of the last physical sector of a write.
+    /// Returns whether the buffer holds the rest of the first and of the last physical sector of a
+    /// write.
     pub(super) fn held_edges(&self, lbn: Lbn, end: Lbn) -> (bool, bool) {
         let (first, last) = self.physical_bounds(lbn, end);
         (self.cache.holds(first, lbn), self.cache.holds(end, last))
     }
 
-    /// Reads the physical sectors that a write covers in part, unless the buffer has the rest of
-    /// them, or had it (`held`) when it took the write, which may have displaced it.
+    /// Reads the physical sectors that a write covers in part. They are not read if the buffer
+    /// holds the rest of them. They are not read either if it held the rest (`held`) when it
+    /// accepted the write, which may have displaced it.
     ///
-    /// Returns where and when the head is afterwards; without legs, nothing had to be read.
+    /// Returns the position and time of the head afterwards. If no legs were added, nothing had to
+    /// be read.
     pub(super) fn read_edges(
         &mut self,
         mut position: Position,

@@ -1,34 +1,35 @@
-//! Reading on after a request, until another one comes.
+//! Read-ahead: reading on after a request until the next one arrives.
 //!
-//! Read-ahead is computed when somebody asks, not sector by sector: the legs that it has
-//! finished are forgotten, the one it is on says how far it got.
+//! Read-ahead is computed when its state is needed, not sector by sector. Legs that it has
+//! completed are dropped; the current leg determines how far it has come.
 
 use super::sweep::{Access, Leg, Platters, sweep};
 use crate::mechanics::Position;
 use crate::profile::ReadAheadUntil;
 use crate::units::{Lbn, Sectors, SimTime};
 
-/// A read-ahead under way.
+/// A current read-ahead.
 #[derive(Clone, Debug)]
 pub(super) struct ReadAheadRun {
     /// The segment that it fills.
     pub(super) segment: usize,
     /// The first sector not yet begun in an earlier leg.
     next: Lbn,
-    /// Where it ends.
+    /// The LBN at which it ends.
     limit: Lbn,
-    /// Head and time at the end of the last finished leg.
+    /// The head position and time at the end of the last completed leg.
     position: Position,
     now: SimTime,
     leg: Option<Leg>,
-    /// Whether sectors are taken in the order in which they pass.
+    /// Whether sectors are read in the order in which they pass.
     on_arrival: bool,
-    /// Until then the head is the request's that it follows, whatever of the track has passed it.
+    /// The time until which the head belongs to the preceding request, whatever part of the track
+    /// has passed it.
     since: SimTime,
 }
 
 impl ReadAheadRun {
-    /// Begins at `next` with the head at `position` from `now` on.
+    /// Creates a read-ahead that begins at `next` with the head at `position` from `now` on.
     pub(super) fn new(
         segment: usize,
         next: Lbn,
@@ -48,7 +49,8 @@ impl ReadAheadRun {
         }
     }
 
-    /// Takes sectors in the order in which they pass, and has done so before the head was its own, at `since`.
+    /// Makes it read sectors in the order in which they pass. It has done so before it got the
+    /// head, at `since`.
     pub(super) fn on_arrival(self, since: SimTime) -> ReadAheadRun {
         ReadAheadRun {
             on_arrival: true,
@@ -57,7 +59,7 @@ impl ReadAheadRun {
         }
     }
 
-    /// Moves the end.
+    /// Sets the LBN at which it ends.
     pub(super) fn set_limit(&mut self, limit: Lbn) {
         self.limit = limit;
         if self.leg.as_ref().is_some_and(|leg| limit < leg.next_lbn()) {
@@ -65,12 +67,12 @@ impl ReadAheadRun {
         }
     }
 
-    /// Where it ends.
+    /// The LBN at which it ends.
     pub(super) fn limit(&self) -> Lbn {
         self.limit
     }
 
-    /// Follows the head to `now`; returns the first sector not yet read, and whether there is more to do.
+    /// Advances to `now`. Returns the first sector not yet read, and whether sectors remain.
     pub(super) fn advance(
         &mut self,
         platters: Platters<'_>,
@@ -120,7 +122,8 @@ impl ReadAheadRun {
         }
     }
 
-    /// When the sector before `lbn` will have been read; `lbn` is on the leg under way or behind.
+    /// Returns the time at which the sector before `lbn` will have been read. `lbn` must be on the
+    /// current leg or after it.
     pub(super) fn reaches(
         &mut self,
         platters: Platters<'_>,
@@ -144,23 +147,25 @@ impl ReadAheadRun {
         }
     }
 
-    /// Whether a sector is under the head at `now`, to which it has been advanced.
+    /// Returns whether a sector is under the head at `now`, to which the read-ahead has been
+    /// advanced.
     pub(super) fn is_in_sector(&self, now: SimTime) -> bool {
         self.leg
             .as_ref()
             .is_some_and(|leg| leg.first < now && now < leg.end)
     }
 
-    /// Head and time from which an access may go on where this one is: the head is never stopped
-    /// for a reader of the very sectors that come next.
+    /// Returns the LBN, head position and time from which an access can continue this one. The head
+    /// is not stopped for a request for exactly the next sectors.
     pub(super) fn hand_over(&self) -> (Lbn, Position, SimTime) {
         (self.next, self.position, self.now)
     }
 
-    /// Where the head is and when it may move, if the read-ahead is stopped at `now`, to which it has been
-    /// advanced: a seek is finished, and so is the sector under the head unless `in_sector` allows to leave it.
+    /// Returns the position of the head, and the time from which it may move, if the read-ahead is
+    /// stopped at `now`, to which it has been advanced. A seek is completed. The sector under the
+    /// head is completed too, unless `in_sector` allows to abandon it.
     pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (Position, SimTime) {
-        // A read-ahead that has not begun to move leaves the head where it is.
+        // A read-ahead that has not begun to move leaves the head at its position.
         let Some(leg) = self
             .leg
             .as_ref()
@@ -174,7 +179,7 @@ impl ReadAheadRun {
             now
         } else {
             match leg.passed(now) {
-                // Just between two sectors.
+                // Exactly between two sectors.
                 passed if passed > 0 && leg.passed_at(passed - 1) == now => now,
                 passed => leg.passed_at(passed),
             }

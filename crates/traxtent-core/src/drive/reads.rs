@@ -1,4 +1,4 @@
-//! How reads are served, from their arrival to their completion.
+//! The handling of reads, from arrival to completion.
 
 use super::bus::{self, Delivery, Ramp, deliver, ramps_of};
 use super::cache::{ReadPlace, State};
@@ -12,13 +12,13 @@ use crate::profile::ReadAheadUntil;
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 
-/// Where the first wanted sectors of a read are, when the media must give the others.
+/// The location of a read's first sectors, if the others must come from the media.
 #[derive(Clone, Copy)]
 struct Fill {
     segment: Option<usize>,
     /// The first sector that is not in the buffer.
     from: Lbn,
-    /// Whether the buffer has, or is about to have, the first sector.
+    /// Whether the first sector is in the buffer, or about to be.
     hit: bool,
 }
 
@@ -56,7 +56,8 @@ impl Drive {
         }
     }
 
-    /// The segment that holds all of a read and is not in use, if there is one and the drive looks.
+    /// Returns the segment that holds all of a read and is not in use, if there is one and the
+    /// drive checks for it.
     fn hit_while_busy(&self, now: SimTime, job: &Job) -> Option<usize> {
         let overtakes =
             |other: &Job| other.is_write() && other.accepted.is_none() && other.overlaps(job);
@@ -75,7 +76,8 @@ impl Drive {
         }
     }
 
-    /// Serves a read now that the arm is its own; `arriving` if it has just come over the bus.
+    /// Serves a read that now has the arm. `arriving` is true if its command has just come over the
+    /// bus.
     pub(super) fn start_read(&mut self, job: Job, at: SimTime, arriving: bool) {
         self.schedule.serve(job.request.lbn, job.end());
         self.observe_read_ahead(at);
@@ -106,7 +108,7 @@ impl Drive {
                 };
                 self.read_media(job, at, arriving, fill);
             }
-            // Whatever held it back is on its way to the media now.
+            // The writes that blocked it are now on their way to the media.
             ReadPlace::Blocked => self.read_media(
                 job,
                 at,
@@ -120,7 +122,7 @@ impl Drive {
         }
     }
 
-    /// When the bus may carry data for a request that found some in the buffer.
+    /// The time from which the bus may transfer data for a request that found some in the buffer.
     fn hit_from(&self, job: &Job, at: SimTime, arriving: bool) -> SimTime {
         let c = &self.controller;
         let taken = if arriving {
@@ -131,7 +133,7 @@ impl Drive {
         taken + c.data_preparation
     }
 
-    /// A read whose sectors are all in the buffer.
+    /// Serves a read whose sectors are all in the buffer.
     fn read_buffer(&mut self, job: Job, at: SimTime, arriving: bool, segment: usize) {
         let from = self.hit_from(&job, at, arriving);
         let then = match std::mem::replace(&mut self.arm, Arm::Idle) {
@@ -154,7 +156,7 @@ impl Drive {
         };
     }
 
-    /// Read-ahead that an idle arm takes up again after a hit.
+    /// Returns the read-ahead that an idle arm resumes after a hit.
     fn go_on_reading(&mut self, job: &Job, segment: usize, free: SimTime) -> Option<ReadAheadRun> {
         let end = self.cache.segment(segment).end;
         if !self.profile.cache.read_ahead.on_idle_hit
@@ -176,7 +178,8 @@ impl Drive {
         }
     }
 
-    /// Sends a whole hit to the host; returns when it has been sent, and acknowledged.
+    /// Sends the data of a full hit to the host. Returns the times at which they have been sent,
+    /// and acknowledged.
     fn deliver_hit(
         &mut self,
         job: &Job,
@@ -204,7 +207,7 @@ impl Drive {
         (sent, completed)
     }
 
-    /// A read that needs the media for some of its sectors.
+    /// Serves a read that needs the media for some of its sectors.
     fn read_media(&mut self, job: Job, at: SimTime, arriving: bool, fill: Fill) {
         let (lbn, end) = (job.request.lbn, job.end());
         let verify = job.request.op == Op::Verify;
@@ -213,7 +216,8 @@ impl Drive {
         legs.clear();
         ramps.clear();
 
-        // Media: on from where read-ahead is, or from wherever the head is.
+        // Media: continue from the position of read-ahead, or from the current position of the
+        // head.
         let (from, position, ready) = match &self.arm {
             Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => run.hand_over(),
             _ => {
@@ -260,7 +264,7 @@ impl Drive {
         };
         self.position = position;
 
-        // Bus: what is in the buffer first, the rest as it comes.
+        // Bus: first the sectors in the buffer, then the others as they arrive.
         if fill.from > lbn {
             ramps.push(Ramp {
                 sectors: (fill.from.0 - lbn.0) as u32,
@@ -287,7 +291,7 @@ impl Drive {
         };
         let completed = sent + self.controller.read_completion;
 
-        // Buffer: what is kept, and what is read ahead.
+        // Buffer: the sectors that are kept, and those that are read ahead.
         let then = fill.segment.and_then(|segment| {
             if !fill.hit && self.keeps_what_passed() {
                 let start = self.first_on_arrival(&legs[0]);
@@ -331,7 +335,8 @@ impl Drive {
         (self.legs, self.ramps) = (legs, ramps);
     }
 
-    /// The manners of the drive on the bus for a read, when it may have the bus first, and whether it has it already.
+    /// The drive's behaviour on the bus for a read, the time from which it may use the bus, and
+    /// whether it is already connected.
     fn manners(
         &self,
         job: &Job,
@@ -362,7 +367,8 @@ impl Drive {
         }
     }
 
-    /// The transfers of a read that is larger than its segment and may leave it more slowly than it comes.
+    /// Returns the transfers of a read that is larger than its segment and may leave it more slowly
+    /// than it arrives. Returns `None` for other reads.
     fn outflow(&self, job: &Job, at: SimTime, arriving: bool, fill: Fill) -> Option<Outflow> {
         let size = self.profile.cache.segment_sectors;
         let sectors = job.request.sectors;
@@ -377,7 +383,7 @@ impl Drive {
         may_be_late.then(|| Outflow::new(manners, (from, connected), size, sectors, buffered))
     }
 
-    /// Carries a read's sectors to the host; returns when the last one is there.
+    /// Transfers a read's sectors to the host and returns the end of the last transfer.
     fn deliver(
         &mut self,
         job: &Job,
@@ -402,27 +408,30 @@ impl Drive {
         sent
     }
 
-    /// Whether sectors that passed before the wanted ones are kept this time.
+    /// Returns whether this read keeps sectors that passed before the wanted ones.
     fn keeps_what_passed(&mut self) -> bool {
         let access = &self.profile.access;
-        // Nothing is drawn where all or none are kept.
+        // No random number is drawn if all or none are kept.
         access.read_on_arrival
             && (access.read_on_arrival_share >= 1.0
                 || self.keeping.chance(access.read_on_arrival_share))
     }
 
-    /// The first sector that a drive which reads on arrival has buffered when it comes to the wanted ones.
+    /// The first sector that a drive which reads on arrival has in its buffer when it reaches the
+    /// wanted ones.
     fn first_on_arrival(&self, leg: &Leg) -> Lbn {
         let track = &leg.piece.track;
         let slot = self.mechanics.next_slot(track, leg.landed);
         let before = leg.piece.lbn.0 - track.first_lbn.0;
-        // Where the wanted sectors have gone by in part, the track's first ones come before them.
+        // If the head lands within the wanted sectors, it passes the track's first sectors before
+        // it reaches the wanted ones again.
         let passed = (leg.piece.first_slot + track.slots - slot) % track.slots;
         leg.piece.lbn - Sectors(u64::from(passed).min(before))
     }
 
-    /// Where and since when read-ahead on arrival goes on behind a request of these legs: what of the rest of the last one's
-    /// track has passed since the head came to it is in the buffer.
+    /// Returns the LBN and time from which read-ahead on arrival continues after a request with
+    /// these legs. Sectors in the rest of the last leg's track are in the buffer if they passed
+    /// after the head arrived there.
     fn rest_of_track(
         &self,
         legs: &mut Vec<Leg>,
@@ -446,7 +455,7 @@ impl Drive {
             not_before: SimTime::ZERO,
         };
         let position = Position::from(&leg.piece.track);
-        // Behind the request's own.
+        // Appended after the request's own legs.
         let (_, passed) = sweep(self.platters(), position, landed, &access, legs);
         legs.truncate(count);
         match passed < media_end {
@@ -455,7 +464,7 @@ impl Drive {
         }
     }
 
-    /// How far read-ahead for a request goes.
+    /// Sets the bounds of read-ahead after a request.
     fn bound_read_ahead(&mut self, segment: usize, request: &Request) {
         let ahead = &self.profile.cache.read_ahead;
         let size = u64::from(self.profile.cache.segment_sectors);
@@ -464,7 +473,8 @@ impl Drive {
         let limit = match ahead.until {
             _ if !self.in_force.read_ahead => end,
             ReadAheadUntil::None => end,
-            // A read that ends with its track has not run on: the track that counts is that of its last sector.
+            // The track of the read's last sector decides, because a read that ends with its track
+            // has not reached the next one.
             ReadAheadUntil::AdaptiveTrackEnd => match self.geometry.track_of(Lbn(end.0 - 1)) {
                 None => end,
                 Some(track) => {
@@ -494,7 +504,7 @@ impl Drive {
     }
 }
 
-/// Takes so many sectors off the front of the ramps from index `from` on.
+/// Removes `sectors` sectors from the front of the ramps from index `from` on.
 fn skip(ramps: &mut Vec<Ramp>, from: usize, mut sectors: u32) {
     while sectors > 0 && from < ramps.len() {
         let ramp = &mut ramps[from];

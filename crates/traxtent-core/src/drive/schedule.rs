@@ -1,32 +1,32 @@
-//! Which of the waiting requests is served next.
+//! The choice of the waiting request to serve next.
 //!
 //! Used by the drive's own queue and by a host's queue in front of drives.
 
 use crate::profile::Scheduler;
 use crate::units::{Lbn, SimTime, Span};
 
-/// A waiting request, as a scheduler sees it.
+/// A waiting request, with the values that a scheduler uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Its first sector.
+    /// The first sector.
     pub lbn: Lbn,
-    /// The sector after its last.
+    /// The sector after the last one.
     pub end: Lbn,
-    /// When it came.
+    /// The time of arrival.
     pub arrived: SimTime,
 }
 
-/// A scheduling policy with its memory.
+/// A scheduling policy with its state.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     policy: Scheduler,
-    /// Where the last request that was served ended.
+    /// The position of the last request served: its first sector for elevators, otherwise its end.
     last: Lbn,
     upward: bool,
 }
 
 impl Schedule {
-    /// A policy that has served nothing yet.
+    /// Creates a policy that has served nothing yet.
     pub fn new(policy: Scheduler) -> Schedule {
         Schedule {
             policy,
@@ -35,8 +35,9 @@ impl Schedule {
         }
     }
 
-    /// Index of the request to serve next; `None` only if there is none. Candidates come in order
-    /// of arrival; `positioning` tells how long the head takes to reach one.
+    /// Returns the index of the request to serve next, or `None` if nothing waits. Candidates must
+    /// be in order of arrival. `positioning` returns the time that the head needs to reach a
+    /// candidate.
     pub fn pick(
         &self,
         now: SimTime,
@@ -91,9 +92,10 @@ impl Schedule {
         Some(picked)
     }
 
-    /// Notes that the sectors from `lbn` to before `end` are served, whether they were picked or
-    /// nothing else waited: what is near, and which way is onward, follows from it. Elevators go on from where the
-    /// request began, as DiskSim's do (`disksim_ioqueue.c`), so that what was just read can be written before they move on.
+    /// Records that the sectors from `lbn` to before `end` are being served, whether they were
+    /// picked or nothing else waited. Distances and the direction of elevators follow from it.
+    /// Elevators continue from the beginning of the request, as in DiskSim (`disksim_ioqueue.c`),
+    /// so that sectors that were just read can be written before they move on.
     pub fn serve(&mut self, lbn: Lbn, end: Lbn) {
         self.upward = lbn >= self.last;
         self.last = match self.policy {

@@ -1,4 +1,4 @@
-//! What reads and writes have in common, and flushes.
+//! The parts that reads and writes have in common, and flushes.
 
 use super::oversize::{self, Outflow, Refill};
 use super::sweep::{Access, Leg, sweep};
@@ -27,7 +27,7 @@ impl Drive {
         self.finish_flushes();
     }
 
-    /// Notes that the write of the given name leaves the media at the given time.
+    /// Records that the write with the given tag is on the media at the given time.
     pub(super) fn note_written(&mut self, tag: Tag, media_end: SimTime) {
         if !self.flushes.is_empty() {
             for flush in self.flushes.iter_mut().filter(|flush| tag < flush.tag) {
@@ -37,7 +37,7 @@ impl Drive {
         }
     }
 
-    /// Completes the flushes before which no write is waiting any more.
+    /// Completes the flushes for which no earlier write is waiting any more.
     fn finish_flushes(&mut self) {
         let oldest_write = self
             .waiting
@@ -86,7 +86,7 @@ impl Drive {
         end
     }
 
-    /// The same for a write that is larger than its segment.
+    /// Same as [`Drive::sweep`], for a write that is larger than its segment.
     pub(super) fn sweep_write(
         &mut self,
         from: (Position, SimTime),
@@ -100,7 +100,8 @@ impl Drive {
         end
     }
 
-    /// The same for a read whose sectors leave their segment more slowly than they come.
+    /// Same as [`Drive::sweep`], for a read whose sectors leave their segment more slowly than they
+    /// arrive.
     pub(super) fn sweep_read(
         &mut self,
         from: (Position, SimTime),
@@ -128,7 +129,7 @@ impl Drive {
         }
     }
 
-    /// Where the time from a request's submission went until the drive began to serve it.
+    /// The parts of the time from a request's submission until the drive began to serve it.
     pub(super) fn until_served(&self, job: &Job, at: SimTime) -> Breakdown {
         let waited = at.since(job.submitted);
         let overhead = waited.min(self.controller.per_request);
@@ -157,15 +158,17 @@ impl Drive {
     }
 }
 
-/// When the arm may begin to move for a request that was taken up at `at`: the controller's work on the
-/// command does not overlap with the end of what the arm abandons, which is `free` of it. (Measured
-/// drives agree with DiskSim in this: HP C3323A and C2490A.)
+/// The time from which the arm may move for a request that the drive starts at `at`. The
+/// controller's work on the command does not overlap with the end of the activity that the arm
+/// abandons, which lasts until `free`. (Measured drives agree with DiskSim on this: HP C3323A and
+/// C2490A.)
 pub(super) fn arm_ready(job: &Job, at: SimTime, free: SimTime) -> SimTime {
     job.ready.max(at) + free.since(at)
 }
 
-/// Where the time from a request's submission to the end of its media access went: `at` the arm became its
-/// own, as `b` tells, at `ready` the controller let it move.
+/// The parts of the time from a request's submission to the end of its media access. The request
+/// got the arm at `at`, and `b` holds the parts until then. The controller let the arm move at
+/// `ready`.
 pub(super) fn account(
     legs: &[Leg],
     at: SimTime,
@@ -176,7 +179,7 @@ pub(super) fn account(
     let command = ready.min(job.ready).saturating_since(at);
     b.overhead += command;
     b.queue += ready.saturating_since(at).saturating_sub(command);
-    // An access that goes on where read-ahead was began before it was asked for.
+    // An access that continues read-ahead began before it was requested.
     let mut now = ready.max(at);
     let mut since = |part: &mut Span, until: SimTime| {
         *part += until.saturating_since(now);
@@ -189,7 +192,7 @@ pub(super) fn account(
         } else {
             (Span::ZERO, leg.moved.seek + leg.moved.head_switch)
         };
-        // A landing that was held back counts as controller time.
+        // A delay of the landing counts as controller time.
         since(&mut b.overhead, begun);
         since(&mut b.seek, begun + seek);
         since(&mut b.head_switch, begun + seek + head_switch);

@@ -1,36 +1,38 @@
-//! The way of the head over the sectors of one access: which tracks, in which order, when.
+//! The path of the head over the sectors of one access: which tracks, in which order, at which
+//! times.
 //!
-//! An access is cut into legs, one for each piece of a track. On each leg the head moves, waits
-//! for the sector it begins with, and passes over all sectors of the piece. A zero-latency leg
-//! begins with whichever sector of the piece comes first and ends one revolution later (paper T,
-//! section 2.2, "Zero-latency access").
+//! An access is divided into legs, one for each piece of a track. On each leg the head moves, waits
+//! for the sector with which it begins, and passes over all sectors of the piece. A zero-latency
+//! leg begins with the first sector of the piece that arrives under the head, and ends one
+//! revolution later (paper T, section 2.2, "Zero-latency access").
 
 use super::upset::Slow;
 use crate::geometry::{Geometry, Piece};
 use crate::mechanics::{Mechanics, Move, Position};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 
-/// The passage over one piece of a track.
+/// The pass over one piece of a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leg {
     /// The sectors.
     pub(super) piece: Piece,
-    /// How the head got there.
+    /// The movement to the track.
     pub(super) moved: Move,
-    /// When it was there.
+    /// The time at which the head reached the track.
     pub(super) landed: SimTime,
-    /// When the leading edge of the piece's first sector passed.
+    /// The time at which the leading edge of the piece's first sector passed.
     pub(super) first: SimTime,
-    /// When the last of the sectors had passed.
+    /// The time at which the last of the sectors had passed.
     pub(super) end: SimTime,
-    /// Sectors that passed in LBN order from `first` to `end`; the others passed before them.
+    /// The number of sectors that passed in LBN order from `first` to `end`. The others passed
+    /// before them.
     pub(super) in_order: u32,
-    /// Time spent waiting for sectors to come round.
+    /// The time spent waiting for sectors to come under the head.
     pub(super) rotation: Span,
 }
 
 impl Leg {
-    /// When the first of the sectors to pass had passed.
+    /// The time at which the first sector to pass had passed.
     pub(super) fn first_passed(&self, revolution: Span) -> SimTime {
         let begun = if self.in_order == self.piece.sectors {
             self.first
@@ -40,12 +42,12 @@ impl Leg {
         begun + self.sector()
     }
 
-    /// The time in which one of the sectors passes.
+    /// The time in which one sector passes.
     pub(super) fn sector(&self) -> Span {
         Span(self.end.since(self.first).0 / u64::from(self.in_order))
     }
 
-    /// Lets all its sectors pass later, by whole revolutions.
+    /// Delays all its sectors by whole revolutions.
     pub(super) fn delay(&mut self, revolutions: Span) {
         self.first += revolutions;
         self.end += revolutions;
@@ -57,7 +59,8 @@ impl Leg {
         self.piece.lbn + Sectors(u64::from(self.piece.sectors))
     }
 
-    /// How many of the in-order sectors have passed entirely at `now`, as [`Leg::passed_at`] tells.
+    /// The number of in-order sectors that have passed completely at `now`, consistent with
+    /// [`Leg::passed_at`].
     pub(super) fn passed(&self, now: SimTime) -> u32 {
         if now >= self.end {
             return self.in_order;
@@ -70,24 +73,25 @@ impl Leg {
         (((since as u128 + 1) * self.in_order as u128).div_ceil(whole as u128) - 1) as u32
     }
 
-    /// When the in-order sector `index` has passed entirely.
+    /// The time at which in-order sector `index` has passed completely.
     pub(super) fn passed_at(&self, index: u32) -> SimTime {
         let whole = self.end.since(self.first).0;
         self.first + Span(((whole as u128 * (index as u128 + 1)) / self.in_order as u128) as u64)
     }
 }
 
-/// The flow of a write's data into the buffer: sector `i` is there `(i + 1) * per_sector` after `from`.
+/// The arrival of a write's data in the buffer: sector `i` is available `(i + 1) * per_sector`
+/// after `from`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inflow {
     pub(super) from: SimTime,
     pub(super) per_sector: Span,
-    /// Sectors that must be there before the first goes to the media.
+    /// The number of sectors that must be available before the first goes to the media.
     pub(super) threshold: u32,
 }
 
 impl Inflow {
-    /// All of it at `time`.
+    /// All data arrive at `time`.
     pub(super) fn at(time: SimTime) -> Inflow {
         Inflow {
             from: time,
@@ -96,38 +100,38 @@ impl Inflow {
         }
     }
 
-    /// When so many sectors are there.
+    /// The time at which `count` sectors are available.
     pub(super) fn arrival(&self, count: u64) -> SimTime {
         self.from + Span(self.per_sector.0 * count)
     }
 }
 
-/// What an access asks of the head.
+/// The parameters of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) lbn: Lbn,
     pub(super) sectors: u32,
     pub(super) write: bool,
     pub(super) zero_latency: bool,
-    /// For writes: when the data are there.
+    /// For writes: the times at which the data are available.
     pub(super) inflow: Option<Inflow>,
     /// The first move ends no earlier than this.
     pub(super) not_before: SimTime,
 }
 
-/// What the head passes over, and how.
+/// The properties of the drive that determine the times of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Platters<'a> {
     pub(super) geometry: &'a Geometry,
     pub(super) mechanics: &'a Mechanics,
     pub(super) slow: &'a Slow,
-    /// Copies of each sector around its track, of which reads take the nearest.
+    /// The number of replicas of each sector around its track. Reads use the nearest.
     pub(super) partitions: u32,
 }
 
 impl Platters<'_> {
-    /// The longest run of at most so many sectors that the head passes in one go, and how many
-    /// revolutions it must wait for them besides.
+    /// Returns the longest run of at most `most` sectors that the head passes without interruption,
+    /// and the number of additional revolutions that they take.
     pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
         let (most, retries) = if write {
             (most, 0)
@@ -137,12 +141,13 @@ impl Platters<'_> {
         (self.geometry.piece(lbn, most), retries)
     }
 
-    /// The places of a piece's other copies, which reads may take as well.
+    /// Returns the places of a piece's other replicas, which reads may use as well.
     pub(super) fn copies(&self, piece: Piece, write: bool) -> impl Iterator<Item = Piece> + use<> {
         let slots = piece.track.slots;
         let partitions = if write { 1 } else { self.partitions.min(slots) };
         (1..partitions).map(move |copy| Piece {
-            // Evenly also where the partitions do not divide the track: some of them are a slot shorter.
+            // Spread evenly even if the partitions do not divide the track. Some of them are then
+            // one slot shorter.
             first_slot: (piece.first_slot + copy * slots / partitions) % slots,
             ..piece
         })
@@ -182,7 +187,7 @@ pub(super) fn sweep(
     (position, now)
 }
 
-/// The passage over one piece, or over one of its copies if that ends sooner.
+/// The pass over one piece, or over one of its replicas if that ends sooner.
 pub(super) fn best_pass(
     platters: Platters<'_>,
     piece: Piece,
@@ -211,7 +216,7 @@ pub(super) fn best_pass(
     leg
 }
 
-/// The passage over one piece, from the moment the head is on its track.
+/// The pass over one piece, from the time at which the head is on its track.
 pub(super) fn pass(
     mechanics: &Mechanics,
     piece: Piece,
@@ -231,8 +236,8 @@ pub(super) fn pass(
     let length = length(mechanics, &piece);
     let mut first = landed + mechanics.wait(landed, first_edge);
     if let Some(flow) = inflow {
-        // Every sector must be in the buffer when the head reaches it; the flow is linear, so the
-        // first and the last decide.
+        // Every sector must be in the buffer when the head reaches it. The arrival is linear, so
+        // the first and the last sector decide.
         let per_sector = Span(length.0 / u64::from(piece.sectors));
         let count = u64::from(piece.sectors);
         let last_sector = Span(per_sector.0 * (count - 1));
@@ -256,7 +261,8 @@ pub(super) fn pass(
     }
 }
 
-/// A zero-latency passage that begins inside the piece, or none if the head lands outside it.
+/// Returns a zero-latency pass that begins inside the piece, or `None` if the head lands outside
+/// it.
 fn pass_from_middle(
     mechanics: &Mechanics,
     piece: Piece,
@@ -272,7 +278,7 @@ fn pass_from_middle(
     }
     let mut start = landed + mechanics.wait(landed, mechanics.edge(track, slot));
     if let Some(flow) = inflow {
-        // The first sector from here on whose data are there when it passes.
+        // The first sector from here on whose data are available when it passes.
         let slot_time = mechanics.revolution().0 / u64::from(track.slots);
         while flow.arrival(u64::from(into) + 1) > start {
             let late = flow.arrival(u64::from(into) + 1).since(start).0;
@@ -295,7 +301,8 @@ fn pass_from_middle(
     let gap = mechanics
         .revolution()
         .saturating_sub(length(mechanics, &piece));
-    // Slips within the piece make slots and sectors differ by a few: share them out evenly.
+    // If there are slips within the piece, slots and sectors differ by a few. They are distributed
+    // evenly.
     let in_order =
         (u64::from(into) * u64::from(piece.sectors) / u64::from(piece.slots)).max(1) as u32;
     Some(Leg {

@@ -1,8 +1,7 @@
-//! What upsets a drive while it runs: stalls, sectors that must be read again and again, defects
-//! that have grown, and starting over.
+//! Disturbances of a running drive: stalls, perturbations (sectors that need retries), grown
+//! defects, and restarts.
 //!
-//! A drive that nothing of this happens to takes the same times to the picosecond as if this were
-//! not here.
+//! Without them, the drive's times are the same to the picosecond as if this module did not exist.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,13 +11,14 @@ use crate::geometry::Geometry;
 use crate::intervals::Intervals;
 use crate::units::{Lbn, Sectors, SimTime};
 
-/// Physical sectors that the drive does not read at once, and how many revolutions more each takes.
+/// Physical sectors that cannot be read at once, with the number of additional revolutions for
+/// each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slow(Intervals<u32>);
 
 impl Slow {
-    /// How many of `most` sectors from `lbn` on can be read in one go, and how many revolutions
-    /// that takes more.
+    /// Returns how many of `most` sectors from `lbn` on can be read without interruption, and the
+    /// number of additional revolutions for them.
     pub(super) fn reach(&self, lbn: Lbn, most: u32) -> (u32, u32) {
         if self.0.is_empty() {
             return (most, 0);
@@ -35,9 +35,11 @@ impl Slow {
 }
 
 impl Drive {
-    /// Lets the drive do nothing from `now`, which is no earlier than any time before, to `until`.
+    /// Makes the drive do nothing from `now` to `until`. `now` must not be earlier than any time
+    /// given before.
     ///
-    /// What it has not reported it reports no earlier; what comes meanwhile waits. The platters turn on.
+    /// Completions that have not been reported are not reported before `until`. New requests wait.
+    /// The platters continue to rotate.
     pub fn stall(&mut self, now: SimTime, until: SimTime) {
         self.run_until(now);
         self.stalled = self.stalled.max(until);
@@ -55,16 +57,16 @@ impl Drive {
         }
     }
 
-    /// The LBNs of the physical sectors that hold so many from `lbn` on.
+    /// Returns the LBNs of the physical sectors that contain the `sectors` sectors from `lbn` on.
     pub fn physical_range(&self, lbn: Lbn, sectors: u32) -> Range<Lbn> {
         let (first, end) = self.physical_bounds(lbn, lbn + Sectors(sectors.into()));
         first..end
     }
 
-    /// Lets every physical sector of `[lbns)` take so many revolutions more whenever the media are
-    /// read there; 0 mends them.
+    /// Sets the number of additional revolutions that every physical sector of `[lbns)` takes
+    /// whenever it is read from the media. 0 removes the perturbation.
     ///
-    /// A read-ahead under way is stopped.
+    /// A current read-ahead is stopped.
     pub fn set_retries(&mut self, now: SimTime, lbns: Range<Lbn>, revolutions: u32) {
         self.run_until(now);
         self.stop_read_ahead(now);
@@ -77,12 +79,12 @@ impl Drive {
         }
     }
 
-    /// Lets accesses go where `geometry`, which has as many LBNs, says from `now` on.
+    /// Replaces the layout from `now` on. The new `geometry` must have the same number of LBNs.
     ///
-    /// A read-ahead under way is stopped. An access under way goes where it went.
+    /// A current read-ahead is stopped. A current access uses the old layout.
     ///
     /// # Panics
-    /// If the number of LBNs differs.
+    /// Panics if the number of LBNs differs.
     pub fn set_geometry(&mut self, now: SimTime, geometry: Arc<Geometry>) {
         assert_eq!(geometry.capacity(), self.geometry.capacity());
         self.run_until(now);
@@ -90,8 +92,8 @@ impl Drive {
         self.geometry = geometry;
     }
 
-    /// Starts the drive over, as after a loss of power: nothing is under way, the buffer is empty,
-    /// its switches are as the profile has them. Sectors that are slow or moved stay so.
+    /// Restarts the drive, as after a loss of power: nothing is outstanding, the buffer is empty,
+    /// and its settings are those of the profile. Slow or moved sectors stay so.
     pub fn restart(&mut self) {
         let slow = std::mem::take(&mut self.slow);
         let next_tag = self.next_tag;
@@ -99,7 +101,7 @@ impl Drive {
         (self.slow, self.next_tag) = (slow, next_tag);
     }
 
-    /// Stops a read-ahead that is under way or to come.
+    /// Stops a read-ahead that is current or planned.
     pub(super) fn stop_read_ahead(&mut self, now: SimTime) {
         match &mut self.arm {
             Arm::ReadAhead(_) => {

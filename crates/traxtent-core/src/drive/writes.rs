@@ -1,4 +1,4 @@
-//! How writes are served, from their arrival until they are on the media.
+//! The handling of writes, from arrival until they are on the media.
 
 use super::bus::{nth, ramps_of};
 use super::cache::WritePlace;
@@ -48,8 +48,9 @@ impl Drive {
         self.waiting.push(job);
     }
 
-    /// Where a write goes that does not have the arm, if the drive takes it by now: data go to the buffer while the arm
-    /// is busy if the drive does that, or if they continue what is there and nobody has waited for longer.
+    /// Returns where to place a write that does not have the arm, if the drive accepts it at `now`.
+    /// Data go to the buffer while the arm is busy if the drive supports that. They also do if they
+    /// continue data in the buffer and the buffer has accepted all earlier waiting requests.
     fn place_beside(&self, job: &Job, now: SimTime) -> Option<WritePlace> {
         let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
         let place = match self.cache.find_write(now, job.request.lbn, job.end()) {
@@ -67,7 +68,8 @@ impl Drive {
         (take && !before().any(|other| other.overlaps(job))).then_some(place)
     }
 
-    /// The segment of the write under way, if the job goes on where that ends: its sectors cross as the others leave.
+    /// Returns the segment of the current write, if the job continues where that ends. Its sectors
+    /// are transferred as the others leave.
     fn continued_segment(&self, job: &Job) -> Option<usize> {
         match self.arm {
             Arm::Access {
@@ -78,8 +80,9 @@ impl Drive {
         }
     }
 
-    /// When the segment of the write under way has room for the first of the job's sectors, and for as many as it holds, if the
-    /// job goes on where that write ends.
+    /// Returns the times at which the segment of the current write has room for the first of the
+    /// job's sectors, and for as many as it can hold. Returns `None` unless the job continues where
+    /// that write ends.
     fn room_beside(&mut self, job: &Job) -> Option<(SimTime, SimTime)> {
         self.continued_segment(job)?;
         self.ramps.clear();
@@ -89,7 +92,8 @@ impl Drive {
         let begun = legs.first()?.piece.lbn.0;
         let size = u64::from(self.profile.cache.segment_sectors);
         let lbn = job.request.lbn.0;
-        // The segment has room for the sectors before `end` once those more than its size before it have left.
+        // The segment has room for the sectors before `end` once the sectors that are more than its
+        // size before `end` have left.
         let room_before = |end: u64| match (end.saturating_sub(size)).checked_sub(begun) {
             None | Some(0) => SimTime::ZERO,
             Some(left) => nth(&self.ramps, left as u32),
@@ -98,14 +102,15 @@ impl Drive {
         Some((room_before(lbn + 1), room_before(last)))
     }
 
-    /// Takes the waiting writes for which the buffer has room again, while the arm is busy with another.
+    /// Accepts the waiting writes for which the buffer has room again, while the arm is busy with
+    /// another.
     pub(super) fn take_waiting_writes(&mut self, now: SimTime) {
         for index in 0..self.waiting.len() {
             self.take_waiting_write(index, now);
         }
     }
 
-    /// Takes the waiting write that goes on where the one under way ends, and shares its segment.
+    /// Accepts the waiting write that continues where the current one ends, and shares its segment.
     pub(super) fn take_next_write(&mut self, now: SimTime) {
         let end = self.last_write.end;
         let next = self.waiting.iter().position(|job| job.request.lbn == end);
@@ -126,14 +131,14 @@ impl Drive {
         }
     }
 
-    /// Takes a write that waited for the arm into the buffer, if it is not there.
+    /// Accepts a write that waited for the arm into the buffer, unless it is already there.
     pub(super) fn accept_waiting(&mut self, job: &mut Job, at: SimTime) {
         if job.accepted.is_none() {
             self.accept(job, at, false);
         }
     }
 
-    /// Takes a write into the buffer at a time when there is room.
+    /// Accepts a write into the buffer at a time when there is room.
     fn accept(&mut self, job: &mut Job, at: SimTime, arriving: bool) {
         let place = match self.cache.find_write(at, job.request.lbn, job.end()) {
             WritePlace::Blocked => WritePlace::Fresh(self.cache.oldest_for_write()),
@@ -162,7 +167,8 @@ impl Drive {
             None if arriving => job.ready,
             None => at.max(job.off_bus) + c.first_reselect,
         } + c.data_preparation;
-        // What the segment has no room for yet crosses when the media have made some.
+        // Sectors for which the segment has no room yet are transferred once the media have made
+        // some.
         let size = self.profile.cache.segment_sectors;
         let length = Span(c.write_sector.0 * u64::from(sectors.min(size)));
         self.bus.advance(at);
@@ -207,7 +213,7 @@ impl Drive {
         });
     }
 
-    /// Brings a write to the media now that the arm is its own.
+    /// Writes to the media for a request that now has the arm.
     pub(super) fn start_write(&mut self, job: Job, at: SimTime) {
         self.schedule.serve(job.request.lbn, job.end());
         let free = self.take_arm(at);
@@ -284,8 +290,8 @@ impl Drive {
         self.note_written(job.tag, media_end);
     }
 
-    /// The transfers of a write that the media may have to wait for in its middle: one that is larger than its segment, or that
-    /// still comes over a bus slower than the media.
+    /// Returns the transfers of a write in the middle of which the media may have to wait. Such a
+    /// write is larger than its segment, or still arrives over a bus slower than the media.
     fn refill(&self, job: &Job, accepted: &Accepted, ready: SimTime) -> Option<Refill> {
         let cache = &self.profile.cache;
         let (sectors, size) = (job.request.sectors, cache.segment_sectors);
@@ -316,7 +322,8 @@ impl Drive {
         ))
     }
 
-    /// Completes a write that was not complete in the buffer; returns when the host has its acknowledgement.
+    /// Completes a write that was not complete in the buffer. Returns the time at which the host
+    /// has its acknowledgement.
     #[allow(clippy::too_many_arguments)]
     fn complete_written(
         &mut self,
@@ -336,7 +343,8 @@ impl Drive {
             _ => (c.write_disconnect, c.first_reselect),
         };
         if !through {
-            // In the buffer as soon as the media have made room: the media's part is hidden.
+            // The write is in the buffer once the media have made room. The time of the media is
+            // not visible.
             let completed = full + c.write_completion;
             let before = self.until_served(job, accepted.began);
             let breakdown = Breakdown {

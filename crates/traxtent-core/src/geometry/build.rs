@@ -1,4 +1,4 @@
-//! From a description to a [`Geometry`]: checks, zones, moved LBNs.
+//! The construction of a [`Geometry`] from a description: checks, zones, moved LBNs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,18 +12,19 @@ use super::zone::{Area, Bad, Drawn, cut};
 use super::{Geometry, Place, ZoneInfo, overlap};
 use crate::units::{Cylinder, Lbn, Surface};
 
-/// Bounds that keep every number of a geometry within its type, and a hostile one small.
+/// Bounds that keep every number of a geometry within its type, and limit the size of a hostile
+/// one.
 pub(super) const SURFACES_MAX: u16 = 64;
 pub(super) const CYLINDERS_MAX: u32 = 1 << 22;
 pub(super) const SLOTS_MAX: u32 = 1_000_000;
 const BAD_MAX: u64 = 1 << 18;
 
-/// What is collected zone by zone.
+/// The state of the construction, to which each zone is added.
 pub(super) struct Builder<'a> {
     pub(super) spec: &'a GeometrySpec,
     pub(super) tree: Tree,
     drawn: Drawn,
-    /// LBNs so far.
+    /// The number of LBNs so far.
     pub(super) sectors: u64,
     pub(super) zones: Vec<ZoneInfo>,
     remaps: Vec<Remap>,
@@ -57,14 +58,14 @@ pub(super) fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
 }
 
 impl Builder<'_> {
-    /// LBNs that the drive may still take.
+    /// The number of LBNs that the drive can still hold.
     fn room(&self) -> u64 {
         self.spec
             .capacity_sectors
             .map_or(u64::MAX, |capacity| capacity - self.sectors)
     }
 
-    /// Adds a drawn area, of which the first `reserved` sectors are not for LBNs.
+    /// Adds an area. Its first `reserved` sectors are not for LBNs.
     pub(super) fn add(&mut self, drawn: Drawn, reserved: u64, most: Option<u64>) -> Range<u64> {
         let node = self.tree.add_node(drawn.mapped);
         self.drawn.blank.extend(drawn.blank);
@@ -188,7 +189,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Checks a zone's own numbers; returns the sectors around the tracks of each surface.
+    /// Checks a zone's own numbers and returns the sectors around the tracks of each surface.
     fn check_zone(&self, name: &str, zone: &ZoneSpec) -> Result<Vec<u32>, GeometryError> {
         check(
             name,
@@ -284,7 +285,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Where the slips of an area are, ascending. `by_track` says that they number tracks.
+    /// Returns the places of an area's slips, ascending. If `by_track` is true, slips are track
+    /// numbers.
     pub(super) fn bad(
         &self,
         name: &str,
@@ -324,7 +326,7 @@ impl Builder<'_> {
                 });
                 at += u64::from(part);
                 len -= part;
-                // A long slip covers many tracks.
+                // A long slip can cover many tracks.
                 check(name, "tracks with slips", bad.len() as u64, 0..=BAD_MAX)?;
             }
         }
@@ -338,7 +340,7 @@ impl Builder<'_> {
         full: NodeId,
         tracks: u64,
     ) -> Result<(BTreeMap<u64, u64>, BTreeSet<u64>), GeometryError> {
-        // A slip before the spares takes the first of them.
+        // A slip before the spares uses the first of them.
         let data = tracks - u64::from(zone.spares);
         let end = zone
             .slips
@@ -371,7 +373,7 @@ impl Builder<'_> {
         Ok((moved, taken))
     }
 
-    /// Notes where the bad sectors of a zone and their replacements are.
+    /// Records the places of a zone's bad sectors and of their replacements.
     fn remap_sectors(
         &mut self,
         zone: usize,
@@ -430,7 +432,7 @@ impl Builder<'_> {
     }
 }
 
-/// A zone's irregular turns, summed up.
+/// The irregular turns of a zone, as running totals.
 fn turns(
     name: &str,
     zone: &ZoneSpec,

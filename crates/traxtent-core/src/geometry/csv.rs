@@ -1,4 +1,4 @@
-//! The list of tracks as text.
+//! The list of tracks as CSV.
 
 use std::io::{self, BufWriter, Write};
 
@@ -10,17 +10,17 @@ use crate::units::{Cylinder, Lbn, Surface};
 pub struct Run {
     /// The first LBN.
     pub first_lbn: Lbn,
-    /// How many LBNs.
+    /// The number of LBNs.
     pub sectors: u64,
     /// The arm position.
     pub cylinder: Cylinder,
-    /// The surface, and head.
+    /// The surface, which is also the head.
     pub surface: Surface,
 }
 
 impl Geometry {
-    /// The whole drive as runs of consecutive LBNs that lie on one surface of one cylinder, in LBN
-    /// order: its tracks, each divided where an LBN of it is kept elsewhere.
+    /// Iterates over the whole drive as runs of consecutive LBNs on one surface of one cylinder, in
+    /// LBN order. A run is a track, or a part of one if some of its LBNs are kept elsewhere.
     pub fn lbn_runs(&self) -> impl Iterator<Item = Run> {
         let mut parts = self.tracks().flat_map(|track| self.parts(track)).peekable();
         std::iter::from_fn(move || {
@@ -34,7 +34,7 @@ impl Geometry {
         })
     }
 
-    /// The pieces of a track that moved LBNs divide it into.
+    /// The pieces into which moved LBNs divide a track.
     fn parts(&self, track: Track) -> impl Iterator<Item = Run> {
         let end = track.end_lbn();
         let mut lbn = track.first_lbn;
@@ -66,10 +66,10 @@ impl Geometry {
     }
 }
 
-/// Writes the track list as CSV: `first_lbn,sectors,cylinder,head`, a line a run.
+/// Writes the track list as CSV: `first_lbn,sectors,cylinder,head`, one line per run.
 ///
 /// # Errors
-/// What the writer returns.
+/// Returns the errors of the writer.
 pub fn write_csv(geometry: &Geometry, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     writeln!(out, "first_lbn,sectors,cylinder,head")?;

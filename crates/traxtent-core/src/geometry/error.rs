@@ -1,8 +1,8 @@
-//! What can be wrong with a geometry's description.
+//! The errors in a description of a geometry.
 
 use std::ops::RangeInclusive;
 
-/// Why a [`GeometrySpec`](super::GeometrySpec) describes no possible drive.
+/// The reason why a [`GeometrySpec`](super::GeometrySpec) does not describe a possible drive.
 ///
 /// Every message names the value, the bound and the place in the description.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -11,23 +11,23 @@ pub enum GeometryError {
     /// A number outside its bounds.
     #[error("{place}: {what} is {value}, but must be in {min}..={max}")]
     OutOfBounds {
-        /// Which zone, node or list the number stands in.
+        /// The zone, node or list that contains the number.
         place: String,
         /// The key.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         value: i128,
         /// The least value allowed.
         min: i128,
         /// The greatest value allowed.
         max: i128,
     },
-    /// Two entries that exclude or contradict each other, or one that lacks another.
+    /// Two entries that exclude or contradict each other, or an entry that requires a missing one.
     #[error("{place}: {problem}")]
     Inconsistent {
-        /// Which zone, node or list the problem is in.
+        /// The zone, node or list that contains the problem.
         place: String,
-        /// What is wrong, with its values.
+        /// The problem, with its values.
         problem: String,
     },
 }
@@ -41,7 +41,7 @@ impl GeometryError {
     }
 }
 
-/// Refuses `value` unless it lies in `bounds`.
+/// Returns an error unless `value` is within `bounds`.
 pub(super) fn check<T: Into<i128> + Copy>(
     place: &str,
     what: &'static str,

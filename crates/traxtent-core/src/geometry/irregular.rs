@@ -1,4 +1,4 @@
-//! From an explicit tree to the same tree, checked, and its LBNs.
+//! The construction of an irregular layout: checks of an explicit tree, and its LBNs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,13 @@ const TREE_DEPTH_MAX: u64 = 16;
 const INTERLEAVED_MAX: u64 = 1 << 10;
 
 impl Builder<'_> {
-    /// Builds an explicit tree.
+    /// Builds the layout from an explicit tree.
     pub(super) fn irregular(&mut self, spec: &TreeSpec) -> Result<(), GeometryError> {
         let shapes = overlap::check_tracks(spec, &mut self.tree, SLOTS_MAX)?;
         let mut nodes: Vec<NodeId> = Vec::new();
         let mut depths: Vec<usize> = Vec::new();
-        // Of each node, how many instances in it a look-up by place may visit on one path.
+        // For each node: the number of instances in it that a lookup by place may visit on one
+        // path.
         let mut interleaved: Vec<u64> = Vec::new();
         for (number, branches) in spec.nodes.iter().enumerate() {
             let name = format!("node {number}");
@@ -118,7 +119,7 @@ impl Builder<'_> {
 
     /// Makes a zone of each branch of the root.
     fn irregular_zones(&mut self, area: &Area, starts: &[(u64, Extent, u64)]) {
-        // A position less the bad sectors before it is an LBN.
+        // An LBN is a position minus the number of bad sectors before it.
         let mut bad = area.bad.iter().peekable();
         let mut lost = 0;
         let mut lbn_of = |tree: &Tree, position: u64| {
@@ -149,7 +150,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds `branch` cut to `total` sectors.
+    /// Adds `branch`, shortened to `total` sectors.
     fn shorten(
         &mut self,
         name: &str,
@@ -171,7 +172,7 @@ impl Builder<'_> {
     }
 }
 
-/// Checks that cylinders and surfaces are small enough for all sums of them.
+/// Checks that cylinders and surfaces are small enough to add them without overflow.
 fn check_box(name: &str, cylinders: (i32, i32), surfaces: (i32, i32)) -> Result<(), GeometryError> {
     let bound = CYLINDERS_MAX as i32;
     check(name, "cylinder", cylinders.0, -bound..=bound)?;

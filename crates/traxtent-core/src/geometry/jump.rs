@@ -1,14 +1,15 @@
-//! A short cut to the branch of a large node.
+//! A shortcut to the branch of a large node.
 
 use super::tree::{NodeId, Tree};
 
-/// A coarse index into one node's branches: which of them begin near a sector.
+/// A coarse index into one node's branches: for each bucket of sectors, the branches that begin in
+/// it.
 #[derive(Clone, Debug)]
 pub(super) struct Jump {
     pub(super) node: NodeId,
-    /// A bucket has 2 to this power sectors.
+    /// The binary logarithm of the bucket size in sectors.
     shift: u32,
-    /// The branch that holds the first sector of each bucket, and one more.
+    /// The branch that holds the first sector of each bucket, with one additional entry at the end.
     buckets: Vec<u32>,
 }
 
@@ -31,7 +32,8 @@ impl Jump {
         }
     }
 
-    /// The node's branches, counted from its first, among which is the one with `sector`.
+    /// Returns a range of the node's branches that includes the one with `sector`. Branches are
+    /// counted from the node's first.
     #[inline]
     pub(super) fn branches(&self, sector: u64) -> std::ops::Range<usize> {
         let bucket = (sector >> self.shift) as usize;

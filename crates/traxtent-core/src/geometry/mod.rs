@@ -1,13 +1,13 @@
-//! Where every LBN lies on the platters, and back.
+//! The mapping from LBNs to physical sectors, and its inverse.
 //!
 //! Models the layouts that H. Wong found in drives ("Discovering Hard Disk Physical Geometry
 //! through Microbenchmarking", 2019: six orders of tracks), the zones, skews and eleven sparing
-//! schemes of DiskSim 4.0 (layout g1), and irregular layouts as run-length trees (as its layout
-//! g4). What a track holds is known to the slot: spares, slipped sectors, remapped LBNs.
+//! schemes of DiskSim 4.0 (its layout g1), and irregular layouts as run-length trees (its layout
+//! g4). The contents of a track are modelled slot by slot: spares, slipped sectors, remapped LBNs.
 //!
-//! A [`Geometry`] is immutable. It is a tree whose size grows with zones and defects, not with
-//! tracks, so a drive of many terabytes is built in milliseconds and an LBN is found in the
-//! logarithm of the number of runs.
+//! A [`Geometry`] is immutable. It is a tree whose size grows with the number of zones and defects,
+//! not with the number of tracks. A drive of many terabytes is therefore built in milliseconds, and
+//! finding an LBN takes time logarithmic in the number of runs.
 //!
 //! Left out: shingled zones, and the media cache of drives that have one.
 
@@ -49,11 +49,11 @@ pub struct Geometry {
     tree: Tree,
     /// The tracks with LBNs, in LBN order.
     root: NodeId,
-    /// The tracks without.
+    /// The tracks without LBNs.
     blanks: NodeId,
-    /// LBNs that are not in their track, ascending.
+    /// LBNs that are kept outside their track, ascending.
     moved: Vec<Moved>,
-    /// Places that hold moved LBNs, ascending, and the index in `moved`.
+    /// Places that hold moved LBNs, ascending, each with the index in `moved`.
     moved_in: Vec<(Place, u32)>,
     zones: Vec<ZoneInfo>,
 }
@@ -65,11 +65,11 @@ pub struct Track {
     pub index: u64,
     /// The lowest LBN on the track.
     pub first_lbn: Lbn,
-    /// How many LBNs the track holds.
+    /// The number of LBNs on the track.
     pub sectors: u32,
     /// The arm position.
     pub cylinder: Cylinder,
-    /// The surface, and head.
+    /// The surface, which is also the head.
     pub surface: Surface,
     /// Physical sectors around the track, in units of a logical sector: at least `sectors`.
     pub slots: u32,
@@ -88,15 +88,16 @@ impl Track {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The track under the head. For a moved LBN, `cylinder`, `surface`, `slots` and `origin` are
-    /// those of the place it is kept at, the rest those of the track it belongs to by its number.
+    /// those of the place where it is kept; the other fields are those of the track that it belongs
+    /// to in LBN order.
     pub track: Track,
     /// The first LBN.
     pub lbn: Lbn,
-    /// How many LBNs.
+    /// The number of LBNs.
     pub sectors: u32,
     /// The slot of the first LBN.
     pub first_slot: u32,
-    /// From the first slot to past the last, bad slots between them included.
+    /// The number of slots from the first to the last, including bad slots between them.
     pub slots: u32,
 }
 
@@ -105,7 +106,7 @@ pub struct Piece {
 pub struct Place {
     /// The arm position.
     pub cylinder: Cylinder,
-    /// The surface, and head.
+    /// The surface, which is also the head.
     pub surface: Surface,
     /// The sector, counted from the beginning of the track.
     pub slot: u32,
@@ -121,7 +122,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a physical sector holds.
+/// The contents of a physical sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupant {
     /// This LBN.
@@ -134,27 +135,27 @@ pub enum Occupant {
     NoSuchPlace,
 }
 
-/// A bad sector, or several in a row.
+/// A bad sector, or several consecutive ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defect {
-    /// Where it is.
+    /// The first bad slot.
     pub place: Place,
-    /// How many consecutive slots.
+    /// The number of consecutive bad slots.
     pub slots: u32,
-    /// What was done about it.
+    /// The replacement.
     pub remedy: Remedy,
 }
 
-/// What was done about a bad sector.
+/// The replacement of a bad sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// LBNs go on behind it.
+    /// The LBNs after it moved by one slot.
     Slipped,
     /// Its LBN is kept at another place.
     Remapped(Lbn, Place),
 }
 
-/// A part of a drive that is formatted alike.
+/// A part of a drive that has one format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneInfo {
     /// The first LBN.
@@ -165,13 +166,13 @@ pub struct ZoneInfo {
     pub first_cylinder: Cylinder,
     /// The innermost cylinder, inclusive.
     pub last_cylinder: Cylinder,
-    /// The only surface, if it is one.
+    /// The surface, if the zone has only one.
     pub surface: Option<Surface>,
     /// Physical sectors around a track; the greatest number where surfaces differ.
     pub slots: u32,
 }
 
-/// An LBN that is not in its track.
+/// An LBN that is kept outside its track.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     lbn: u64,
@@ -181,38 +182,38 @@ struct Moved {
 }
 
 impl Geometry {
-    /// Builds what `spec` describes.
+    /// Builds the geometry that `spec` describes.
     ///
-    /// Takes time and memory in proportion to the length of the description (and, for a tree
-    /// layout, a pass over its tracks), however large the drive.
+    /// Time and memory are proportional to the length of the description, whatever the size of the
+    /// drive. A tree layout also needs a pass over its tracks.
     ///
     /// # Errors
-    /// If the description contradicts itself or exceeds a bound.
+    /// Returns an error if the description contradicts itself or exceeds a bound.
     pub fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
         build::build(spec)
     }
 
-    /// How many LBNs the drive has.
+    /// The number of LBNs.
     pub fn capacity(&self) -> Sectors {
         Sectors(self.capacity)
     }
 
-    /// How many arm positions the drive has.
+    /// The number of arm positions.
     pub fn cylinders(&self) -> u32 {
         self.cylinders
     }
 
-    /// How many recording surfaces the drive has.
+    /// The number of recording surfaces.
     pub fn surfaces(&self) -> u16 {
         self.surfaces
     }
 
-    /// How many tracks hold LBNs.
+    /// The number of tracks that hold LBNs.
     pub fn track_count(&self) -> u64 {
         self.tracks
     }
 
-    /// How many runs of like tracks the index holds: a measure of its size.
+    /// The number of runs of similar tracks in the index, which is a measure of its size.
     pub fn runs(&self) -> usize {
         self.tree.branches.len()
     }
@@ -222,28 +223,28 @@ impl Geometry {
         &self.zones
     }
 
-    /// The track that `lbn` belongs to, or nothing beyond the drive's end.
+    /// Returns the track that `lbn` belongs to, or `None` beyond the drive's end.
     #[inline]
     pub fn track_of(&self, lbn: Lbn) -> Option<Track> {
         (lbn.0 < self.capacity).then(|| track(&self.tree.find_sector(self.root, lbn.0)))
     }
 
-    /// The track at a position in LBN order.
+    /// Returns the track at a position in LBN order.
     pub fn track(&self, index: u64) -> Option<Track> {
         (index < self.tracks).then(|| track(&self.tree.find_track(self.root, index)))
     }
 
-    /// All tracks that hold LBNs, in LBN order.
+    /// Iterates over all tracks that hold LBNs, in LBN order.
     pub fn tracks(&self) -> impl Iterator<Item = Track> {
         self.tree.walk(self.root).map(|found| track(&found))
     }
 
-    /// The LBN after the last of the track that `lbn` belongs to.
+    /// Returns the LBN after the last one of the track that `lbn` belongs to.
     pub fn track_end(&self, lbn: Lbn) -> Option<Lbn> {
         self.track_of(lbn).map(|track| track.end_lbn())
     }
 
-    /// The end of the run of tracks of one cylinder that `lbn` belongs to.
+    /// Returns the LBN after the run of tracks on one cylinder that `lbn` belongs to.
     pub fn cylinder_end(&self, lbn: Lbn) -> Option<Lbn> {
         let mut last = self.track_of(lbn)?;
         while let Some(next) = self.track(last.index + 1)
@@ -254,13 +255,13 @@ impl Geometry {
         Some(last.end_lbn())
     }
 
-    /// The longest run of sectors from `lbn` on that one head can transfer in one go, but at most
-    /// `max_sectors` (at least one is returned).
+    /// Returns the longest run of sectors from `lbn` that one head can transfer without
+    /// interruption, limited to `max_sectors`. It has at least one sector.
     ///
     /// A moved LBN is a piece of its own, and ends the piece before it.
     ///
     /// # Panics
-    /// If `lbn` is beyond the drive's end.
+    /// Panics if `lbn` is beyond the drive's end.
     #[inline]
     pub fn piece(&self, lbn: Lbn, max_sectors: u32) -> Piece {
         assert!(
@@ -292,7 +293,7 @@ impl Geometry {
         }
     }
 
-    /// Where an LBN is kept.
+    /// Returns the place where an LBN is kept.
     pub fn locate(&self, lbn: Lbn) -> Option<Place> {
         let piece = (lbn.0 < self.capacity).then(|| self.piece(lbn, 1))?;
         let Track {
@@ -305,7 +306,7 @@ impl Geometry {
         })
     }
 
-    /// What a physical sector holds: the inverse of [`Geometry::locate`].
+    /// Returns the contents of a physical sector: the inverse of [`Geometry::locate`].
     pub fn lbn_at(&self, place: Place) -> Occupant {
         let at_home = self.home(place);
         if let Occupant::Lbn(lbn) = at_home
@@ -323,13 +324,14 @@ impl Geometry {
         }
     }
 
-    /// The angle at which a slot of a track begins.
+    /// Returns the angle at which a slot of a track begins.
     #[inline]
     pub fn slot_angle(&self, track: &Track, slot: u32) -> Angle {
         track.origin + Angle::from_ratio(slot.into(), track.slots.into())
     }
 
-    /// The bad sectors that the layout works around: first those slipped, then those remapped.
+    /// Iterates over the bad sectors that the layout works around: first slipped ones, then
+    /// remapped ones.
     pub fn defects(&self) -> impl Iterator<Item = Defect> {
         let slipped = [self.root, self.blanks].into_iter().flat_map(|root| {
             self.tree.bad_tracks(root).flat_map(|found| {
@@ -371,17 +373,17 @@ impl Geometry {
         slipped.chain(remapped)
     }
 
-    /// Whether an LBN is kept elsewhere than in its place on its track.
+    /// Returns whether an LBN is kept elsewhere than in its place on its track.
     pub fn is_moved(&self, lbn: Lbn) -> bool {
         self.moved.binary_search_by_key(&lbn.0, |m| m.lbn).is_ok()
     }
 
-    /// How many LBNs are kept elsewhere than in their track.
+    /// The number of LBNs that are kept outside their track.
     pub fn moved_count(&self) -> usize {
         self.moved.len()
     }
 
-    /// What a physical sector would hold if no LBN were moved.
+    /// The contents that a physical sector would have if no LBN were moved.
     fn home(&self, place: Place) -> Occupant {
         let (Ok(cylinder), surface) = (i32::try_from(place.cylinder.0), i32::from(place.surface.0))
         else {
@@ -393,7 +395,8 @@ impl Geometry {
                 if place.slot >= found.shape.slots {
                     return None;
                 }
-                // A track may be in the tree in parts: an LBN settles it, nothing else does.
+                // The tree may list a track in several parts. Only a part that has an LBN here
+                // decides at once.
                 match found.shape.at(place.slot, &self.tree.gaps) {
                     Slot::Holds(k) if root == self.root => {
                         return Some(Occupant::Lbn(Lbn(found.first + u64::from(k))));
@@ -411,7 +414,7 @@ impl Geometry {
         answer
     }
 
-    /// The slots and the origin of whatever track is at a place.
+    /// The number of slots and the origin of the track at a place, with or without LBNs.
     fn circle(&self, cylinder: Cylinder, surface: Surface) -> Option<(u32, Angle)> {
         let cylinder = i32::try_from(cylinder.0).ok()?;
         [self.root, self.blanks].into_iter().find_map(|root| {

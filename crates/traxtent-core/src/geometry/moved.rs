@@ -1,4 +1,4 @@
-//! LBNs that are kept elsewhere than in their track.
+//! LBNs that are kept outside their track.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::units::{Angle, Cylinder, Surface};
 
 const MOVED_MAX: u64 = 1 << 18;
 
-/// A remap of a zone: where the bad sector is, and its replacement.
+/// A remap of a zone: the place of the bad sector, and that of its replacement.
 pub(super) struct Remap {
     pub(super) zone: usize,
     pub(super) from: Place,
     pub(super) to: Place,
 }
 
-/// Which entry of the description moves an LBN.
+/// The entry of the description that moves an LBN.
 #[derive(Clone, Copy)]
 enum Cause {
     Zone(usize),
@@ -41,7 +41,7 @@ struct Wanted {
     slots: Option<u32>,
 }
 
-/// All moved LBNs, ascending.
+/// Returns all moved LBNs, ascending.
 pub(super) fn collect(
     spec: &GeometrySpec,
     geometry: &Geometry,
@@ -72,7 +72,7 @@ pub(super) fn collect(
     {
         let free = match geometry.lbn_at(place) {
             Occupant::Empty => true,
-            // An LBN that has itself been moved away leaves its place.
+            // An LBN that has itself been moved leaves its place free.
             Occupant::Lbn(other) => wanted.contains_key(&other.0),
             Occupant::NoSuchPlace => slots.is_some(),
             Occupant::Bad => false,
@@ -101,7 +101,7 @@ pub(super) fn collect(
     Ok(out)
 }
 
-/// Adds the description's own list.
+/// Adds the LBNs that the description lists as moved.
 fn add_listed(
     spec: &GeometrySpec,
     geometry: &Geometry,

@@ -1,14 +1,14 @@
-//! The order in which the tracks of a zone take LBNs, as a tree in which every slot is in use.
+//! The order in which the tracks of a zone receive LBNs, as a tree in which every slot is in use.
 
 use super::spec::{Order, Skew, Start};
 use super::tree::{NodeId, Spot, Tree, What};
 use crate::units::Angle;
 
-/// A zone, checked.
+/// A validated zone.
 pub(super) struct Ordered<'a> {
     pub(super) order: Order,
     pub(super) backward: bool,
-    /// Cylinders of a pass; the zone's cylinders need not be a multiple.
+    /// Cylinders per pass. The zone's cylinders need not be a multiple.
     pub(super) width: u32,
     pub(super) first_cylinder: u32,
     pub(super) cylinders: u32,
@@ -18,7 +18,7 @@ pub(super) struct Ordered<'a> {
     pub(super) skews: Skews,
 }
 
-/// What the platter turns from a track to the next.
+/// The skews between consecutive tracks.
 #[derive(Clone, Copy)]
 pub(super) struct Skews {
     pub(super) first: Skew,
@@ -28,7 +28,7 @@ pub(super) struct Skews {
     pub(super) group: Skew,
 }
 
-/// How the next track is reached.
+/// The movement that reaches the next track.
 #[derive(Clone, Copy)]
 enum Step {
     First,
@@ -43,7 +43,7 @@ impl Ordered<'_> {
         u64::from(self.cylinders) * self.slots.len() as u64
     }
 
-    /// After how many tracks the pattern repeats.
+    /// The number of tracks after which the pattern repeats.
     pub(super) fn period(&self) -> u64 {
         let group = u64::from(self.width) * self.slots.len() as u64;
         if self.order.alternates_surface() || self.order.alternates_seek() {
@@ -53,11 +53,11 @@ impl Ordered<'_> {
         }
     }
 
-    /// Builds the tree; `used` says how many sectors of a surface's tracks count.
+    /// Builds the tree. `used` returns the number of sectors in use per track of a surface.
     pub(super) fn build(&self, tree: &mut Tree, used: impl Fn(usize) -> u32) -> NodeId {
         let groups = self.cylinders / self.width;
         let rest = self.cylinders % self.width;
-        // Two groups and the first track after them tell the step of the period.
+        // The step of the period is known after all its groups and the first track after them.
         let per_period = if self.period() > u64::from(self.width) * self.slots.len() as u64 {
             2
         } else {
@@ -89,7 +89,7 @@ impl Ordered<'_> {
         } else {
             pen.angle = self.angle(Step::First, self.surface_of_pass(0, 0));
         }
-        // What is left: an odd group, then a narrower one.
+        // The remainder: an odd group, then a narrower one.
         for group in periods * per_period..groups {
             self.group(tree, group, self.width, &used, &mut pen);
             pen.angle = pen.next(self, group + 1);
@@ -101,7 +101,7 @@ impl Ordered<'_> {
         tree.add_node(out)
     }
 
-    /// Draws one group of `width` cylinders, whose first track begins at the pen's angle.
+    /// Adds one group of `width` cylinders, whose first track begins at the pen's angle.
     fn group(
         &self,
         tree: &mut Tree,
@@ -141,7 +141,7 @@ impl Ordered<'_> {
             let branch = tree.branch(What::Track(shape), at, step, width.into());
             pen.angle = at.plus(step, u64::from(width) - 1).angle;
             match pen.branches.last_mut() {
-                // A run of heads on one cylinder is one branch.
+                // Consecutive heads on one cylinder are one branch.
                 Some(last)
                     if width == 1
                         && last.what == branch.what
@@ -156,7 +156,7 @@ impl Ordered<'_> {
         }
     }
 
-    /// Whether `at` continues the run of heads.
+    /// Returns whether `at` continues the run of heads.
     fn extends(&self, last: &super::tree::Branch, at: Spot) -> bool {
         last.repeat == 1 || last.at.plus(last.step, last.repeat) == at
     }
@@ -190,14 +190,14 @@ impl Ordered<'_> {
     }
 }
 
-/// The state of drawing: the angle of the last track drawn.
+/// The state of the construction: the angle of the last track, and the branches added so far.
 struct Pen {
     angle: Angle,
     branches: Vec<super::tree::Branch>,
 }
 
 impl Pen {
-    /// The angle at which group number `group` begins.
+    /// Returns the angle at which group number `group` begins.
     fn next(&self, zone: &Ordered<'_>, group: u32) -> Angle {
         let step = if zone.order.is_head_first() {
             Step::Cylinder
@@ -208,7 +208,7 @@ impl Pen {
     }
 }
 
-/// Whether a zone's first pass runs backward.
+/// Returns whether a zone's first pass runs backward.
 pub(super) fn is_backward(start: Start, first_cylinder: u32) -> bool {
     match start {
         Start::Forward => false,

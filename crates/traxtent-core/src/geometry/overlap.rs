@@ -1,4 +1,4 @@
-//! Checks that no two tracks of a description lie at the same place.
+//! The check that no two tracks of a description are at the same place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use super::shape::Shape;
 use super::spec::{GeometrySpec, TreeSpec};
 use super::tree::{NodeId, ShapeId, Tree};
 
-/// How many parts tracks may be listed in, where they are.
+/// The greatest number of parts in which tracks may be listed, if any track is listed in parts.
 const PARTS_MAX: usize = 1 << 20;
 
 /// Checks zones against each other.
 pub(super) fn check_zones(spec: &GeometrySpec) -> Result<(), GeometryError> {
     let mut order: Vec<usize> = (0..spec.zones.len()).collect();
     order.sort_by_key(|&i| spec.zones[i].first_cylinder);
-    // For each surface, the zone that reaches furthest in.
+    // For each surface, the zone that reaches furthest inward.
     let mut reach: Vec<Option<usize>> = vec![None; spec.surfaces.into()];
     for i in order {
         let zone = &spec.zones[i];
@@ -65,7 +65,7 @@ pub(super) fn check_tracks(
     Ok(shapes)
 }
 
-/// Checks that all tracks of a tree lie on the drive, and no slot twice.
+/// Checks that all tracks of a tree are on the drive, and that no slot is listed twice.
 pub(super) fn check_tree(
     spec: &GeometrySpec,
     tree: &Tree,
@@ -111,8 +111,8 @@ pub(super) fn check_tree(
     if again.is_empty() {
         return Ok(());
     }
-    // A track may be listed in parts; then the parts, from a first slot to an end, must not share
-    // a slot.
+    // A track may be listed in parts. The parts, each from a first slot to an end, must not share a
+    // slot.
     let mut parts: BTreeMap<(usize, u32), u32> = BTreeMap::new();
     for found in tree.walk(root) {
         let key = key(found.spot.cylinder, found.spot.surface);

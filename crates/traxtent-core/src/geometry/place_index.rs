@@ -1,8 +1,8 @@
-//! The way back: from a cylinder and surface to the tracks that lie there.
+//! The inverse mapping: from a cylinder and surface to the tracks that lie there.
 //!
-//! The branches of each node are sorted by their outermost cylinder, with the innermost cylinder
-//! reached so far beside each, so that a search walks back from the last branch that begins at or
-//! before the cylinder and stops as soon as none further out can reach it.
+//! The branches of each node are sorted by their outermost cylinder. Each entry also stores the
+//! innermost cylinder reached up to it. A search starts at the last branch that begins at or before
+//! the cylinder, moves backward, and stops once no earlier branch can reach the cylinder.
 
 use super::tree::{Branch, Found, NodeId, Tree, What};
 
@@ -85,7 +85,8 @@ impl PlaceIndex {
     }
 }
 
-/// How many instances of a branch a look-up may have to visit: those whose boxes overlap.
+/// The greatest number of instances of a branch that a lookup may visit: those with overlapping
+/// boxes.
 pub(super) fn interleaved(tree: &Tree, branch: &Branch) -> u64 {
     let child = tree.child_extent(branch);
     let along = |ends: (i32, i32), step: i32| match step {
@@ -122,7 +123,7 @@ fn instances(tree: &Tree, branch: &Branch, cylinder: i32, surface: i32) -> std::
     }
 }
 
-/// The first and last k for which `target` lies in the range `ends` moved by `at + k * step`.
+/// The first and last k for which `target` lies in the range `ends` shifted by `at + k * step`.
 fn reaching(ends: (i32, i32), at: i32, step: i32, target: i32) -> (i64, i64) {
     let low = i64::from(target) - i64::from(at) - i64::from(ends.1);
     let high = i64::from(target) - i64::from(at) - i64::from(ends.0);

@@ -1,15 +1,16 @@
 //! The pattern of LBNs on one track.
 
-/// Which slots of a track hold LBNs: `sectors` of them from slot `begin` on, past the gaps.
+/// The slots of a track that hold LBNs: `sectors` slots from slot `begin` on, not counting the
+/// gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     /// Physical sectors around the track.
     pub(super) slots: u32,
-    /// Slots before this one hold no LBN.
+    /// The first slot that may hold an LBN.
     pub(super) begin: u32,
-    /// How many LBNs the track holds.
+    /// The number of LBNs on the track.
     pub(super) sectors: u32,
-    /// Its bad slots, as a range of the list of gaps.
+    /// The track's bad slots, as a range in the list of gaps.
     pub(super) gaps: (u32, u32),
 }
 
@@ -24,17 +25,17 @@ pub(super) struct Gap {
     skipped: u32,
 }
 
-/// What the slot of a track holds.
+/// The contents of a track's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// This LBN of the track, counted from 0.
+    /// The LBN with this number on the track, counted from 0.
     Holds(u32),
     Bad,
     Empty,
 }
 
 impl Shape {
-    /// A track without bad slots.
+    /// Creates a track without bad slots.
     pub(super) fn plain(slots: u32, begin: u32, sectors: u32) -> Shape {
         let gaps = (0, 0);
         Shape {
@@ -45,8 +46,8 @@ impl Shape {
         }
     }
 
-    /// A track with bad slots, given as ascending, disjoint (start, length) pairs, which are added
-    /// to `store`.
+    /// Creates a track with bad slots, given as ascending, disjoint (start, length) pairs, and adds
+    /// these to `store`.
     pub(super) fn with_gaps(
         slots: u32,
         begin: u32,
@@ -57,7 +58,7 @@ impl Shape {
         let first = store.len() as u32;
         let mut skipped = 0;
         for (start, len) in bad {
-            // Slots before `begin` hold nothing, bad or not.
+            // Slots before `begin` hold nothing, whether bad or not.
             let before = start.saturating_sub(begin).saturating_sub(skipped);
             skipped += (start + len).saturating_sub(begin.max(start)).min(len);
             store.push(Gap {
@@ -80,7 +81,7 @@ impl Shape {
         &store[self.gaps.0 as usize..self.gaps.1 as usize]
     }
 
-    /// The slot of the track's `k`-th LBN.
+    /// Returns the slot of the track's `k`-th LBN.
     #[inline]
     pub(super) fn slot(self, k: u32, store: &[Gap]) -> u32 {
         if self.gaps.0 == self.gaps.1 {
@@ -96,7 +97,7 @@ impl Shape {
         self.begin + k + skipped
     }
 
-    /// What slot `slot` holds.
+    /// Returns the contents of slot `slot`.
     pub(super) fn at(self, slot: u32, store: &[Gap]) -> Slot {
         let gaps = self.gaps(store);
         let passed = gaps.partition_point(|g| g.start <= slot);

@@ -1,15 +1,16 @@
-//! Where a sector that goes bad can be kept from then on.
+//! The choice of a spare for a sector that becomes bad.
 
 use super::shape::Slot;
 use super::{Geometry, Occupant, Place};
 use crate::units::{Cylinder, Lbn, Surface};
 
-/// Spares are looked for on so many tracks on either side, which takes well below a second.
+/// The number of tracks on either side that are searched for spares; the search takes well below a
+/// second.
 const TRACKS_AROUND: u64 = 1 << 18;
 
 impl Geometry {
-    /// The nearest run of so many empty sectors on one track, as seen from an LBN: on its cylinder
-    /// if there is one, else on the cylinder that is fewest away. None, if there is none within a
+    /// Returns the nearest run of `sectors` empty sectors on one track: on the cylinder of `lbn` if
+    /// there is one, otherwise on the nearest cylinder. Returns `None` if there is none within a
     /// quarter of a million tracks.
     pub fn nearest_spare(&self, lbn: Lbn, sectors: u32) -> Option<Place> {
         let home = self.locate(lbn)?;
@@ -36,7 +37,7 @@ impl Geometry {
         None
     }
 
-    /// The first run of empty sectors on a track.
+    /// Returns the first run of `sectors` empty sectors on a track.
     fn spare_on(&self, cylinder: Cylinder, surface: Surface, sectors: u32) -> Option<Place> {
         let slots = self.slots_with_room(cylinder, surface)?;
         let mut run = 0;
@@ -61,7 +62,7 @@ impl Geometry {
         None
     }
 
-    /// The slots of a track, unless LBNs and bad sectors fill it.
+    /// Returns the number of slots of a track, or `None` if LBNs and bad sectors fill it.
     fn slots_with_room(&self, cylinder: Cylinder, surface: Surface) -> Option<u32> {
         let (slots, _) = self.circle(cylinder, surface)?;
         let mut taken = 0;

@@ -1,14 +1,14 @@
-//! The description of a geometry, as a drive profile holds it.
+//! The description of a geometry in a drive profile.
 //!
 //! A regular drive is a list of zones and a layout order. An irregular one is an explicit
-//! run-length tree of track patterns. Sector numbers called *positions* count physical sectors
-//! from the front of a zone (or of the tree) in layout order, those that hold no LBN included.
+//! run-length tree of track patterns. Sector numbers called *positions* count physical sectors in
+//! layout order from the front of a zone (or of the tree), including those that hold no LBN.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Angle;
 
-/// Everything that decides where an LBN lies.
+/// The parameters that determine the place of every LBN.
 ///
 /// Either `zones` or `tree` is given. All counts are of logical sectors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ use crate::units::Angle;
 pub struct GeometrySpec {
     /// Recording surfaces, 1 to 64.
     pub surfaces: u16,
-    /// Arm positions; every zone lies below this bound.
+    /// Arm positions; all cylinders of a zone are below this bound.
     pub cylinders: u32,
     /// The order in which tracks take LBNs.
     #[serde(default)]
@@ -24,22 +24,23 @@ pub struct GeometrySpec {
     /// Width of a serpentine in tracks; the seek-first orders need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width_tracks: Option<u32>,
-    /// Which way the first pass of a zone runs.
+    /// The direction of the first pass of a zone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: Start,
-    /// Where spare sectors are kept, and what a slipped sector displaces.
+    /// The place of spare sectors, and the LBNs that a slipped sector displaces.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sparing: Sparing,
     /// Cylinders that share spares, for [`Sparing::SectorsPerCylinderRange`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparing_range_cylinders: Option<u32>,
-    /// The drive's LBN count, where it is less than the layout could hold.
+    /// The drive's LBN count, if it is less than the layout could hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_sectors: Option<u64>,
-    /// Allows several LBNs at one place: only to reproduce the map of a simulator that does so.
+    /// Allows several LBNs at one place. Use it only to reproduce the map of a simulator that does
+    /// so.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared_places: bool,
-    /// LBNs kept elsewhere than in their track.
+    /// LBNs kept outside their track.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<MovedSpec>,
     /// The zones of a regular drive, in LBN order.
@@ -50,31 +51,32 @@ pub struct GeometrySpec {
     pub tree: Option<TreeSpec>,
 }
 
-/// Henry Wong's six layout orders.
+/// The six layout orders described by Henry Wong.
 ///
-/// Head-first orders fill a cylinder before they step the arm. Seek-first orders run along one
-/// surface for `width_tracks` cylinders (a pass), then take the next surface (and all surfaces
-/// before the next group of cylinders).
+/// Head-first orders fill a cylinder before they move the arm. Seek-first orders continue along one
+/// surface for `width_tracks` cylinders (a pass), then use the next surface, and all surfaces
+/// before the next group of cylinders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Every cylinder from its first surface to its last.
+    /// Each cylinder from its first surface to its last.
     #[default]
     HeadFirstForward,
-    /// Every other cylinder from its last surface back: the cylinder serpentine.
+    /// Every other cylinder from its last surface to its first: the cylinder serpentine.
     HeadFirstAlternating,
     /// Every pass in the same direction, every group from the first surface.
     SeekForwardSurfaceForward,
     /// Every pass in the same direction, every other group from the last surface.
     SeekForwardSurfaceAlternating,
-    /// Every other pass back, every group from the first surface.
+    /// Every other pass in the opposite direction, every group from the first surface.
     SeekAlternatingSurfaceForward,
-    /// Every other pass back, every other group from the last surface: the surface serpentine.
+    /// Every other pass in the opposite direction, every other group from the last surface: the
+    /// surface serpentine.
     SeekAlternatingSurfaceAlternating,
 }
 
 impl Order {
-    /// All six.
+    /// All six orders.
     pub const ALL: [Order; 6] = [
         Order::HeadFirstForward,
         Order::HeadFirstAlternating,
@@ -84,7 +86,7 @@ impl Order {
         Order::SeekAlternatingSurfaceAlternating,
     ];
 
-    /// Whether a cylinder is filled before the arm moves.
+    /// Returns whether a cylinder is filled before the arm moves.
     pub fn is_head_first(self) -> bool {
         matches!(self, Order::HeadFirstForward | Order::HeadFirstAlternating)
     }
@@ -106,25 +108,26 @@ impl Order {
     }
 }
 
-/// Which way the first pass of a zone runs.
+/// The direction of the first pass of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// From the first surface up, and from the outer cylinder inward.
+    /// From the first surface to the last, and from the outer cylinder inward.
     #[default]
     Forward,
-    /// Head-first: from the last surface down. Seek-first: from the inner cylinder outward.
+    /// Head-first: from the last surface to the first. Seek-first: from the inner cylinder outward.
     Backward,
-    /// Forward in a zone whose first cylinder has an even number, backward in others, so that an
-    /// alternating order goes on across zones.
+    /// Forward in a zone whose first cylinder has an even number, backward in others. An
+    /// alternating order thus continues across zones.
     CylinderParity,
 }
 
-/// Where spare sectors are kept, and what a slipped sector displaces.
+/// The place of spare sectors, and the LBNs that a slipped sector displaces.
 ///
-/// `spares` of a zone counts them per region: track, cylinder, range of cylinders or zone. A slip
-/// normally pushes the LBNs after it into the spares of its own region. Where the name says
-/// *slip to end*, it pushes all later LBNs of the zone, which then holds one fewer.
+/// A zone's `spares` is the number of spares per region: track, cylinder, range of cylinders or
+/// zone. A slip normally moves the LBNs after it into the spares of its own region. If the name
+/// contains *slip to end*, the slip moves all later LBNs of the zone, and the zone then holds one
+/// LBN fewer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sparing {
@@ -143,9 +146,9 @@ pub enum Sparing {
     SectorsAtCylinderFront,
     /// Sectors at the front of each cylinder, for remaps only.
     SectorsAtCylinderFrontSlipToEnd,
-    /// Sectors at the end of the drive: none in the zones, and a slip shortens its zone.
+    /// Sectors at the end of the drive. The zones have none, and a slip shortens its zone.
     SectorsAtDriveEnd,
-    /// Sectors at the end of each range of cylinders; a last, shorter range has none.
+    /// Sectors at the end of each range of cylinders. A last, shorter range has none.
     SectorsPerCylinderRange,
     /// Sectors at the end of each zone.
     SectorsPerZone,
@@ -176,7 +179,7 @@ impl Sparing {
         )
     }
 
-    /// Whether a slip shortens the zone instead of using up a spare.
+    /// Returns whether a slip shortens the zone instead of using a spare.
     pub fn slips_to_end(self) -> bool {
         matches!(
             self,
@@ -189,11 +192,11 @@ impl Sparing {
     }
 }
 
-/// A turn of the platter between the beginnings of two tracks.
+/// The angle between the beginnings of two tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Skew {
-    /// In sectors of the track it leads to.
+    /// In sectors of the track that follows.
     Sectors(f64),
     /// In revolutions.
     Revolutions(f64),
@@ -223,7 +226,7 @@ impl Skew {
     }
 }
 
-/// A range of cylinders that are formatted alike.
+/// A range of cylinders with the same format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneSpec {
@@ -231,43 +234,47 @@ pub struct ZoneSpec {
     pub first_cylinder: u32,
     /// The innermost cylinder, inclusive.
     pub last_cylinder: u32,
-    /// The only surface of the zone; without it the zone has all surfaces.
+    /// The only surface of the zone. If absent, the zone has all surfaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<u16>,
-    /// Physical sectors around each track, one number or one a surface.
+    /// Physical sectors around each track: one number, or one per surface.
     pub sectors_per_track: PerSurface,
-    /// From a track to the next one of the same cylinder.
+    /// The skew from a track to the next one of the same cylinder.
     #[serde(default)]
     pub track_skew: Skew,
-    /// From a track to the next one of another cylinder.
+    /// The skew from a track to the next one of another cylinder.
     #[serde(default)]
     pub cylinder_skew: Skew,
-    /// Seek-first: from the end of a pass to the next surface. Without it, `track_skew`.
+    /// Seek-first orders: the skew from the end of a pass to the next surface. Default:
+    /// `track_skew`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_skew: Option<Skew>,
-    /// Seek-first: from a group of cylinders to the next. Without it, the turn's skew.
+    /// Seek-first orders: the skew from a group of cylinders to the next. Default: the skew at a
+    /// turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_skew: Option<Skew>,
-    /// Angle at which the zone's first track begins.
+    /// The angle at which the zone's first track begins.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first_angle: Skew,
-    /// Sectors at the zone's front that the drive keeps for itself, counted as LBNs would be.
+    /// Sectors at the zone's front that the drive reserves for itself. They are counted as LBNs
+    /// would be.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reserved_sectors: u64,
-    /// Spare sectors (or tracks) in each region of the sparing scheme.
+    /// The number of spare sectors (or tracks) in each region of the sparing scheme.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spares: u32,
-    /// The zone's LBN count, where it is less than would fit.
+    /// The zone's LBN count, if it is less than would fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lbns: Option<u64>,
     /// Positions that hold no LBN because they are bad, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
-    /// Irregularities of the skew, ascending: from this track of the zone on (in layout order), all
-    /// tracks begin so many sectors later.
+    /// Irregularities of the skew, ascending: (track, sectors). From this track of the zone (in
+    /// layout order), all tracks begin that number of sectors later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(u64, i32)>,
-    /// Bad positions whose LBN is kept at another position: pairs of bad and replacement.
+    /// Bad positions whose LBN is kept at another position, as pairs of bad position and
+    /// replacement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaps: Vec<(u64, u64)>,
 }
@@ -276,9 +283,9 @@ pub struct ZoneSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PerSurface {
-    /// The same on all surfaces.
+    /// The same number on all surfaces.
     Same(u32),
-    /// One a surface.
+    /// One number per surface.
     Each(Vec<u32>),
 }
 
@@ -288,43 +295,43 @@ impl Default for PerSurface {
     }
 }
 
-/// An LBN, or several in sequence, kept elsewhere than in their track.
+/// An LBN, or several consecutive ones, kept outside its track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovedSpec {
     /// The first LBN.
     pub lbn: u64,
-    /// How many, in consecutive slots.
+    /// The number of LBNs, in consecutive slots.
     #[serde(default = "one")]
     pub sectors: u32,
-    /// Where they are.
+    /// The cylinder of the place where they are kept.
     pub cylinder: u32,
-    /// Where they are.
+    /// The surface of the place where they are kept.
     pub surface: u16,
-    /// Where the first is, counted from the beginning of the track.
+    /// The slot of the first one, counted from the beginning of the track.
     pub slot: u32,
-    /// Sectors around that track; needed only if it is not part of the layout.
+    /// Sectors around that track. Needed only if the track is not part of the layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
 }
 
 /// A layout as an explicit run-length tree.
 ///
-/// The last node is the root. A node lists branches in LBN order; a branch is a track or another
+/// The last node is the root. A node lists branches in LBN order. A branch is a track or another
 /// node, repeated with constant steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TreeSpec {
     /// The track patterns that branches refer to by index.
     pub tracks: Vec<TrackSpec>,
-    /// The nodes; a branch may refer only to earlier ones.
+    /// The nodes. A branch may refer only to earlier ones.
     pub nodes: Vec<Vec<BranchSpec>>,
     /// Positions that hold no LBN because they are bad, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<SlipSpec>,
 }
 
-/// A pattern of a track.
+/// The pattern of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrackSpec {
@@ -333,7 +340,7 @@ pub struct TrackSpec {
     /// The first slot in use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first_slot: u32,
-    /// How many slots are in use.
+    /// The number of slots in use.
     pub sectors: u32,
 }
 
@@ -341,7 +348,7 @@ pub struct TrackSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BranchSpec {
-    /// What is repeated.
+    /// The part that is repeated.
     pub of: Child,
     /// Cylinder of the first instance, relative to the node.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -352,25 +359,25 @@ pub struct BranchSpec {
     /// Angle of the first instance, in turns, relative to the node.
     #[serde(default, skip_serializing_if = "is_default")]
     pub angle_turns: f64,
-    /// How many instances.
+    /// The number of instances.
     #[serde(default = "one_u64")]
     pub repeat: u64,
-    /// Cylinders from an instance to the next.
+    /// Cylinders from one instance to the next.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cylinder_step: i32,
-    /// Surfaces from an instance to the next.
+    /// Surfaces from one instance to the next.
     #[serde(default, skip_serializing_if = "is_default")]
     pub surface_step: i32,
-    /// Turns from an instance to the next.
+    /// Turns from one instance to the next.
     #[serde(default, skip_serializing_if = "is_default")]
     pub angle_step_turns: f64,
-    /// Positions in all, where the last instance is cut short.
+    /// The total number of positions, if the last instance is incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_sectors: Option<u64>,
 }
 
 impl BranchSpec {
-    /// A single instance, where the node begins.
+    /// Returns a branch with a single instance at the beginning of the node.
     pub fn once(of: Child) -> BranchSpec {
         BranchSpec {
             of,
@@ -386,7 +393,7 @@ impl BranchSpec {
     }
 }
 
-/// What a branch repeats.
+/// The part that a branch repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Child {
@@ -402,7 +409,7 @@ pub enum Child {
 pub struct SlipSpec {
     /// The first position.
     pub position: u64,
-    /// How many.
+    /// The number of positions.
     #[serde(default = "one")]
     pub sectors: u32,
 }

@@ -1,8 +1,9 @@
-//! A run-length tree of tracks: the index behind every look-up.
+//! A run-length tree of tracks, which is the index for every lookup.
 //!
-//! A node lists branches in LBN order. A branch repeats a track or another node with constant
-//! steps of cylinder, surface and angle. A zone is a handful of branches, a track with a slip is a
-//! branch of its own, so that size and loading time grow with zones and defects, not with tracks.
+//! A node lists branches in LBN order. A branch repeats a track or another node with constant steps
+//! of cylinder, surface and angle. A zone is a few branches, and a track with a slip is a branch of
+//! its own. Size and loading time therefore grow with the number of zones and defects, not of
+//! tracks.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use super::place_index::PlaceIndex;
 use super::shape::{Gap, Shape};
 use crate::units::Angle;
 
-/// A position of heads and platter, or the difference of two.
+/// A position of the heads and the platter, or the difference of two positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) cylinder: i32,
@@ -28,7 +29,7 @@ impl Spot {
         }
     }
 
-    /// This spot moved by `count` times `step`.
+    /// Returns this position plus `count` times `step`.
     #[inline]
     pub(super) fn plus(self, step: Spot, count: u64) -> Spot {
         Spot {
@@ -54,7 +55,7 @@ impl Spot {
 pub(super) type NodeId = u32;
 pub(super) type ShapeId = u32;
 
-/// What a branch repeats.
+/// The part that a branch repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Track(ShapeId),
@@ -64,24 +65,24 @@ pub(super) enum What {
 /// A repeated track or node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
-    /// LBNs of the node before this branch.
+    /// The LBNs of the node before this branch.
     pub(super) sector: u64,
-    /// Tracks of the node before this branch.
+    /// The tracks of the node before this branch.
     pub(super) track: u64,
-    /// LBNs of an instance.
+    /// The LBNs of one instance.
     pub(super) sectors: u64,
-    /// Tracks of an instance.
+    /// The tracks of one instance.
     pub(super) tracks: u64,
-    /// How many instances.
+    /// The number of instances.
     pub(super) repeat: u64,
-    /// The first instance, relative to the node.
+    /// The position of the first instance, relative to the node.
     pub(super) at: Spot,
-    /// From an instance to the next.
+    /// The step from one instance to the next.
     pub(super) step: Spot,
     pub(super) what: What,
 }
 
-/// The smallest box of cylinders and surfaces around something, both ends inclusive.
+/// The smallest range of cylinders and of surfaces that contains all parts, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) cylinders: (i32, i32),
@@ -119,12 +120,12 @@ pub(super) struct Node {
     pub(super) extent: Extent,
 }
 
-/// Where a look-up ended: a track, and how it was reached.
+/// The result of a lookup: a track and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// Tracks before this one.
+    /// The number of tracks before this one.
     pub(super) index: u64,
-    /// LBNs before this track.
+    /// The number of LBNs before this track.
     pub(super) first: u64,
     pub(super) spot: Spot,
     pub(super) shape: Shape,
@@ -135,7 +136,7 @@ pub(super) struct Found {
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) branches: Vec<Branch>,
-    /// `Branch::sector` once more, packed for the search.
+    /// A packed copy of `Branch::sector` for the search.
     starts: Vec<u64>,
     pub(super) shapes: Vec<Shape>,
     pub(super) gaps: Vec<Gap>,
@@ -145,7 +146,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn add_shape(&mut self, shape: Shape) -> ShapeId {
-        // Only the last few are worth comparing: equal shapes come in a row.
+        // Only the last few are compared, because equal shapes are added consecutively.
         let recent = self.shapes.len().saturating_sub(8);
         if let Some(i) = self.shapes[recent..].iter().position(|s| *s == shape) {
             return (recent + i) as ShapeId;
@@ -154,7 +155,7 @@ impl Tree {
         self.shapes.len() as ShapeId - 1
     }
 
-    /// A branch of `what`; [`Tree::add_node`] places it in its node.
+    /// Returns a branch of `what`. [`Tree::add_node`] sets its position in the node.
     pub(super) fn branch(&self, what: What, at: Spot, step: Spot, repeat: u64) -> Branch {
         let (sectors, tracks) = match what {
             What::Track(shape) => (self.shapes[shape as usize].sectors.into(), 1),
@@ -209,7 +210,7 @@ impl Tree {
         &self.branches[range.start as usize..range.end as usize]
     }
 
-    /// The box around one instance of a branch's child, relative to the instance.
+    /// The extent of one instance of a branch's child, relative to the instance.
     pub(super) fn child_extent(&self, branch: &Branch) -> Extent {
         match branch.what {
             What::Track(_) => Extent::POINT,
@@ -217,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// The box around all instances, relative to the node.
+    /// The extent of all instances, relative to the node.
     pub(super) fn extent(&self, branch: &Branch) -> Extent {
         let first = self.child_extent(branch).shift(branch.at);
         let last = branch.repeat - 1;
@@ -234,7 +235,8 @@ impl Tree {
         first.join(first.shift(way))
     }
 
-    /// The track that holds sector `sector` of `node`, which must be less than its sectors.
+    /// Returns the track that holds sector `sector` of `node`. `sector` must be less than the
+    /// number of sectors in the node.
     #[inline]
     pub(super) fn find_sector(&self, node: NodeId, sector: u64) -> Found {
         self.descend(
@@ -255,7 +257,8 @@ impl Tree {
         )
     }
 
-    /// Track number `track` of `node`, which must be less than its tracks.
+    /// Returns track number `track` of `node`. `track` must be less than the number of tracks in
+    /// the node.
     pub(super) fn find_track(&self, node: NodeId, track: u64) -> Found {
         self.descend(
             node,
@@ -308,12 +311,13 @@ impl Tree {
         }
     }
 
-    /// Where track number `track` of `node` lies.
+    /// The position of track number `track` of `node`.
     pub(super) fn spot(&self, node: NodeId, track: u64) -> Spot {
         self.find_track(node, track).spot
     }
 
-    /// Sectors before track number `track` of `node`; `track` may be the number of tracks.
+    /// The number of sectors before track number `track` of `node`. `track` may be equal to the
+    /// number of tracks.
     pub(super) fn sectors_before(&self, node: NodeId, track: u64) -> u64 {
         if track == self.node(node).tracks {
             self.node(node).sectors
@@ -322,7 +326,7 @@ impl Tree {
         }
     }
 
-    /// Adds branches for a range of tracks of `node`, moved by `by`, to `out`.
+    /// Adds to `out` branches for a range of tracks of `node`, shifted by `by`.
     pub(super) fn slice(&self, node: NodeId, tracks: Range<u64>, by: Spot, out: &mut Vec<Branch>) {
         let branches = self.of(node);
         let begin = branches.partition_point(|b| b.track + b.tracks * b.repeat <= tracks.start);
@@ -362,7 +366,7 @@ impl Tree {
         }
     }
 
-    /// All tracks of `node` in order.
+    /// Iterates over all tracks of `node` in order.
     pub(super) fn walk(&self, node: NodeId) -> Walk<'_> {
         let range = self.node(node).branches.clone();
         Walk {
@@ -377,9 +381,9 @@ impl Tree {
         }
     }
 
-    /// The tracks of `node` that have bad slots.
+    /// Iterates over the tracks of `node` that have bad slots.
     pub(super) fn bad_tracks(&self, node: NodeId) -> impl Iterator<Item = Found> {
-        // A track with bad slots is unlike its neighbours, so it is a branch of the root.
+        // A track with bad slots differs from its neighbours, so it is a branch of the root.
         self.of(node)
             .iter()
             .filter_map(move |branch| match branch.what {
@@ -397,7 +401,8 @@ impl Tree {
             })
     }
 
-    /// The same trees with only what `roots` reach, ready for look-ups by place.
+    /// Returns a copy with only the nodes that can be reached from `roots`, with indexes for
+    /// lookups.
     pub(super) fn compact(&self, roots: &[NodeId]) -> (Tree, Vec<NodeId>) {
         let mut out = Tree {
             shapes: self.shapes.clone(),
@@ -430,7 +435,7 @@ impl Tree {
     }
 
     /// Calls `visit` with every track of `node` on the given surface of the given cylinder, until
-    /// it returns something.
+    /// it returns `Some`.
     pub(super) fn at_place<T>(
         &self,
         node: NodeId,
@@ -449,7 +454,7 @@ impl Tree {
     }
 }
 
-/// The quotient; most are of 32 bits, which processors divide faster.
+/// The quotient. Most operands have 32 bits, which processors divide faster.
 #[inline]
 fn divide(a: u64, b: u64) -> u64 {
     if (a | b) >> 32 == 0 {
@@ -465,7 +470,7 @@ struct Frame {
     base: Spot,
 }
 
-/// The tracks of a tree in order.
+/// An iterator over the tracks of a tree in order.
 pub(super) struct Walk<'a> {
     tree: &'a Tree,
     stack: Vec<Frame>,

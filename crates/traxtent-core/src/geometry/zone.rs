@@ -1,8 +1,8 @@
-//! From a zone's tracks to its LBNs: spares, slips, reserved sectors, remapped tracks.
+//! The step from a zone's tracks to its LBNs: spares, slips, reserved sectors, remapped tracks.
 //!
-//! A zone's tracks come as a tree in which every slot is in use. They are divided into the regions
-//! of the sparing scheme. A region without defects repeats its neighbour; one with slips is drawn
-//! track by track where it must be.
+//! The input is a tree of the zone's tracks in which every slot is in use. The tracks are divided
+//! into the regions of the sparing scheme. Regions without defects are stored as one repeated
+//! region. A region with slips is stored track by track where necessary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,37 +20,38 @@ pub(super) struct Bad {
     pub(super) len: u32,
 }
 
-/// The tracks of a zone, and which of their sectors are not for LBNs.
+/// The tracks of a zone, and their sectors that do not hold LBNs.
 pub(super) struct Area {
-    /// What to call it in a message.
+    /// The name for messages.
     pub(super) name: String,
-    /// All slots in use.
+    /// The tracks with all slots in use.
     pub(super) full: NodeId,
     /// The same tracks without the spares at the end of each.
     pub(super) trimmed: NodeId,
-    /// Tracks that share spares.
+    /// The number of tracks that share spares.
     pub(super) region: u64,
-    /// Sectors that the region keeps as spares, if it is whole.
+    /// The number of sectors that a complete region reserves as spares.
     pub(super) spares: u64,
-    /// Tracks at the end of the zone that are spares.
+    /// The number of tracks at the end of the zone that are spares.
     pub(super) spare_tracks: u64,
     /// Whether spares are at the front of a region.
     pub(super) at_front: bool,
     /// Whether a slip shortens the zone.
     pub(super) slips_to_end: bool,
-    /// After how many tracks the order repeats.
+    /// The number of tracks after which the order repeats.
     pub(super) period: u64,
-    /// Bad slots, ascending; each of a single slot, unless a slip shortens the zone.
+    /// Bad slots, ascending. Each has a length of one slot, unless a slip shortens the zone.
     pub(super) bad: Vec<Bad>,
-    /// From which track on tracks begin how many sectors later, ascending by track; totals.
+    /// Irregularities of the skew as (track, sectors): from this track, tracks begin this many
+    /// sectors later. Ascending by track; the sectors are totals.
     pub(super) turns: Vec<(u64, i64)>,
     /// Tracks kept at the place of another track.
     pub(super) moved: BTreeMap<u64, u64>,
-    /// Those other tracks.
+    /// The tracks at whose places others are kept.
     pub(super) taken: BTreeSet<u64>,
 }
 
-/// What has been drawn: tracks with LBNs, in their order, and tracks without.
+/// The result: tracks with LBNs, in their order, and tracks without.
 #[derive(Default)]
 pub(super) struct Drawn {
     pub(super) mapped: Vec<Branch>,
@@ -62,7 +63,7 @@ impl Area {
         tree.node(self.full).tracks
     }
 
-    /// Draws the whole zone.
+    /// Adds the whole zone to the tree.
     pub(super) fn draw(&self, tree: &mut Tree) -> Result<Drawn, GeometryError> {
         let mut out = Drawn::default();
         let tracks = self.tracks(tree);
@@ -96,17 +97,17 @@ impl Area {
         Ok(out)
     }
 
-    /// The first entry of `bad` at or after a track.
+    /// The index of the first entry of `bad` at or after a track.
     fn bad_from(&self, track: u64) -> usize {
         self.bad.partition_point(|b| b.track < track)
     }
 
-    /// The first entry of `turns` at or after a track.
+    /// The index of the first entry of `turns` at or after a track.
     fn turns_from(&self, track: u64) -> usize {
         self.turns.partition_point(|t| t.0 < track)
     }
 
-    /// Draws whole regions that have no defects.
+    /// Adds complete regions that have no defects.
     fn draw_regular(
         &self,
         tree: &mut Tree,
@@ -142,7 +143,7 @@ impl Area {
         Ok(())
     }
 
-    /// The positions of a region that may hold LBNs, bad ones included.
+    /// The positions of a region that may hold LBNs, including bad ones.
     fn data(&self, tree: &Tree, tracks: &Range<u64>) -> Result<Range<u64>, GeometryError> {
         let (start, end) = (
             tree.sectors_before(self.full, tracks.start),
@@ -205,7 +206,7 @@ impl Area {
         }
     }
 
-    /// Draws one region.
+    /// Adds one region to the tree.
     fn draw_region(
         &self,
         tree: &mut Tree,
@@ -214,7 +215,7 @@ impl Area {
     ) -> Result<(), GeometryError> {
         let data = self.data(tree, &tracks)?;
         let bad = self.bad_from(tracks.start)..self.bad_from(tracks.end);
-        // Single tracks to draw one by one, and places where a run of tracks must end.
+        // Single tracks that are added one by one, and points where a run of tracks must end.
         let mut single: Vec<u64> = self.bad[bad].iter().map(|b| b.track).collect();
         let mut cuts = vec![tracks.start, tracks.end];
         for edge in [data.start, data.end] {
@@ -258,7 +259,7 @@ impl Area {
         Ok(())
     }
 
-    /// Draws a track that is unlike its neighbours.
+    /// Adds a track that differs from its neighbours.
     fn draw_track(
         &self,
         tree: &mut Tree,
@@ -277,7 +278,7 @@ impl Area {
         };
         let (begin, mut end) = (slot(data.start), slot(data.end));
         if self.trimmed != self.full {
-            // This track's own spares take its slips.
+            // This track's own spares replace its slipped sectors.
             end = end.min(tree.find_track(self.trimmed, track).shape.sectors);
             for b in bad.iter().filter(|_| !self.slips_to_end) {
                 end += if b.slot < end { b.len } else { 0 };
@@ -304,7 +305,7 @@ impl Area {
         spot.angle = spot.angle + self.shift(tree, track);
         let own = tree.branch(What::Track(shape), spot, Spot::default(), 1);
         if sectors == 0 {
-            // The place of a moved track is drawn with that track.
+            // The place of a moved track is added with that track.
             if !self.taken.contains(&track) {
                 out.blank.push(own);
             }
@@ -322,7 +323,7 @@ impl Area {
         Ok(())
     }
 
-    /// How far the origin of a track is turned beyond the regular skew.
+    /// The angle of a track's origin in addition to the regular skew.
     fn shift(&self, tree: &Tree, track: u64) -> Angle {
         let Some(last) = self.turns_from(track + 1).checked_sub(1) else {
             return Angle::ZERO;
@@ -333,7 +334,7 @@ impl Area {
     }
 }
 
-/// Cuts a list of tracks to `keep` of their LBNs; the tracks and parts outside go to `blank`.
+/// Limits a list of tracks to the LBNs in `keep`. The tracks and parts outside go to `blank`.
 pub(super) fn cut(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut Drawn) {
     let (sectors, tracks) = (tree.node(node).sectors, tree.node(node).tracks);
     if keep.is_empty() {
@@ -381,7 +382,7 @@ pub(super) fn cut(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut Dra
     );
 }
 
-/// How many numbers two ranges share.
+/// The size of the intersection of two ranges.
 fn overlap(a: Range<u32>, b: Range<u32>) -> u32 {
     a.end.min(b.end).saturating_sub(a.start.max(b.start))
 }

@@ -1,30 +1,30 @@
-//! A workload that ages a layout: files are written, several at a time, and deleted at random,
-//! until the free space is as scattered as use makes it. For tests, benchmarks and experiments;
-//! it stands for no file system's measured history.
+//! A workload that ages a layout. Files are written, several at a time, and deleted at random,
+//! until the free space is as fragmented as it becomes in use. It serves tests, benchmarks and
+//! experiments, and does not represent the measured history of any file system.
 
 use super::partition::len;
 use super::{Allocator, File, Placement};
 use crate::units::{Block, Blocks};
 use crate::workload::Rng;
 
-/// How a layout is aged.
+/// The parameters of an aging run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aging {
-    /// The share of the blocks that is in use at the end, and about so from the first filling on.
+    /// The share of blocks in use at the end. It is about the same from the first fill on.
     pub full: f64,
-    /// Blocks written in all, in multiples of the blocks that there are.
+    /// The total number of blocks written, as a multiple of the number of blocks in the partition.
     pub turnover: f64,
-    /// The largest file. Sizes are spread evenly over their logarithms.
+    /// The size of the largest file. The logarithms of file sizes are uniformly distributed.
     pub file_max: Blocks,
-    /// Files that are written at the same time, each by turns.
+    /// The number of files that are written at the same time, in random order.
     pub writers: u64,
-    /// Blocks that a writer adds in its turn.
+    /// The number of blocks that a writer adds in each turn.
     pub cluster: Blocks,
 }
 
 impl Default for Aging {
-    /// 80 % in use after five fillings, by four writers of files up to 4,096 blocks (32 MB of 8 KB
-    /// blocks), eight blocks at a time: all assumed.
+    /// 80 % in use after five fills, by four writers of files of up to 4,096 blocks (32 MB of 8 KB
+    /// blocks), eight blocks at a time. All values are assumed.
     fn default() -> Aging {
         Aging {
             full: 0.8,
@@ -45,8 +45,8 @@ struct Writer {
 }
 
 impl Aging {
-    /// Ages what an allocator lays out, from what it holds now on. The files that are left are
-    /// those written here.
+    /// Ages the layout that `allocator` manages, starting from its current state. Returns the files
+    /// that remain of those written here.
     pub fn run(&self, allocator: &mut Allocator, seed: u64) -> Vec<File> {
         let mut rng = Rng::new(seed);
         let blocks = allocator.space().blocks;
@@ -83,7 +83,7 @@ impl Aging {
         files
     }
 
-    /// A new file, near any block.
+    /// Starts a new file near a random block.
     fn begin(&self, rng: &mut Rng, places: Blocks) -> Writer {
         let most = self.file_max.0.max(1);
         let octave = 1 << rng.below(u64::from(most.ilog2()) + 1);

@@ -1,15 +1,16 @@
-//! Allocation of blocks along tracks (paper T, sections 3.2 and 4.2.2), and without them.
+//! Allocation of blocks, with and without regard to tracks (paper T, sections 3.2 and 4.2.2).
 //!
-//! The rule of the paper: a file goes on in the next block; where that is excluded or in use, it
-//! goes on at the beginning of the closest traxtent that is free whole. A file of middling size is
-//! put where it fits within one traxtent. When no traxtent is free whole, and for the allocator
-//! that knows no tracks, it is the closest run of free blocks that is large enough, and then half
-//! of that, and so on: the clustered allocation of FFS (paper T, section 4.2.1), where what is
-//! close is kept in groups of blocks.
+//! The paper's rule: a file continues in the next block. If that block is excluded or in use, the
+//! file continues at the beginning of the closest traxtent that is entirely free. A medium-sized
+//! file is placed where it fits within one traxtent. When no traxtent is entirely free, the
+//! allocator takes the closest run of free blocks that is large enough, then the closest of half
+//! that size, and so on. The conventional allocator, which ignores tracks, makes this search as
+//! soon as a file cannot continue in the next block. This is the clustered allocation of FFS (paper
+//! T, section 4.2.1), in which locality is kept by groups of blocks.
 //!
-//! Every question costs the logarithm of the number of tracks, and the look at the bits of one
-//! traxtent. Blocks take a bit once a block near them was used, tracks 9 bytes. Left out: whatever
-//! must survive a crash, which is for the file system that keeps the record of what is in use.
+//! Each query costs time logarithmic in the number of tracks, plus a scan of one traxtent's bits.
+//! Blocks take one bit each once a block near them has been used; tracks take 9 bytes each. Crash
+//! safety is left out: it belongs to the file system, which keeps the record of the blocks in use.
 
 use std::ops::Range;
 
@@ -20,20 +21,20 @@ use super::regions::{Region, Regions};
 use super::{LayoutError, Partition, Space};
 use crate::units::{Block, Blocks};
 
-/// Whether an allocator heeds tracks.
+/// Whether an allocator takes tracks into account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// Runs of free blocks, wherever boundaries are; no block is excluded.
+    /// Runs of free blocks, regardless of boundaries. No block is excluded.
     Conventional,
     /// Runs of free blocks within traxtents.
     Traxtent,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Strategy; 2] = [Strategy::Conventional, Strategy::Traxtent];
 
-    /// The name by which it is chosen.
+    /// The strategy's name in options.
     pub fn name(self) -> &'static str {
         match self {
             Strategy::Conventional => "conventional",
@@ -42,24 +43,25 @@ impl Strategy {
     }
 }
 
-/// Which blocks an allocation looks for.
+/// The blocks that an allocation looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// To go on: the blocks from the given one on if they are free, as many as are asked for or up
-    /// to the end of the traxtent; else the first of the closest traxtent that is free whole; else
-    /// the closest run that is long enough, or half as long, and so on. Fewer blocks may be had
-    /// than are asked for, but one always, if any is free.
+    /// Continue at the given block: take blocks from there if they are free, up to the requested
+    /// count or to the end of the traxtent. Otherwise take the first blocks of the closest traxtent
+    /// that is entirely free. Otherwise take the closest run that is long enough, or half as long,
+    /// and so on. The result may be shorter than requested, but holds at least one block if any is
+    /// free.
     Next,
-    /// All in the closest run of free blocks that holds them, which lies in one traxtent.
+    /// All blocks in the closest run of free blocks that holds them. The run lies in one traxtent.
     Together,
-    /// The same, but no traxtent that is free whole is broken for it.
+    /// Like `Together`, but does not break up a traxtent that is entirely free.
     Partial,
-    /// The closest traxtent that is free whole, all of it, even if fewer blocks are asked for.
+    /// The whole of the closest traxtent that is entirely free, even if fewer blocks are requested.
     Whole,
 }
 
 impl Placement {
-    /// All of them.
+    /// All placements.
     pub const ALL: [Placement; 4] = [
         Placement::Next,
         Placement::Together,
@@ -67,7 +69,7 @@ impl Placement {
         Placement::Whole,
     ];
 
-    /// The name by which it is chosen.
+    /// The placement's name in options.
     pub fn name(self) -> &'static str {
         match self {
             Placement::Next => "next",
@@ -78,7 +80,7 @@ impl Placement {
     }
 }
 
-/// Which blocks of a partition are in use, and which to use next.
+/// The blocks of a partition that are in use, and the choice of those to use next.
 #[derive(Clone, Debug)]
 pub struct Allocator {
     pub(super) regions: Regions,
@@ -86,10 +88,10 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// Blocks of a group of the conventional allocator: 32 MB of 8 KB blocks, as paper T has them.
+    /// The size of a group of the conventional allocator: 32 MB of 8 KB blocks, as in paper T.
     pub const GROUP: Blocks = Blocks(4096);
 
-    /// An allocator of the partition's blocks, all free.
+    /// Creates an allocator for the partition's blocks, all free.
     pub fn new(partition: Partition, strategy: Strategy) -> Allocator {
         match strategy {
             Strategy::Traxtent => Allocator::of(Regions::traxtents(partition)),
@@ -98,10 +100,11 @@ impl Allocator {
         }
     }
 
-    /// A conventional allocator with groups of this size; no run is allocated across their ends.
+    /// Creates a conventional allocator with groups of this size. No run is allocated across the
+    /// end of a group.
     ///
     /// # Errors
-    /// If a group has no block, or 2^32 or more.
+    /// Returns an error if a group has no blocks, or 2^32 or more.
     pub fn in_groups(partition: Partition, group: Blocks) -> Result<Allocator, LayoutError> {
         Ok(Allocator::of(Regions::groups(partition, group)?))
     }
@@ -116,7 +119,7 @@ impl Allocator {
         self.regions.partition()
     }
 
-    /// Whether it heeds tracks.
+    /// Returns whether the allocator takes tracks into account.
     pub fn strategy(&self) -> Strategy {
         if self.regions.are_traxtents() {
             Strategy::Traxtent
@@ -125,19 +128,20 @@ impl Allocator {
         }
     }
 
-    /// The free space, counted as it changes. For a conventional allocator, groups stand for
-    /// traxtents; [`Space::count`] tells how its free blocks lie on tracks.
+    /// Returns the free space, which is counted as it changes. For a conventional allocator, groups
+    /// stand for traxtents; [`Space::count`] counts its free blocks by tracks.
     pub fn space(&self) -> Space {
         self.free.space
     }
 
-    /// Whether a block can be allocated: it is not in use, not excluded, not beyond the partition.
+    /// Returns whether a block can be allocated: it is not in use, not excluded, and not beyond the
+    /// end of the partition.
     pub fn is_free(&self, block: Block) -> bool {
         self.regions.of(block).is_some() && self.free.map.is_free(block)
     }
 
-    /// Uses free blocks, at most `count` of them in one run, as close to the block `near` as
-    /// `placement` allows; none if there are none such.
+    /// Allocates at most `count` free blocks in one run, as close to the block `near` as
+    /// `placement` allows. Returns `None` if there is no such run.
     pub fn allocate(
         &mut self,
         near: Block,
@@ -158,11 +162,12 @@ impl Allocator {
         Some(blocks)
     }
 
-    /// Uses blocks for a file of so many: within one traxtent if it fits into that of `near`, else
-    /// in traxtents that are free whole, the last one in part, as close to each other as may be.
+    /// Allocates `count` blocks for a file. The file goes within one traxtent if it fits into that
+    /// of `near`. Otherwise it goes into traxtents that are entirely free, using part of the last
+    /// one, as close to each other as possible.
     ///
     /// # Errors
-    /// If there are not so many free blocks; then none is used.
+    /// Returns an error if fewer than `count` blocks are free. None is then allocated.
     pub fn allocate_file(
         &mut self,
         near: Block,
@@ -193,10 +198,11 @@ impl Allocator {
         Ok(extents)
     }
 
-    /// Uses these very blocks.
+    /// Allocates exactly these blocks.
     ///
     /// # Errors
-    /// If one of them is in use, excluded, or beyond the partition; then none is used.
+    /// Returns an error if one of them is in use, excluded, or beyond the end of the partition.
+    /// None is then allocated.
     pub fn claim(&mut self, blocks: &Range<Block>) -> Result<(), LayoutError> {
         self.check_inside(blocks)?;
         if let Some(used) = self.free.map.first(blocks, true) {
@@ -211,10 +217,11 @@ impl Allocator {
         Ok(())
     }
 
-    /// Frees blocks, which may be any that are in use.
+    /// Frees blocks. Any blocks in use may be freed together.
     ///
     /// # Errors
-    /// If one of them is free, excluded, or beyond the partition; then none is freed.
+    /// Returns an error if one of them is free, excluded, or beyond the end of the partition. None
+    /// is then freed.
     pub fn free(&mut self, blocks: &Range<Block>) -> Result<(), LayoutError> {
         self.check_inside(blocks)?;
         if let Some(free) = self.free.map.first(blocks, false) {
@@ -229,7 +236,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// The runs of free blocks in a range, cut at the ends of traxtents.
+    /// Returns the runs of free blocks in a range, cut at the ends of traxtents.
     pub fn free_runs(&self, blocks: Range<Block>) -> impl Iterator<Item = Range<Block>> {
         let parts = self.regions.parts(blocks);
         parts.flat_map(|(_, part)| self.free.map.free_runs(part))
@@ -268,7 +275,8 @@ impl Allocator {
             .or_else(|| halves.find_map(|least| self.closest_run(near, least)))
     }
 
-    /// The blocks from `near` on, if they are free: all that are asked for, or all to the end.
+    /// Returns the blocks from `near` on if they are free: `count` of them, or all to the end of
+    /// the region.
     fn at_once(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
         let region = self.regions.of(near)?;
         let end = Block(near.0 + u64::from(count)).min(region.blocks.end);
@@ -276,7 +284,7 @@ impl Allocator {
         free.then_some((region, near..end))
     }
 
-    /// The closest traxtent that is free whole, up to so many blocks.
+    /// Returns up to `count` blocks of the closest traxtent that is entirely free.
     fn closest_whole(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
         let region = self.closest(&[&self.free.whole], near, 1)?;
         let start = region.blocks.start;
@@ -294,7 +302,7 @@ impl Allocator {
         Some(self.run_in(region, near, count))
     }
 
-    /// The region closest to a block for which one of the numbers is at least `least`.
+    /// Returns the region closest to `near` for which one of `numbers` is at least `least`.
     pub(super) fn closest(&self, numbers: &[&Largest], near: Block, least: u32) -> Option<Region> {
         let here = self.regions.from(near);
         let from = here.as_ref().map_or(usize::MAX, |region| region.at);
@@ -316,8 +324,9 @@ impl Allocator {
         }
     }
 
-    /// So many blocks of the free run of a region that is closest to a block: from that block on
-    /// if tracks do not matter, else from the beginning of the run, so that none breaks in three.
+    /// Returns `count` blocks of the region's free run that is closest to `near`. If tracks do not
+    /// matter, they start at `near` where possible. Otherwise they start at the beginning of the
+    /// run, so that no run is broken in three.
     pub(super) fn run_in(&self, region: Region, near: Block, count: u32) -> (Region, Range<Block>) {
         let count = u64::from(count);
         let runs = self.free.map.free_runs(region.blocks.clone());
@@ -334,7 +343,7 @@ impl Allocator {
     }
 }
 
-/// Blocks between a block and the first of a region, 0 if it is within.
+/// The distance in blocks from `near` to the first block of a region, or 0 if `near` is within it.
 fn distance(region: &Range<Block>, near: Block) -> u64 {
     if region.contains(&near) {
         0

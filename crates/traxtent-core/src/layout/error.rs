@@ -1,59 +1,59 @@
-//! What can be wrong with a layout, or with what is asked of it.
+//! The errors of layouts.
 
 use crate::units::{Block, Blocks, Lbn};
 
-/// Why a layout cannot be made, or a question about it has no answer.
+/// The reason why a layout cannot be made, or a query about it cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// A block of no sectors.
+    /// A block size of 0 sectors.
     #[error("a block of 0 sectors: a block has 1 sector or more")]
     NoSectors,
-    /// A block that begins or ends within a sector.
+    /// A block size that is not a whole number of sectors.
     #[error(
         "a block is a multiple of the drive's sector of {sector_bytes} bytes, not {block_bytes} bytes"
     )]
     PartOfSector {
         /// The size of the block.
         block_bytes: u32,
-        /// That of the sector.
+        /// The size of the sector.
         sector_bytes: u32,
     },
-    /// A partition that ends before it begins, or is too small for a block.
+    /// A partition that ends before it begins, or is too small for one block.
     #[error(
         "a partition of LBNs {start} to {end} has no room for a block of {block_sectors} sectors"
     )]
     NoBlocks {
-        /// Its first LBN.
+        /// The partition's first LBN.
         start: Lbn,
-        /// The LBN behind its last.
+        /// The first LBN after the partition.
         end: Lbn,
         /// The size of a block.
         block_sectors: u32,
     },
-    /// A partition that the map does not cover.
+    /// A partition that the track map does not cover.
     #[error(
         "a partition of LBNs {start} to {end} is not within the map, which has LBNs {map_start} to {map_end}"
     )]
     NotCovered {
-        /// Its first LBN.
+        /// The partition's first LBN.
         start: Lbn,
-        /// The LBN behind its last.
+        /// The first LBN after the partition.
         end: Lbn,
         /// The first LBN of the map.
         map_start: Lbn,
-        /// The LBN behind its last.
+        /// The first LBN after the map.
         map_end: Lbn,
     },
     /// A group of no blocks, or of too many.
     #[error("groups of {0}: a group has 1 block or more, and fewer than 2^32")]
     Group(Blocks),
-    /// A block behind the last of the partition.
+    /// A block after the last of the partition.
     #[error("block {block} is beyond the partition, which has {blocks}")]
     Beyond {
         /// The block.
         block: Block,
-        /// How many there are.
+        /// The number of blocks in the partition.
         blocks: Blocks,
     },
     /// A block that spans a boundary between tracks.
@@ -65,15 +65,15 @@ pub enum LayoutError {
     /// A block that is free where one in use is needed.
     #[error("block {0} is free already")]
     Free(Block),
-    /// An allocator that does not heed tracks where one is needed that does.
+    /// An allocator that ignores tracks, where one that follows them is needed.
     #[error("the allocator knows no tracks: files are reorganized with one that does")]
     NoTracks,
-    /// More is asked for than is free.
+    /// A request for more blocks than are free.
     #[error("{wanted} are asked for, and {free} are free")]
     Full {
-        /// How many are asked for.
+        /// The number of blocks requested.
         wanted: Blocks,
-        /// How many are free.
+        /// The number of free blocks.
         free: Blocks,
     },
 }

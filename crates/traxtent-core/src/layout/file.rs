@@ -1,4 +1,4 @@
-//! A file as a layout sees it: which blocks it has, in which order.
+//! A file as a layout sees it: its blocks, in order.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use super::Partition;
 use super::partition::len;
 use crate::units::{Block, Blocks};
 
-/// The blocks of a file, in its order.
+/// The blocks of a file, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// No two that follow one another are contiguous.
+    /// No two consecutive extents are contiguous.
     extents: Vec<Range<Block>>,
     blocks: Blocks,
 }
 
-/// How a part of a file lies that is contiguous and does not leave its track.
+/// A contiguous part of a file that lies within one track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Blocks of the file before it.
+    /// The number of the file's blocks before this piece.
     pub offset: Blocks,
-    /// Where it lies.
+    /// The blocks of the partition that hold the piece.
     pub blocks: Range<Block>,
-    /// Whether it is a whole traxtent.
+    /// Whether the piece is a whole traxtent.
     pub whole: bool,
-    /// Whether it is an excluded block, which no layout along tracks gives.
+    /// Whether the piece is an excluded block. No track-aligned layout allocates such a block.
     pub excluded: bool,
 }
 
@@ -33,7 +33,7 @@ impl File {
         File::default()
     }
 
-    /// Adds blocks at the end.
+    /// Appends blocks to the file.
     pub fn push(&mut self, blocks: Range<Block>) {
         self.blocks += len(&blocks);
         match self.extents.last_mut() {
@@ -43,18 +43,18 @@ impl File {
         }
     }
 
-    /// How many blocks it has.
+    /// Returns the number of blocks in the file.
     pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 
-    /// Its runs of contiguous blocks.
+    /// Returns the file's runs of contiguous blocks.
     pub fn extents(&self) -> &[Range<Block>] {
         &self.extents
     }
 
-    /// Where a part of it lies, counted in blocks from its beginning; what is behind its end is
-    /// left out.
+    /// Returns the blocks that hold a part of the file. The part is counted in blocks from the
+    /// beginning of the file; anything after the end of the file is omitted.
     pub fn part(&self, part: Range<Blocks>) -> impl Iterator<Item = Range<Block>> {
         let mut before = Blocks(0);
         self.extents.iter().filter_map(move |extent| {
@@ -68,10 +68,10 @@ impl File {
         })
     }
 
-    /// Puts a part of it elsewhere.
+    /// Moves a part of the file to the blocks `to`.
     ///
     /// # Panics
-    /// If it does not have that part.
+    /// Panics if the file does not have that part.
     pub fn replace(&mut self, offset: Blocks, to: Range<Block>) {
         let end = offset + len(&to);
         assert!(end <= self.blocks, "a file of {} has no {end}", self.blocks);
@@ -82,7 +82,7 @@ impl File {
         *self = new;
     }
 
-    /// Its pieces: the requests that it takes to read it, none of which leaves a track.
+    /// Returns the file's pieces: the requests needed to read it, each within one track.
     pub fn pieces(&self, partition: &Partition) -> impl Iterator<Item = Piece> {
         let mut offset = Blocks(0);
         let mut left = Block(0)..Block(0);
@@ -111,8 +111,9 @@ impl File {
         })
     }
 
-    /// The first block of the file that is not laid out along tracks: not in a whole traxtent, nor
-    /// in the piece with which the file ends. None if all are.
+    /// Returns the offset of the first block of the file that is not laid out along tracks. Such a
+    /// block is neither in a whole traxtent nor in the last piece of the file. `None` if there is
+    /// no such block.
     pub fn misaligned(&self, partition: &Partition) -> Option<Blocks> {
         let mut pieces = self.pieces(partition);
         let is_last = |piece: &Piece| piece.offset + len(&piece.blocks) == self.blocks;

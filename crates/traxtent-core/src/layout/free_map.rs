@@ -1,20 +1,21 @@
-//! Which blocks are in use, a bit a block. Pages that were never written to take no room.
+//! A bitmap of the blocks in use, with one bit per block. Pages that were never written to take no
+//! memory.
 
 use std::ops::Range;
 
 use crate::units::{Block, Blocks};
 
-/// Words of a page: 32,768 blocks.
+/// Words per page: a page covers 32,768 blocks.
 const PAGE: u64 = 512;
 
-/// The bits of the blocks; a block is free unless it was used.
+/// The bits of the blocks. A block is free unless it was marked used.
 #[derive(Clone, Debug)]
 pub(super) struct FreeMap {
     pages: Vec<Option<Box<[u64; PAGE as usize]>>>,
 }
 
 impl FreeMap {
-    /// So many free blocks.
+    /// Creates a map of `blocks` free blocks.
     pub(super) fn new(blocks: Blocks) -> FreeMap {
         let pages = blocks.0.div_ceil(64 * PAGE) as usize;
         FreeMap {
@@ -42,7 +43,7 @@ impl FreeMap {
         }
     }
 
-    /// The first block of a range that is used, or free.
+    /// Returns the first block of a range that is used, or the first that is free.
     pub(super) fn first(&self, blocks: &Range<Block>, used: bool) -> Option<Block> {
         words(blocks).find_map(|word| {
             let bits = self.word(word) ^ if used { 0 } else { u64::MAX };
@@ -51,7 +52,7 @@ impl FreeMap {
         })
     }
 
-    /// The last block of a range that is used.
+    /// Returns the last block of a range that is used.
     pub(super) fn last_used(&self, blocks: &Range<Block>) -> Option<Block> {
         words(blocks).rev().find_map(|word| {
             let bits = self.word(word) & mask(word, blocks);
@@ -59,7 +60,7 @@ impl FreeMap {
         })
     }
 
-    /// The runs of free blocks in a range, ascending.
+    /// Returns the runs of free blocks in a range, in ascending order.
     pub(super) fn free_runs(&self, blocks: Range<Block>) -> impl Iterator<Item = Range<Block>> {
         let mut left = blocks;
         std::iter::from_fn(move || {
@@ -77,7 +78,7 @@ impl FreeMap {
     }
 }
 
-/// The words that hold a range of blocks.
+/// Returns the indexes of the words that hold a range of blocks.
 fn words(blocks: &Range<Block>) -> Range<u64> {
     if blocks.start < blocks.end {
         blocks.start.0 / 64..blocks.end.0.div_ceil(64)
@@ -86,7 +87,7 @@ fn words(blocks: &Range<Block>) -> Range<u64> {
     }
 }
 
-/// The bits of a word that stand for blocks of the range.
+/// Returns the bits of a word that stand for blocks of the range.
 fn mask(word: u64, blocks: &Range<Block>) -> u64 {
     let from = blocks.start.0.saturating_sub(word * 64).min(63);
     let to = (blocks.end.0 - word * 64).min(64);

@@ -1,4 +1,4 @@
-//! The free blocks of all regions: which they are, how long their runs are, how many there are.
+//! The free blocks of all regions: their positions, the lengths of their runs, and their number.
 
 use std::ops::Range;
 
@@ -9,19 +9,20 @@ use super::partition::len;
 use super::regions::Region;
 use crate::units::{Block, Blocks};
 
-/// Free blocks, known by block, by region and in sum.
+/// Free blocks, indexed by block and by region, with their totals.
 #[derive(Clone, Debug)]
 pub(super) struct FreeSpace {
     pub(super) map: FreeMap,
-    /// The size of each region that is free whole, 0 for the others.
+    /// The size of each region that is entirely free, and 0 for the others.
     pub(super) whole: Largest,
-    /// The longest free run of each region that is not.
+    /// The longest free run of each region that is not entirely free.
     pub(super) partial: Largest,
     pub(super) space: Space,
 }
 
 impl FreeSpace {
-    /// So many blocks, of which some lie in regions of these sizes, all free.
+    /// Creates a map of `blocks` blocks, all free. Some of the blocks lie in regions of these
+    /// sizes.
     pub(super) fn new(blocks: Blocks, sizes: Vec<u32>) -> FreeSpace {
         let sum = Blocks(sizes.iter().map(|&size| u64::from(size)).sum());
         let count = sizes.iter().filter(|&&size| size > 0).count() as u64;
@@ -40,12 +41,12 @@ impl FreeSpace {
         }
     }
 
-    /// The longest run of free blocks in any region.
+    /// Returns the length of the longest run of free blocks in any region.
     pub(super) fn longest(&self) -> u32 {
         self.whole.largest().max(self.partial.largest())
     }
 
-    /// Uses free blocks of one region.
+    /// Marks free blocks of one region as used.
     pub(super) fn use_run(&mut self, region: &Region, blocks: &Range<Block>) {
         let free = self.run_around(region, blocks);
         self.map.set_used(blocks, true);
@@ -68,7 +69,7 @@ impl FreeSpace {
         self.partial.set(region.at, longest);
     }
 
-    /// Frees used blocks of one region.
+    /// Marks used blocks of one region as free.
     pub(super) fn free_run(&mut self, region: &Region, blocks: &Range<Block>) {
         self.map.set_used(blocks, false);
         let free = self.run_around(region, blocks);
@@ -88,7 +89,7 @@ impl FreeSpace {
         }
     }
 
-    /// The run of free blocks of a region that holds these.
+    /// Returns the region's run of free blocks that contains `blocks`.
     fn run_around(&self, region: &Region, blocks: &Range<Block>) -> Range<Block> {
         let before = region.blocks.start..blocks.start;
         let after = blocks.end..region.blocks.end;

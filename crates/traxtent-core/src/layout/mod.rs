@@ -1,17 +1,18 @@
-//! Laying data out along tracks, over a [`TrackMap`](crate::trackmap::TrackMap) and nothing else: no drive is known here, so
-//! the same code serves a model, a drive probed by timing, and one that translates addresses.
+//! Laying out data along tracks. The layouts depend only on a
+//! [`TrackMap`](crate::trackmap::TrackMap), not on a drive. The same code therefore serves a model,
+//! a drive probed by timing, and a drive that translates addresses.
 //!
-//! A [`Partition`] cuts LBNs into blocks and knows its [`Traxtent`]s and excluded blocks.
-//! An [`Allocator`] says which blocks a file gets, a [`Reserve`]
-//! keeps traxtents whole while they fill, [`Boundaries`] shapes requests.
-//! A [`Reorganizer`] moves [`File`]s so that they are aligned again; [`Aging`] is what makes that
-//! worth while. [`log`] writes all that changes behind what was written last, a traxtent at a time. [`tpl`] keeps copies of
-//! blocks around their tracks. [`raid`] joins several drives into one whose chunks are tracks.
+//! A [`Partition`] divides LBNs into blocks, and finds its [`Traxtent`]s and excluded blocks. An
+//! [`Allocator`] chooses the blocks of a file. A [`Reserve`] keeps traxtents whole while they fill.
+//! [`Boundaries`] shapes requests. A [`Reorganizer`] moves [`File`]s to align them again; [`Aging`]
+//! produces the fragmentation that it repairs. [`log`] appends all changes to a log, one traxtent
+//! at a time. [`tpl`] keeps copies of blocks around their tracks. [`raid`] combines several drives
+//! into one whose chunks are tracks.
 //!
-//! Variants stand by name in one list each: [`Strategy`], [`Placement`], [`Boundaries`].
+//! Each set of variants has one list of names: [`Strategy`], [`Placement`], [`Boundaries`].
 //!
-//! The source is paper T (Schindler, Griffin, Lumb and Ganger,
-//! "Track-Aligned Extents", FAST 2002), sections 3.2 and 4.2.
+//! The source is paper T (Schindler, Griffin, Lumb and Ganger, "Track-Aligned Extents", FAST 2002),
+//! sections 3.2 and 4.2.
 
 mod aging;
 mod allocator;

@@ -1,14 +1,14 @@
-//! Numbers in a row, and the nearest one that is large enough.
+//! A sequence of numbers with a search for the nearest one that is large enough.
 
 use std::ops::Range;
 
-/// Children of a node of the tree.
+/// The number of children of a tree node.
 const FAN: usize = 16;
 
-/// Numbers by position, with the largest of every sixteen above them, and so on.
+/// A tree over a sequence of numbers. Each node holds the largest of its sixteen children.
 #[derive(Clone, Debug)]
 pub(super) struct Largest {
-    /// The numbers themselves first.
+    /// The levels of the tree, starting with the numbers themselves.
     levels: Vec<Vec<u32>>,
 }
 
@@ -27,7 +27,7 @@ impl Largest {
         self.levels[0][at]
     }
 
-    /// The largest of all.
+    /// Returns the largest number of all.
     pub(super) fn largest(&self) -> u32 {
         let top = self.levels.last();
         top.and_then(|top| top.first()).copied().unwrap_or(0)
@@ -45,7 +45,7 @@ impl Largest {
                 return;
             };
             let largest = above[at];
-            // What was not the largest and did not become it changes nothing above.
+            // A number that was not the largest, and did not become it, changes nothing above.
             if old < largest && new <= largest {
                 return;
             }
@@ -55,10 +55,10 @@ impl Largest {
         }
     }
 
-    /// The first position at or behind this one whose number is at least this.
+    /// Returns the first position at or after `at` whose number is at least `least`.
     pub(super) fn at_or_after(&self, at: usize, least: u32) -> Option<usize> {
         let (mut level, mut at) = (0, at.min(self.levels[0].len()));
-        // Up, until a sibling to the right is large enough.
+        // Go up until a sibling to the right is large enough.
         loop {
             let row = self.levels.get(level)?;
             let end = (at / FAN * FAN + FAN).min(row.len());
@@ -72,13 +72,14 @@ impl Largest {
         }
     }
 
-    /// The last position before this one whose number is at least this.
+    /// Returns the last position before `at` whose number is at least `least`.
     pub(super) fn before(&self, at: usize, least: u32) -> Option<usize> {
         let (mut level, mut at) = (0, at.min(self.levels[0].len()));
         loop {
             let row = self.levels.get(level)?;
             let end = at.min(row.len());
-            // All of the row before `at` that has its parent, and no more, is looked at here.
+            // The search here covers exactly the part of the row that is before `at` and has the
+            // same parent.
             let start = at / FAN * FAN;
             if let Some(found) = (start..end).rev().find(|&at| row[at] >= least) {
                 return Some(self.down(level, found, |row, mut children| {
@@ -90,7 +91,8 @@ impl Largest {
         }
     }
 
-    /// The position of the number below a node that `choose` leads to, child by child.
+    /// Descends from a node, taking the child that `choose` returns at each level. Returns the
+    /// position of the number reached.
     fn down(
         &self,
         level: usize,
@@ -109,7 +111,7 @@ impl Largest {
         children.iter().copied().max().unwrap_or(0)
     }
 
-    /// The nodes of a level below a node of the next.
+    /// Returns the nodes of a level that are children of one node of the next level.
     fn children(&self, level: usize, parent: usize) -> Range<usize> {
         parent * FAN..(parent * FAN + FAN).min(self.levels[level].len())
     }
@@ -121,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Does every question get the answer that a look at each number gives?
+        /// Does each query give the same result as a linear search?
         #[test]
         fn agrees_with_a_row(
             numbers in prop::collection::vec(0..9_u32, 1..700),

@@ -1,10 +1,11 @@
 //! A partition in blocks, and its traxtents (paper T, sections 3.2 and 4.2.2; its Fig. 4).
 //!
-//! Blocks have a fixed size and are counted from the partition's first LBN, so some of them lie
-//! on two tracks or more. Those are *excluded*: a file system that never allocates them reads and
+//! Blocks have a fixed size and are counted from the partition's first LBN, so that some of them
+//! span two or more tracks. Those are *excluded*: a file system that never allocates them reads and
 //! writes every block without a track switch. The blocks between them that lie on one track are a
-//! [`Traxtent`]. Where a boundary falls between two blocks, traxtents touch with no excluded block
-//! between them. With blocks of one sector, traxtents are the tracks and nothing is excluded.
+//! [`Traxtent`]. If a boundary falls between two blocks, the traxtents on both sides are adjacent,
+//! without an excluded block between them. With blocks of one sector, traxtents are the tracks, and
+//! nothing is excluded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,37 +14,37 @@ use super::LayoutError;
 use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::{Block, Blocks, Lbn, Sectors};
 
-/// A range of LBNs as blocks, and the tracks below them.
+/// A range of LBNs divided into blocks, and the tracks beneath them.
 #[derive(Clone, Debug)]
 pub struct Partition {
     map: Arc<TrackMap>,
     lbns: Range<Lbn>,
     block_sectors: u32,
     blocks: Blocks,
-    /// Positions in the map of the tracks that have LBNs of the partition.
+    /// The positions in the map of the tracks that hold LBNs of the partition.
     tracks: Range<usize>,
 }
 
-/// The blocks that lie wholly on one track. There is at least one.
+/// The blocks that lie entirely on one track. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traxtent {
     /// The position of the track in the map.
     pub track: usize,
-    /// Its blocks.
+    /// The blocks of the traxtent.
     pub blocks: Range<Block>,
 }
 
 impl Traxtent {
-    /// How many blocks.
+    /// Returns the number of blocks.
     pub fn size(&self) -> Blocks {
         len(&self.blocks)
     }
 }
 
-/// How many sectors a block of so many bytes has.
+/// Returns the number of sectors in a block of `block_bytes` bytes.
 ///
 /// # Errors
-/// If that is not a whole number of 1 or more.
+/// Returns an error if that is not a whole number of at least 1.
 pub fn sectors_of_block(block_bytes: u32, sector_bytes: u32) -> Result<u32, LayoutError> {
     match block_bytes.checked_rem(sector_bytes) {
         Some(0) if block_bytes > 0 => Ok(block_bytes / sector_bytes),
@@ -55,11 +56,12 @@ pub fn sectors_of_block(block_bytes: u32, sector_bytes: u32) -> Result<u32, Layo
 }
 
 impl Partition {
-    /// The LBNs `lbns` of a drive with this map, in blocks of `block_sectors` LBNs. What does not
-    /// fill a block at the end belongs to none.
+    /// Creates a partition of the LBNs `lbns` of a drive with this map, in blocks of
+    /// `block_sectors` LBNs. LBNs at the end that do not fill a block belong to none.
     ///
     /// # Errors
-    /// If a block has no sectors, the partition no block, or the map does not cover it.
+    /// Returns an error if a block has no sectors, if the partition has no blocks, or if the map
+    /// does not cover it.
     pub fn new(
         map: impl Into<Arc<TrackMap>>,
         lbns: Range<Lbn>,
@@ -95,10 +97,10 @@ impl Partition {
         })
     }
 
-    /// All LBNs of a map.
+    /// Creates a partition of all LBNs of a map.
     ///
     /// # Errors
-    /// As [`Partition::new`].
+    /// Returns an error in the same cases as [`Partition::new`].
     pub fn whole(
         map: impl Into<Arc<TrackMap>>,
         block_sectors: u32,
@@ -108,61 +110,62 @@ impl Partition {
         Partition::new(map, lbns, block_sectors)
     }
 
-    /// The tracks of the drive.
+    /// Returns the track map of the drive.
     pub fn map(&self) -> &TrackMap {
         &self.map
     }
 
-    /// Positions in the map of the tracks that have LBNs of the partition.
+    /// Returns the positions in the map of the tracks that hold LBNs of the partition.
     pub fn tracks(&self) -> Range<usize> {
         self.tracks.clone()
     }
 
-    /// Its LBNs, those included that do not fill a block.
+    /// Returns the partition's LBNs, including those that do not fill a block.
     pub fn lbns(&self) -> Range<Lbn> {
         self.lbns.clone()
     }
 
-    /// LBNs of a block.
+    /// Returns the number of LBNs per block.
     pub fn block_sectors(&self) -> u32 {
         self.block_sectors
     }
 
-    /// How many blocks it has, excluded ones included.
+    /// Returns the number of blocks, including excluded ones.
     pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 
-    /// The LBNs of a range of blocks.
+    /// Returns the LBNs of a range of blocks.
     pub fn lbns_of(&self, blocks: &Range<Block>) -> Range<Lbn> {
         let lbn = |block: Block| self.lbns.start + Sectors(block.0 * u64::from(self.block_sectors));
         lbn(blocks.start)..lbn(blocks.end)
     }
 
-    /// The block that an LBN is in.
+    /// Returns the block that contains an LBN.
     pub fn block_of(&self, lbn: Lbn) -> Option<Block> {
         let block = lbn.0.checked_sub(self.lbns.start.0)? / u64::from(self.block_sectors);
         (block < self.blocks.0).then_some(Block(block))
     }
 
-    /// Whether a block of the partition spans a boundary.
+    /// Returns whether a block of the partition spans a boundary.
     pub fn is_excluded(&self, block: Block) -> bool {
         block.0 < self.blocks.0 && self.traxtent_of(block).is_none()
     }
 
-    /// The traxtent that a block is in; none if it is excluded, or beyond the partition.
+    /// Returns the traxtent that contains a block. `None` if the block is excluded, or beyond the
+    /// end of the partition.
     pub fn traxtent_of(&self, block: Block) -> Option<Traxtent> {
         self.on_track(self.track_of(block)?)
             .filter(|traxtent| traxtent.blocks.contains(&block))
     }
 
-    /// The traxtent of the track at a position of the map; none if the partition has no whole
-    /// block there.
+    /// Returns the traxtent of the track at a position of the map. `None` if the partition has no
+    /// whole block there.
     pub fn traxtent_on(&self, track: usize) -> Option<Traxtent> {
         self.on_track(self.map.track(track)?)
     }
 
-    /// The traxtent that a block is in, or else the first one behind it.
+    /// Returns the traxtent that contains a block, or else the first one after it.
     pub fn traxtent_from(&self, block: Block) -> Option<Traxtent> {
         let track = self.track_of(block)?;
         self.on_track(track)
@@ -170,24 +173,24 @@ impl Partition {
             .or_else(|| self.first_on(track.index + 1..self.tracks.end))
     }
 
-    /// The traxtent behind this one. (Only tracks smaller than two blocks have none of their own
-    /// and take time to pass.)
+    /// Returns the next traxtent. Tracks smaller than two blocks may have no traxtent; only they
+    /// take time to skip.
     pub fn next(&self, traxtent: &Traxtent) -> Option<Traxtent> {
         self.first_on(traxtent.track + 1..self.tracks.end)
     }
 
-    /// The traxtent before this one.
+    /// Returns the preceding traxtent.
     pub fn previous(&self, traxtent: &Traxtent) -> Option<Traxtent> {
         self.first_on((self.tracks.start..traxtent.track).rev())
     }
 
-    /// All traxtents, ascending.
+    /// Returns all traxtents, in ascending order.
     pub fn traxtents(&self) -> impl Iterator<Item = Traxtent> {
         self.whole_blocks_by_track()
             .filter(|traxtent| !traxtent.blocks.is_empty())
     }
 
-    /// The excluded blocks, ascending.
+    /// Returns the excluded blocks, in ascending order.
     pub fn excluded(&self) -> impl Iterator<Item = Block> {
         let mut from = 0;
         let ends = self.traxtents().map(|traxtent| traxtent.blocks);
@@ -199,8 +202,8 @@ impl Partition {
             })
     }
 
-    /// A range of blocks cut at the boundaries, without the excluded blocks and without what is
-    /// beyond the partition.
+    /// Cuts a range of blocks at the boundaries. Excluded blocks, and blocks beyond the end of the
+    /// partition, are omitted.
     pub fn pieces(&self, blocks: Range<Block>) -> impl Iterator<Item = Range<Block>> {
         let mut from = blocks.start;
         std::iter::from_fn(move || {
@@ -211,7 +214,8 @@ impl Partition {
         })
     }
 
-    /// For each of [`Partition::tracks`] the blocks that lie wholly on it, which may be none.
+    /// Returns, for each of [`Partition::tracks`], the blocks that lie entirely on it. There may be
+    /// none.
     pub(super) fn whole_blocks_by_track(&self) -> impl Iterator<Item = Traxtent> {
         let tracks = self.map.tracks().skip(self.tracks.start);
         tracks.take(self.tracks.len()).map(|track| Traxtent {
@@ -237,7 +241,7 @@ impl Partition {
         })
     }
 
-    /// The blocks that lie wholly on a track.
+    /// Returns the blocks that lie entirely on a track.
     fn whole_blocks(&self, track: MappedTrack) -> Range<Block> {
         let size = u64::from(self.block_sectors);
         let offset = |lbn: Lbn| lbn.0.saturating_sub(self.lbns.start.0);
@@ -247,7 +251,7 @@ impl Partition {
     }
 }
 
-/// How many blocks a range has.
+/// Returns the number of blocks in a range.
 pub(super) fn len(blocks: &Range<Block>) -> Blocks {
     Blocks(blocks.end.0.saturating_sub(blocks.start.0))
 }

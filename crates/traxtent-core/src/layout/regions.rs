@@ -1,4 +1,5 @@
-//! What an allocator keeps runs of blocks within: traxtents, or groups that know no tracks.
+//! Regions, which the allocator's runs of blocks do not cross: traxtents, or groups that ignore
+//! tracks.
 
 use std::ops::Range;
 
@@ -6,15 +7,15 @@ use super::partition::len;
 use super::{LayoutError, Partition};
 use crate::units::{Block, Blocks};
 
-/// The regions of a partition, ascending.
+/// The regions of a partition, in ascending order.
 #[derive(Clone, Debug)]
 pub(super) struct Regions {
     partition: Partition,
-    /// Blocks of a group; none if regions are traxtents.
+    /// The size of a group in blocks; `None` if regions are traxtents.
     group: Option<u64>,
 }
 
-/// A region and its position. A track without a whole block leaves an empty one.
+/// A region and its position. A track without a whole block is an empty region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) at: usize,
@@ -29,7 +30,7 @@ impl Regions {
         }
     }
 
-    /// Groups of so many blocks; the last has what is left.
+    /// Creates groups of `size` blocks. The last group has the remaining blocks.
     pub(super) fn groups(partition: Partition, size: Blocks) -> Result<Regions, LayoutError> {
         if !(1..1 << 32).contains(&size.0) {
             return Err(LayoutError::Group(size));
@@ -48,7 +49,7 @@ impl Regions {
         self.group.is_none()
     }
 
-    /// How many blocks each region has, in order.
+    /// Returns the size of each region in blocks, in order.
     pub(super) fn sizes(&self) -> Vec<u32> {
         match self.group {
             None => {
@@ -63,13 +64,14 @@ impl Regions {
         }
     }
 
-    /// The region that a block is in; none if it is excluded, or beyond the partition.
+    /// Returns the region that contains a block. `None` if the block is excluded, or beyond the end
+    /// of the partition.
     pub(super) fn of(&self, block: Block) -> Option<Region> {
         self.from(block)
             .filter(|region| region.blocks.contains(&block))
     }
 
-    /// The region that a block is in, or else the first one behind it.
+    /// Returns the region that contains a block, or else the first one after it.
     pub(super) fn from(&self, block: Block) -> Option<Region> {
         match self.group {
             None => self.partition.traxtent_from(block).map(|traxtent| Region {
@@ -83,10 +85,10 @@ impl Regions {
         }
     }
 
-    /// The region at a position.
+    /// Returns the region at a position.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is none.
     pub(super) fn at(&self, at: usize) -> Region {
         let blocks = match self.group {
             None => {
@@ -99,7 +101,8 @@ impl Regions {
         Region { at, blocks }
     }
 
-    /// The part of a range in each region that it meets.
+    /// Splits a range by region. Returns each region that the range meets, with its part of the
+    /// range.
     pub(super) fn parts(
         &self,
         range: Range<Block>,

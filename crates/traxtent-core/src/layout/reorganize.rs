@@ -1,17 +1,19 @@
-//! Reorganization (paper T, section 3.2): files that age or another drive's boundaries have broken
-//! are moved so that they lie in whole traxtents again, each with its last blocks in one piece.
+//! Reorganization (paper T, section 3.2): moves files that aging, or another drive's boundaries,
+//! have broken up. Afterwards they occupy whole traxtents again, and the last blocks of each are in
+//! one piece.
 //!
-//! On-line, a [`Reorganizer`] is asked for a step whenever the disk is idle, and told how many
-//! blocks it may move. Off-line, [`plan`] takes such steps until there is nothing to gain. A step
-//! either *aligns*: it moves the first blocks of a file that are not aligned into the closest
-//! traxtent that is free whole. Or it *packs*: it moves a piece into a traxtent that is fuller, so
-//! that others become free whole. The steps come to an end: each one that aligns lengthens what is
-//! aligned of a file for good, and each one that packs leaves that as it is and makes the sum of
-//! the squares of the blocks in use in each traxtent larger.
+//! On-line, the file system calls a [`Reorganizer`] for one step whenever the disk is idle, and
+//! limits how many blocks it may move. Off-line, [`plan`] takes such steps until nothing more can
+//! be gained. There are two kinds of step. One *aligns*: it moves the first misaligned blocks of a
+//! file into the closest traxtent that is entirely free. The other *packs*: it moves a piece into a
+//! fuller traxtent, so that other traxtents become entirely free. The sequence of steps is finite:
+//! each step that aligns permanently lengthens the aligned part of a file. Each step that packs
+//! leaves that part as it is, and increases the sum of the squares of the blocks in use in each
+//! traxtent.
 //!
-//! Moves are a plan only: the blocks that a move writes are free before it, and those that it
-//! reads stay as they are until the next step, so that a file system can make each move durable
-//! before it forgets the old place.
+//! Moves are only planned here. The blocks that a move writes are free before it, and those that it
+//! reads stay unchanged until the next step. A file system can therefore make each move durable
+//! before it forgets the old position.
 
 use std::ops::Range;
 
@@ -21,7 +23,7 @@ use super::regions::Region;
 use super::{Allocator, File, LayoutError, Partition, Placement, Strategy};
 use crate::units::{Block, Blocks};
 
-/// At most so many files are looked at in a step.
+/// The largest number of files examined in a step.
 const LOOK: usize = 256;
 
 /// A step: blocks of a file that are copied into one traxtent.
@@ -29,15 +31,15 @@ const LOOK: usize = 256;
 pub struct Move {
     /// The position of the file in the list.
     pub file: usize,
-    /// Blocks of the file before them.
+    /// The number of the file's blocks before them.
     pub offset: Blocks,
-    /// Where they lie, in their order.
+    /// Their present extents, in file order.
     pub from: Vec<Range<Block>>,
-    /// Where they go: as many blocks, free until now.
+    /// Their new position: the same number of blocks, free until now.
     pub to: Range<Block>,
 }
 
-/// Which steps are being looked for.
+/// The kind of steps being searched for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     #[default]
@@ -45,32 +47,33 @@ enum Phase {
     Pack,
 }
 
-/// Moves files step by step. It keeps no files itself: they may change between steps.
+/// Moves files step by step. It stores no files: they may change between steps.
 #[derive(Clone, Debug, Default)]
 pub struct Reorganizer {
     phase: Phase,
-    /// The file to be looked at next.
+    /// The file to be examined next.
     next: usize,
-    /// Files looked at since the last move.
+    /// The number of files examined since the last move.
     idle: usize,
 }
 
-/// All moves that lay files out along the tracks of a partition, and the files afterwards.
+/// The moves that lay files out along the tracks of a partition, and the resulting files.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The moves, in order.
     pub moves: Vec<Move>,
-    /// Where the files lie when they are done.
+    /// The files after all moves.
     pub files: Vec<File>,
-    /// The allocator that has those blocks in use, and no others.
+    /// An allocator in which exactly these files' blocks are in use.
     pub allocator: Allocator,
 }
 
-/// The off-line reorganization of a partition that holds these files and nothing else. Some of
-/// them may have excluded blocks, from a layout that knew no tracks.
+/// Plans the off-line reorganization of a partition that holds these files and nothing else. Some
+/// of them may have excluded blocks, from a layout that ignored tracks.
 ///
 /// # Errors
-/// If two files have the same block, or one has a block beyond the partition.
+/// Returns an error if two files have the same block, or if one has a block beyond the end of the
+/// partition.
 pub fn plan(partition: &Partition, files: Vec<File>) -> Result<Plan, LayoutError> {
     let mut allocator = adopt(partition, &files)?;
     let (mut files, mut moves) = (files, Vec::new());
@@ -85,12 +88,13 @@ pub fn plan(partition: &Partition, files: Vec<File>) -> Result<Plan, LayoutError
     })
 }
 
-/// An allocator along tracks that has the blocks of these files in use. Excluded blocks that a
-/// file has are not the allocator's: once the file is moved away they are never used again.
+/// Creates a track-aligned allocator in which these files' blocks are in use. Excluded blocks of a
+/// file do not belong to the allocator: once the file has been moved away, they are never used
+/// again.
 ///
 /// # Errors
-/// If two files have the same block (an excluded one is not looked at), or one has a block beyond
-/// the partition.
+/// Returns an error if two files have the same block (excluded blocks are not checked), or if one
+/// has a block beyond the end of the partition.
 pub fn adopt(partition: &Partition, files: &[File]) -> Result<Allocator, LayoutError> {
     let mut allocator = Allocator::new(partition.clone(), Strategy::Traxtent);
     for extent in files.iter().flat_map(File::extents) {
@@ -107,12 +111,13 @@ pub fn adopt(partition: &Partition, files: &[File]) -> Result<Allocator, LayoutE
 }
 
 impl Reorganizer {
-    /// One step, of at most `budget` blocks. None if no file looked at gains by it. The files and
-    /// the allocator are as if the step were done.
+    /// Takes one step, of at most `budget` blocks. Returns `None` if no file that was examined
+    /// benefits. The files and the allocator are updated as if the step had been carried out.
     ///
     /// # Errors
-    /// If the allocator knows no tracks, or has free what a file says is its own. The files are as
-    /// they were then; the allocator, which was wrong before, may have more blocks in use.
+    /// Returns an error if the allocator ignores tracks, or if a block of a file is free in the
+    /// allocator. The files are then unchanged. The allocator, which was already inconsistent, may
+    /// have more blocks in use.
     pub fn step(
         &mut self,
         allocator: &mut Allocator,
@@ -139,7 +144,7 @@ impl Reorganizer {
         Ok(None)
     }
 
-    /// Whether all files have been looked at, both ways, since the last move.
+    /// Returns whether all files have been examined, for both kinds of step, since the last move.
     pub fn is_settled(&self, files: &[File]) -> bool {
         self.idle >= 2 * files.len()
     }
@@ -155,10 +160,11 @@ impl Reorganizer {
     }
 }
 
-/// A part of a file, by the blocks before it, and the blocks set aside for it.
+/// A part of a file, given by the number of blocks before it, and the blocks allocated for it.
 type Change = (Blocks, Range<Block>);
 
-/// Takes a whole traxtent, or for the end of a file a run, for what is first not aligned.
+/// Allocates a whole traxtent for the first misaligned part of a file, or a run if it is the end of
+/// the file.
 fn align(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Change> {
     let offset = file.misaligned(allocator.partition())?;
     let left = file.blocks() - offset;
@@ -177,7 +183,7 @@ fn align(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Chang
     Some((offset, to))
 }
 
-/// Takes room in a fuller traxtent for a piece that does not fill its own.
+/// Allocates blocks in a fuller traxtent for a piece that does not fill its own.
 fn pack(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Change> {
     let loose = |piece: &Piece| !piece.whole && !piece.excluded && len(&piece.blocks) <= budget;
     let pieces = file.pieces(allocator.partition()).filter(loose);
@@ -187,7 +193,7 @@ fn pack(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Change
     Some((offset, to))
 }
 
-/// Writes the step down, and has the file and the allocator as they are afterwards.
+/// Returns the step, and updates the file and the allocator accordingly.
 fn carry_out(
     allocator: &mut Allocator,
     file: &mut File,
@@ -210,14 +216,15 @@ fn carry_out(
 }
 
 impl Allocator {
-    /// The size of the closest traxtent that is free whole.
+    /// Returns the size of the closest traxtent that is entirely free.
     fn closest_whole_size(&self, near: Block) -> Option<Blocks> {
         let region = self.closest(&[&self.free.whole], near, 1)?;
         Some(len(&region.blocks))
     }
 
-    /// Room for a piece in a traxtent that will have more blocks in use than that of the piece
-    /// has now: in the closest one before it or behind it that has room.
+    /// Finds space for a piece in a traxtent that will then have more blocks in use than the
+    /// piece's own traxtent has now. It examines the closest traxtents with enough space before and
+    /// after.
     fn fuller(&self, piece: &Range<Block>) -> Option<Range<Block>> {
         let size = len(piece).0 as u32;
         let home = self.regions.of(piece.start)?;

@@ -1,9 +1,10 @@
 //! Requests that keep to traxtents (paper T, sections 3.2 and 4.2.2; paper Q, section 2.4).
 //!
-//! A file system that reads ahead or writes back knows which blocks it wants at least, and which
-//! it could take along because they are contiguous and not cached yet, or dirty. [`Boundaries`]
-//! says what becomes of that at a boundary between tracks. Excluded blocks already part most
-//! traxtents; where two touch without one, the request has to be cut here.
+//! A file system that reads ahead or writes back has a minimum of blocks that it wants, and further
+//! blocks that it could include because they are contiguous and either not yet cached, or dirty.
+//! [`Boundaries`] determines how such a request is formed at a boundary between tracks. Excluded
+//! blocks already separate most traxtents. Where two are adjacent without one, the request has to
+//! be cut here.
 
 use std::ops::Range;
 
@@ -11,23 +12,23 @@ use super::Partition;
 use super::partition::len;
 use crate::units::{Block, Blocks};
 
-/// What a request does at the boundaries of traxtents.
+/// The treatment of traxtent boundaries by a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Boundaries {
-    /// It does not know them: what is wanted is asked for.
+    /// Ignore boundaries, and request exactly the wanted blocks.
     #[default]
     Ignore,
-    /// It ends at the first boundary behind its beginning.
+    /// End the request at the first boundary after its beginning.
     Clip,
-    /// It takes all that could be taken along of the traxtent in which what is wanted begins.
+    /// Include all available blocks of the traxtent in which the wanted blocks begin.
     Extend,
 }
 
 impl Boundaries {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Boundaries; 3] = [Boundaries::Ignore, Boundaries::Clip, Boundaries::Extend];
 
-    /// The name by which it is chosen.
+    /// The variant's name in options.
     pub fn name(self) -> &'static str {
         match self {
             Boundaries::Ignore => "ignore",
@@ -36,12 +37,12 @@ impl Boundaries {
         }
     }
 
-    /// The request for the blocks `wanted`.
+    /// Returns the request for the blocks `wanted`.
     ///
-    /// `available` is what could be taken along, with `wanted` in it: for reading ahead, the
-    /// contiguous blocks of the file from the first that is not cached; for writing back, the run
-    /// of dirty blocks. The request never leaves it, and begins no later than `wanted`. An
-    /// excluded block that is wanted first is asked for alone.
+    /// `available` is the range that the request may cover, and contains `wanted`. For reading
+    /// ahead, it is the contiguous blocks of the file from the first that is not cached. For
+    /// writing back, it is the run of dirty blocks. The request never leaves it, and begins no
+    /// later than `wanted`. If the first wanted block is excluded, it is requested alone.
     pub fn request(
         self,
         partition: &Partition,
@@ -62,10 +63,11 @@ impl Boundaries {
         }
     }
 
-    /// All requests for the blocks `wanted`, one after another, each of `most` blocks at most.
+    /// Returns all requests for the blocks `wanted`, one after another, each of at most `most`
+    /// blocks.
     ///
     /// # Panics
-    /// If `most` is none.
+    /// Panics if `most` is 0.
     pub fn requests(
         self,
         partition: &Partition,

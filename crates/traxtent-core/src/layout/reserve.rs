@@ -1,6 +1,6 @@
-//! Preallocation (paper T, section 3.2; paper Q, section 2.4): a whole traxtent is set aside for a
-//! large file that is being written, or for small files that belong together, and handed out piece
-//! by piece.
+//! Preallocation (paper T, section 3.2; paper Q, section 2.4). A whole traxtent is reserved for a
+//! large file that is being written, or for small files that belong together, and is handed out
+//! piece by piece.
 
 use std::ops::Range;
 
@@ -8,27 +8,28 @@ use super::partition::len;
 use super::{Allocator, LayoutError, Placement};
 use crate::units::{Block, Blocks};
 
-/// Blocks set aside: in use for the allocator, and not yet of any file. Whoever has no more use
-/// for them gives them back by [`Reserve::release`].
+/// Reserved blocks: in use for the allocator, but not yet part of any file. When they are no longer
+/// needed, return them with [`Reserve::release`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
     left: Range<Block>,
 }
 
 impl Reserve {
-    /// Nothing set aside yet.
+    /// Creates an empty reserve.
     pub fn new() -> Reserve {
         Reserve::default()
     }
 
-    /// What is set aside and not handed out.
+    /// Returns the blocks that are reserved and not yet handed out.
     pub fn left(&self) -> Range<Block> {
         self.left.clone()
     }
 
-    /// The next blocks of a file that grows, at most `count`: of what is set aside; else of the
-    /// closest traxtent that is free whole, of which the rest is set aside; else those that
-    /// [`Placement::Next`] finds. None if the disk is full.
+    /// Returns the next blocks of a growing file, at most `count`. They come from the reserved
+    /// blocks. If there are none, the closest traxtent that is entirely free is reserved, and they
+    /// come from it. If there is no such traxtent, they are those that [`Placement::Next`] finds.
+    /// Returns `None` if the disk is full.
     pub fn grow(
         &mut self,
         allocator: &mut Allocator,
@@ -44,12 +45,14 @@ impl Reserve {
         Some(self.hand_out(count))
     }
 
-    /// All blocks of a small file, in one run: behind the small files before it if they fit into
-    /// what is set aside; else at the beginning of the closest traxtent that is free whole, which
-    /// takes its place; else where [`Placement::Together`] finds room. None if there is none.
+    /// Returns all blocks of a small file, in one run. If they fit into the reserved blocks, they
+    /// follow the preceding small files. Otherwise the closest traxtent that is entirely free
+    /// becomes the reserve, and they come from its beginning. If there is no such traxtent or it is
+    /// too small, they are those that [`Placement::Together`] finds. Returns `None` if there are
+    /// none.
     ///
     /// # Errors
-    /// If what is left was set aside with another allocator.
+    /// Returns an error if the remaining blocks were reserved with another allocator.
     pub fn gather(
         &mut self,
         allocator: &mut Allocator,
@@ -69,10 +72,10 @@ impl Reserve {
         Ok((count.0 > 0).then(|| self.hand_out(count)))
     }
 
-    /// Frees what is set aside and not handed out.
+    /// Frees the blocks that are reserved and not yet handed out.
     ///
     /// # Errors
-    /// If it was set aside with another allocator.
+    /// Returns an error if they were reserved with another allocator.
     pub fn release(&mut self, allocator: &mut Allocator) -> Result<(), LayoutError> {
         allocator.free(&std::mem::take(&mut self.left))
     }

@@ -1,4 +1,4 @@
-//! How much is free, and in how many pieces.
+//! The amount of free space, and its fragmentation.
 
 use super::Partition;
 use super::partition::len;
@@ -7,22 +7,22 @@ use crate::units::{Block, Blocks};
 /// The free space of a partition. Runs of free blocks are cut at the ends of traxtents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Blocks in traxtents: those of the partition less the excluded ones.
+    /// The number of blocks in traxtents: those of the partition without the excluded ones.
     pub blocks: Blocks,
-    /// Those of them that are free.
+    /// The number of those blocks that are free.
     pub free: Blocks,
-    /// How many traxtents.
+    /// The number of traxtents.
     pub traxtents: u64,
-    /// Those of them that are free whole.
+    /// The number of traxtents that are entirely free.
     pub free_traxtents: u64,
-    /// Blocks in those.
+    /// The number of blocks in traxtents that are entirely free.
     pub in_free_traxtents: Blocks,
-    /// Runs of free blocks.
+    /// The number of runs of free blocks.
     pub free_runs: u64,
 }
 
 impl Space {
-    /// Counts, with a look at every block, the free ones of a partition.
+    /// Counts the free blocks of a partition by examining every block.
     pub fn count(partition: &Partition, is_free: impl Fn(Block) -> bool) -> Space {
         let mut space = Space::default();
         for traxtent in partition.traxtents() {
@@ -45,17 +45,19 @@ impl Space {
         space
     }
 
-    /// The share of the free blocks that lie in traxtents free whole; 0 if none is free.
+    /// Returns the share of the free blocks that lie in entirely free traxtents, or 0 if none is
+    /// free.
     pub fn share_in_free_traxtents(&self) -> f64 {
         ratio(self.in_free_traxtents.0, self.free.0)
     }
 
-    /// The mean run of free blocks over the mean traxtent; 0 if no block is free.
+    /// Returns the mean length of runs of free blocks divided by the mean size of traxtents, or 0
+    /// if no block is free.
     pub fn mean_run_over_traxtent(&self) -> f64 {
         ratio(self.free.0, self.free_runs) * ratio(self.traxtents, self.blocks.0)
     }
 
-    /// The share of the blocks that is in use.
+    /// Returns the share of the blocks that are in use.
     pub fn share_in_use(&self) -> f64 {
         ratio(self.blocks.0 - self.free.0, self.blocks.0)
     }

@@ -1,8 +1,8 @@
-//! Where the heads are and how long they take to be elsewhere.
+//! The position of the heads, and the time that it takes to change it.
 //!
 //! Rotation is exact: the spindle turns once in a whole number of picoseconds, and its phase is
 //! simulated time modulo that number. The leading edge of a sector passes the head at the same
-//! picosecond of every revolution, so that back-to-back sectors are back to back for ever.
+//! picosecond of every revolution, so consecutive sectors never drift apart.
 
 mod seek;
 
@@ -12,12 +12,12 @@ use crate::geometry::Track;
 use crate::profile::{MechanicsSpec, SeekSpec};
 use crate::units::{Cylinder, SimTime, Span, Surface};
 
-/// Where the heads are.
+/// The position of the heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Of the arm.
+    /// The cylinder that the arm is on.
     pub cylinder: Cylinder,
-    /// Of the active head.
+    /// The surface of the active head.
     pub surface: Surface,
 }
 
@@ -30,38 +30,40 @@ impl From<&Track> for Position {
     }
 }
 
-/// The parts of one change of position; they sum to its duration.
+/// The parts of one change of position. They add up to its duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Move {
-    /// Moving the arm.
+    /// The seek of the arm.
     pub seek: Span,
-    /// Changing the head, as far as the seek does not hide it.
+    /// The part of the head switch that the seek does not hide.
     pub head_switch: Span,
-    /// Settling for a write.
+    /// The settling before a write.
     pub settle: Span,
 }
 
 impl Move {
-    /// How long it takes in all.
+    /// The total duration.
     pub fn total(&self) -> Span {
         self.seek + self.head_switch + self.settle
     }
 }
 
-/// Spindle, arm and heads of one drive.
+/// The spindle, arm and heads of one drive.
 #[derive(Clone, Debug)]
 pub struct Mechanics {
     revolution: Span,
     head_switch: Span,
     write_settle: Span,
-    /// By how much a seek to write is shorter than one to read, on drives where it is.
+    /// How much shorter a seek before a write is than one before a read, on drives where it is
+    /// shorter.
     write_gain: Span,
     read_seek: SeekCurve,
     write_seek: Option<SeekCurve>,
 }
 
 impl Mechanics {
-    /// The moving parts of a drive with the given number of cylinders, from a checked profile.
+    /// Creates the mechanics of a drive with the given number of cylinders. `spec` must come from a
+    /// checked profile.
     pub fn new(spec: &MechanicsSpec, cylinders: u32) -> Mechanics {
         let write_seek = match &spec.seek {
             SeekSpec::Table {
@@ -80,8 +82,8 @@ impl Mechanics {
         }
     }
 
-    /// No mechanics at all: nothing moves, and a passage over a track takes one picosecond, the
-    /// shortest time there is.
+    /// Returns mechanics in which nothing moves. One revolution takes one picosecond, the shortest
+    /// time possible.
     pub fn none() -> Mechanics {
         Mechanics {
             revolution: Span(1),
@@ -98,7 +100,7 @@ impl Mechanics {
         self.revolution
     }
 
-    /// The seek curve for reads, or for writes.
+    /// The seek curve for writes or for reads.
     pub fn seek_curve(&self, write: bool) -> &SeekCurve {
         match &self.write_seek {
             Some(curve) if write => curve,
@@ -106,7 +108,7 @@ impl Mechanics {
         }
     }
 
-    /// What it takes to go from one position to another: the longer of seek and head switch, and
+    /// Returns the time to go from one position to another: the longer of seek and head switch, and
     /// settling before a write (paper T, section 2.2; DiskSim 4.0 manual, section 3.4).
     pub fn reposition(&self, from: Position, to: Position, write: bool) -> Move {
         let seek = self
@@ -131,8 +133,8 @@ impl Mechanics {
         }
     }
 
-    /// When, in each revolution, the leading edge of a slot passes the head; `slot` may equal the
-    /// track's number of slots, which is the edge of slot 0.
+    /// Returns the time in each revolution at which the leading edge of a slot passes the head.
+    /// `slot` may equal the track's number of slots, which is the edge of slot 0.
     #[inline]
     pub fn edge(&self, track: &Track, slot: u32) -> Span {
         let from_origin = u64::from(slot) * self.revolution.0 / u64::from(track.slots);
@@ -145,7 +147,7 @@ impl Mechanics {
         })
     }
 
-    /// How long until the given edge passes the head.
+    /// The time until the given edge passes the head.
     #[inline]
     pub fn wait(&self, now: SimTime, edge: Span) -> Span {
         let phase = now.0 % self.revolution.0;
@@ -168,7 +170,7 @@ impl Mechanics {
         if slot >= slots { 0 } else { slot as u32 }
     }
 
-    /// How long ago the given edge passed the head, in picoseconds.
+    /// The time since the given edge passed the head, in picoseconds.
     fn wait_since(&self, now: SimTime, edge: Span) -> u64 {
         let phase = now.0 % self.revolution.0;
         if phase >= edge.0 {

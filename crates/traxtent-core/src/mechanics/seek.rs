@@ -1,17 +1,17 @@
-//! Seek time against distance.
+//! Seek time as a function of distance.
 
 use crate::profile::SeekSpec;
 use crate::units::Span;
 
-/// The time of a seek over every distance that the drive can make.
+/// The seek time for each distance that the drive can seek.
 #[derive(Clone, Debug)]
 pub struct SeekCurve {
-    /// By distance in cylinders.
+    /// Indexed by distance in cylinders.
     times: Vec<Span>,
 }
 
 impl SeekCurve {
-    /// The read curve of a drive with so many cylinders.
+    /// Creates the read curve of a drive with the given number of cylinders.
     pub fn new(spec: &SeekSpec, cylinders: u32) -> SeekCurve {
         let stroke = f64::from(cylinders.saturating_sub(1).max(1));
         match spec {
@@ -61,7 +61,8 @@ impl SeekCurve {
         }
     }
 
-    /// Straight lines between measured points, and beyond the last two.
+    /// Creates a curve from straight lines between measured points. The last line continues beyond
+    /// the last point.
     pub(super) fn from_table(points: &[(u32, f64)], cylinders: u32) -> SeekCurve {
         let mut next = 0;
         SeekCurve::from_fn(cylinders, |d| {
@@ -83,20 +84,21 @@ impl SeekCurve {
         }
     }
 
-    /// No time over any distance.
+    /// A curve on which every seek takes no time.
     pub(super) fn none() -> SeekCurve {
         SeekCurve {
             times: vec![Span::ZERO],
         }
     }
 
-    /// The time to move the arm over `distance` cylinders; beyond the stroke, that of the stroke.
+    /// The time to move the arm over `distance` cylinders. Distances beyond the full stroke take
+    /// the time of the full stroke.
     #[inline]
     pub fn time(&self, distance: u32) -> Span {
         self.times[(distance as usize).min(self.times.len() - 1)]
     }
 
-    /// The mean over all ordered pairs of different cylinders, uniformly.
+    /// The mean seek time over all ordered pairs of different cylinders, with equal weights.
     pub fn mean(&self) -> Span {
         let n = self.times.len() as u128;
         if n < 2 {

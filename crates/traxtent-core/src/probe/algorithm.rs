@@ -1,4 +1,4 @@
-//! The ways to find track boundaries, by name.
+//! The algorithms that find track boundaries, by name.
 
 use std::ops::ControlFlow;
 
@@ -14,27 +14,28 @@ use super::tree::tree;
 use super::walk::walk;
 use crate::units::{Lbn, Sectors};
 
-/// A way to find track boundaries.
+/// An algorithm that finds track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// Timed reads: binary search for the end of each track, verification of equal tracks, a
-    /// hundred places in turn so that no cache helps (paper T, section 4.1.1).
+    /// Timed reads: binary search for the end of each track, verification of tracks of equal
+    /// length, and a hundred places in turn so that no cache helps (paper T, section 4.1.1).
     Scan,
-    /// Timed reads: angles of sectors, predictions, and a search only where one fails.
+    /// Timed reads: sector angles, predictions, and a search only where a prediction fails.
     Angle,
-    /// Translations without expertise: two or so a track (paper T, section 4.1.2).
+    /// Translations without further knowledge of drives: about two per track (paper T, section
+    /// 4.1.2).
     Walk,
-    /// Translations of each expected boundary and the LBN before it; LBN by LBN where it fails
-    /// (paper Q, section 2.3).
+    /// Translations of each expected boundary and the LBN before it, and LBN by LBN where the
+    /// expectation fails (paper Q, section 2.3).
     Jump,
     /// Translations guided by the defect lists: DIXtrac's five steps (paper T, section 4.1.2).
     Dixtrac,
-    /// Translations only where the pattern of zones, surfaces and serpentines can surprise.
+    /// Translations only where the pattern of zones, surfaces and serpentines may change.
     Tree,
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Algorithm; 6] = [
         Algorithm::Scan,
         Algorithm::Angle,
@@ -44,7 +45,7 @@ impl Algorithm {
         Algorithm::Tree,
     ];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Scan => "scan",
@@ -56,23 +57,23 @@ impl Algorithm {
         }
     }
 
-    /// The one of that name.
+    /// Returns the algorithm with this name.
     pub fn by_name(name: &str) -> Option<Algorithm> {
         Algorithm::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// Whether it asks for translations; else it times reads.
+    /// Returns whether the algorithm uses translations. Otherwise it uses timed reads.
     pub fn translates(self) -> bool {
         !matches!(self, Algorithm::Scan | Algorithm::Angle)
     }
 }
 
-/// How much of what timing predicts is tested by reads of its own.
+/// How many of the boundaries that a timing algorithm predicts are tested by separate reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Verify {
-    /// Nothing beyond what the search itself needs.
+    /// Only those that the search itself needs to test.
     None,
-    /// At least once inside every run of the size of a cylinder.
+    /// At least one boundary within every run of tracks as long as a cylinder.
     #[default]
     Sample,
     /// Every boundary.
@@ -80,10 +81,10 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Verify; 3] = [Verify::None, Verify::Sample, Verify::Full];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Verify::None => "none",
@@ -93,15 +94,15 @@ impl Verify {
     }
 }
 
-/// The part of a drive to probe. Half-open.
+/// The part of a drive to probe, as a half-open range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// The first LBN.
     pub first: Lbn,
-    /// The LBN behind the last.
+    /// The first LBN after the region.
     pub end: Lbn,
-    /// Whether `first` is known to begin a track, as LBN 0 does; else the search begins with the
-    /// first track that begins in the region.
+    /// Whether a track is known to begin at `first`, as one does at LBN 0. Otherwise the search
+    /// starts at the first track that begins in the region.
     pub aligned: bool,
 }
 
@@ -116,22 +117,22 @@ impl Region {
     }
 }
 
-/// How a boundary is known.
+/// How a boundary was confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confirm {
-    /// It follows from a pattern that held on both sides of it.
+    /// By a pattern that held on both sides of it. Not tested itself.
     Predicted,
-    /// It lies in a run that a read or translation inside it has confirmed.
+    /// By a read or translation inside the run of tracks that it belongs to.
     Sampled,
-    /// It has itself been tested on both sides.
+    /// By a test of the boundary itself, on both sides.
     Tested,
 }
 
 impl Confirm {
-    /// All of them, the least sure first.
+    /// All variants, the least certain first.
     pub const ALL: [Confirm; 3] = [Confirm::Predicted, Confirm::Sampled, Confirm::Tested];
 
-    /// Its name.
+    /// The name of the variant.
     pub fn name(self) -> &'static str {
         match self {
             Confirm::Predicted => "predicted",
@@ -146,62 +147,64 @@ impl Confirm {
 pub struct Found {
     /// Its lowest LBN.
     pub first_lbn: Lbn,
-    /// How many LBNs.
+    /// The number of LBNs.
     pub sectors: u32,
-    /// How its end is known.
+    /// How its end was confirmed.
     pub confirm: Confirm,
 }
 
-/// Receives tracks in ascending order without gaps, and may end the search.
+/// Receives tracks in ascending order without gaps. May end the search.
 pub type Sink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
 
-/// What a search leaves behind besides its tracks.
+/// The results of a search apart from its tracks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extraction {
-    /// LBNs that could not be read or translated; the search went on around them.
+    /// LBNs that could not be read or translated. The search continued around them.
     pub unreadable: Vec<Lbn>,
-    /// LBNs found to be kept elsewhere than on their track.
+    /// LBNs found to be remapped off their track.
     pub moved: Vec<Lbn>,
-    /// Whether `moved` has all of them, by the drive's list of grown defects. Otherwise it has those
-    /// that the search met, which are few.
+    /// Whether `moved` is complete, according to the drive's list of grown defects. Otherwise it
+    /// holds only those that the search came across, which are few.
     pub moved_known: bool,
-    /// How many boundaries are predicted where tracks are irregular, and have not been tested: some
-    /// may be wrong. Only [`Algorithm::Angle`] with [`Verify::Sample`] leaves any.
+    /// The number of untested boundaries that were predicted where tracks are irregular. Some of
+    /// them may be wrong. Only [`Algorithm::Angle`] with [`Verify::Sample`] leaves any.
     pub doubtful: u64,
-    /// What the reader should know, a line each.
+    /// Notes for the reader, one line each.
     pub notes: Vec<String>,
 }
 
-/// The note where no list says which LBNs are kept elsewhere.
+/// The note for drives on which no list gives the remapped LBNs.
 const MOVED_UNKNOWN: &str = "sectors kept elsewhere are not counted: the drive does not translate addresses or lists no defects";
 
-/// Why a search ends early; what it found before has been handed over.
+/// The reason why a search ends early. The tracks found so far have already been passed to the
+/// sink.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The drive.
+    /// The drive failed.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The drive answers, but not as a rotating disk does.
+    /// The drive responds, but not like a rotating disk.
     #[error("not a rotating disk: {0}")]
     NotRotating(String),
-    /// The drive's answers fit no track.
+    /// The drive's responses do not fit any track.
     #[error("LBN {lbn}: {problem}")]
     Baffled {
-        /// Where.
+        /// The LBN at which the problem occurred.
         lbn: Lbn,
-        /// What does not fit.
+        /// The inconsistency.
         problem: String,
     },
-    /// The sink ended it.
+    /// The sink ended the search.
     #[error("stopped")]
     Stopped,
 }
 
-/// Finds the tracks of a region. `verify` matters to [`Algorithm::Angle`] only.
+/// Finds the tracks of a region. Only [`Algorithm::Angle`] uses `verify`.
 ///
 /// # Errors
-/// Where the drive does not answer, or not as the algorithm needs; see [`ProbeError`].
+/// Returns an error if the drive does not respond, or not as the algorithm requires; see
+/// [`ProbeError`].
 pub fn extract(
     algorithm: Algorithm,
     target: &mut dyn Target,
@@ -212,24 +215,24 @@ pub fn extract(
     Prober::start(algorithm, target)?.extract(region, verify, sink)
 }
 
-/// A drive to be searched region by region. Where an algorithm times reads, how that can be done is
-/// found out once.
+/// A drive that is searched region by region. For a timing algorithm, the way to time the drive is
+/// determined once.
 pub struct Prober<'a> {
     algorithm: Algorithm,
     drive: Ready<'a>,
 }
 
-/// A drive as an algorithm needs it.
+/// A drive prepared for an algorithm.
 enum Ready<'a> {
     Translating(&'a mut dyn Target),
     Timed(Box<Clock<'a>>),
 }
 
 impl<'a> Prober<'a> {
-    /// Prepares the drive: qualifies a way to time it, where the algorithm times reads.
+    /// Prepares the drive. For a timing algorithm, this qualifies a way to time it.
     ///
     /// # Errors
-    /// Where no way of timing works, or the drive fails.
+    /// Returns an error if no way of timing works, or if the drive fails.
     pub fn start(algorithm: Algorithm, target: &'a mut dyn Target) -> Result<Self, ProbeError> {
         let drive = match algorithm.translates() {
             true => Ready::Translating(target),
@@ -238,11 +241,12 @@ impl<'a> Prober<'a> {
         Ok(Prober { algorithm, drive })
     }
 
-    /// Finds the tracks that begin in a region, each whole. `verify` matters to
-    /// [`Algorithm::Angle`] only.
+    /// Finds the tracks that begin in a region, each to its end. Only [`Algorithm::Angle`] uses
+    /// `verify`.
     ///
     /// # Errors
-    /// Where the drive does not answer, or not as the algorithm needs; see [`ProbeError`].
+    /// Returns an error if the drive does not respond, or not as the algorithm requires; see
+    /// [`ProbeError`].
     pub fn extract(
         &mut self,
         region: Region,

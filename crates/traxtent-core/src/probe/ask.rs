@@ -1,4 +1,4 @@
-//! Questions about places, and the answers to tracks: what the algorithms by translation share.
+//! Translation requests and their evaluation: shared by the translating algorithms.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,35 +10,37 @@ use super::target::{Target, TargetError};
 use crate::geometry::Place;
 use crate::units::{Cylinder, Lbn, Sectors, Surface};
 
-/// A track as a drive names it.
+/// A track as the drive addresses it.
 pub(super) type Home = (Cylinder, Surface);
 
-/// The track of a place.
+/// Returns the track of a place.
 pub(super) fn home(place: Place) -> Home {
     (place.cylinder, place.surface)
 }
 
-/// Whether no track is between two.
+/// Returns whether two tracks are adjacent.
 pub(super) fn are_neighbours(one: Home, other: Home) -> bool {
     one.0.0.abs_diff(other.0.0) + u32::from(one.1.0.abs_diff(other.1.0)) == 1
 }
 
-/// Answers are forgotten in pieces of this many.
+/// The number of translations above which old ones are discarded.
 const REMEMBERED_MAX: usize = 1 << 12;
 
-/// A target that is asked for places; no question is put twice in a row.
+/// A target that is sent translations. Recent results are cached, so that no translation is
+/// repeated.
 pub(super) struct Ask<'t> {
     target: &'t mut dyn Target,
-    /// The LBN behind the drive's last.
+    /// The first LBN after the drive's last.
     pub(super) end: u64,
-    /// LBNs in a physical sector, as the drive says: no fewer go bad or move together.
+    /// The number of LBNs in a physical sector, as the drive reports it. Fewer LBNs never go bad or
+    /// move together.
     pub(super) ratio: u64,
     answers: BTreeMap<u64, Option<Place>>,
     /// Whether the drive lists its bad slots.
     pub(super) has_list: bool,
-    /// Those slots; none where the drive has no lists.
+    /// The slots listed as bad; none if the drive has no lists.
     bad: Rc<Bad>,
-    /// What is to be told besides the tracks.
+    /// The results apart from the tracks.
     left: Extraction,
 }
 
@@ -68,12 +70,13 @@ impl<'t> Ask<'t> {
         Rc::clone(&self.bad)
     }
 
-    /// Takes note that the LBNs of some bad slots have been found elsewhere.
+    /// Records that the LBNs of some bad slots have been found to be remapped.
     pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
         Rc::make_mut(&mut self.bad).found_moved(places);
     }
 
-    /// Where an LBN is; nothing where the drive does not say, which is noted.
+    /// Translates an LBN. Returns `None` and records the LBN if the drive does not return its
+    /// place.
     pub(super) fn place(&mut self, lbn: u64) -> Result<Option<Place>, ProbeError> {
         if let Some(&known) = self.answers.get(&lbn) {
             return Ok(known);
@@ -90,12 +93,12 @@ impl<'t> Ask<'t> {
         Ok(place)
     }
 
-    /// The answer to a question that has been put already.
+    /// Returns the result of a translation that has already been made.
     pub(super) fn known(&self, lbn: u64) -> Option<Place> {
         self.answers.get(&lbn).copied().flatten()
     }
 
-    /// The LBN at a place.
+    /// Returns the LBN at a place.
     pub(super) fn lbn_at(&mut self, place: Place) -> Result<Option<u64>, ProbeError> {
         match self.target.translate_back(place) {
             Ok(lbn) => Ok(lbn.map(|lbn| lbn.0)),
@@ -104,24 +107,24 @@ impl<'t> Ask<'t> {
         }
     }
 
-    /// Forgets answers about LBNs below `lbn`, but not about the last few.
+    /// Discards translations of LBNs below `lbn`, except the last one, once too many are stored.
     pub(super) fn forget_below(&mut self, lbn: u64) {
         if self.answers.len() > REMEMBERED_MAX {
             self.answers = self.answers.split_off(&lbn.saturating_sub(1));
         }
     }
 
-    /// Notes LBNs that are not on their track.
+    /// Records remapped LBNs.
     pub(super) fn moved(&mut self, lbns: std::ops::Range<u64>) {
         self.left.moved.extend(lbns.map(Lbn));
     }
 
-    /// Notes a line for the reader.
+    /// Records a note for the reader.
     pub(super) fn note(&mut self, line: &str) {
         self.left.notes.push(line.to_owned());
     }
 
-    /// What is left behind besides the tracks.
+    /// Returns the results apart from the tracks.
     pub(super) fn finish(mut self) -> Extraction {
         self.left.moved.sort_unstable();
         self.left.moved.dedup();
@@ -131,12 +134,12 @@ impl<'t> Ask<'t> {
     }
 }
 
-/// Hands tracks to the caller.
+/// Passes tracks to the caller.
 pub(super) struct Out<'a, 's> {
     sink: &'a mut Sink<'s>,
-    /// Where the next track begins.
+    /// The LBN at which the next track begins.
     pub(super) at: u64,
-    /// No track that begins here or later is asked for.
+    /// Tracks that begin here or later are not needed.
     end: u64,
 }
 
@@ -146,12 +149,12 @@ impl<'a, 's> Out<'a, 's> {
         Out { sink, at, end }
     }
 
-    /// Whether tracks are still wanted.
+    /// Returns whether more tracks are needed.
     pub(super) fn goes_on(&self) -> bool {
         self.at < self.end
     }
 
-    /// Hands over the track that ends at `end`.
+    /// Passes on the track that ends at `end`.
     pub(super) fn track(&mut self, end: u64, confirm: Confirm) -> Result<(), ProbeError> {
         let found = Found {
             first_lbn: Lbn(self.at),

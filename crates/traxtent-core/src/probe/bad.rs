@@ -1,12 +1,12 @@
-//! The slots that a drive lists as bad, and which of them have their LBN elsewhere.
+//! The slots that a drive lists as bad, and which of them have remapped LBNs.
 //!
-//! A bad slot either holds no LBN, and those behind it have slipped on, or its LBN is kept
-//! elsewhere. Where it stands at a boundary, translations alone do not always tell: if the last
-//! slot of one track and the first of the next are bad, and one LBN is kept elsewhere, both
-//! answers to whose it is give the same places for all LBNs and the same LBNs for all places. But
-//! formatting slips the defects known by then, while an LBN whose slot goes bad later cannot make
-//! all behind it move. So on a drive with grown defects, these have their LBNs elsewhere and the
-//! primary ones have not, until translations show otherwise. On a drive that lists none as grown,
+//! A bad slot either holds no LBN and the LBNs after it have slipped, or its LBN is remapped. At a
+//! boundary, translations alone do not always show which. If the last slot of one track and the
+//! first of the next are bad, and one LBN is remapped, it may belong to either track: both
+//! assumptions give the same places for all LBNs and the same LBNs for all places. But formatting
+//! slips the defects known at that time, whereas an LBN whose slot goes bad later cannot move all
+//! LBNs after it. So on a drive with grown defects, these are assumed to be remapped and the
+//! primary ones not, until translations show otherwise. On a drive that lists no grown defects,
 //! each of its defects may be either.
 
 use std::collections::BTreeSet;
@@ -21,11 +21,12 @@ use crate::geometry::Place;
 pub(super) struct Bad {
     /// Ascending.
     places: Vec<Place>,
-    /// Those of which the LBN is elsewhere.
+    /// Those with remapped LBNs.
     moved: BTreeSet<Place>,
-    /// Whether there are grown defects, and no LBN of a primary one has been found elsewhere.
+    /// Whether there are grown defects, and no LBN of a primary defect has been found to be
+    /// remapped.
     tells_moved: bool,
-    /// The longest row of slots whose LBNs are elsewhere.
+    /// The longest row of slots with remapped LBNs.
     row_max: u64,
 }
 
@@ -45,22 +46,22 @@ impl Bad {
         bad
     }
 
-    /// Whether the LBN of a bad slot is kept elsewhere.
+    /// Returns whether the LBN of a bad slot is remapped.
     pub(super) fn is_moved(&self, place: Place) -> bool {
         self.moved.contains(&place)
     }
 
-    /// Whether the lists tell of which bad slots the LBNs are kept elsewhere.
+    /// Returns whether the lists show which bad slots have remapped LBNs.
     pub(super) fn tells_moved(&self) -> bool {
         self.tells_moved
     }
 
-    /// So many LBNs in a row are kept elsewhere at most.
+    /// The largest number of consecutive remapped LBNs.
     pub(super) fn row_max(&self) -> u64 {
         self.row_max
     }
 
-    /// Takes note that the LBNs of some bad slots have been found elsewhere.
+    /// Records that the LBNs of some bad slots have been found to be remapped.
     pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
         for place in places {
             self.tells_moved &= !self.moved.insert(place);
@@ -68,7 +69,7 @@ impl Bad {
         self.measure_rows();
     }
 
-    /// The bad slots of a track among some.
+    /// Returns the bad slots of a track within a range of slots.
     pub(super) fn within(&self, (cylinder, surface): Home, slots: Range<u32>) -> &[Place] {
         let before = |slot| {
             let place = Place {
@@ -81,18 +82,18 @@ impl Bad {
         &self.places[before(slots.start)..before(slots.end.max(slots.start))]
     }
 
-    /// The bad slots of a track.
+    /// Returns the bad slots of a track.
     pub(super) fn on(&self, track: Home) -> &[Place] {
         self.within(track, 0..u32::MAX)
     }
 
-    /// How many bad slots some cylinders have.
+    /// Returns the number of bad slots in a range of cylinders.
     pub(super) fn in_cylinders(&self, cylinders: Range<u32>) -> usize {
         let before = |cylinder| self.places.partition_point(|b| b.cylinder.0 < cylinder);
         before(cylinders.end).saturating_sub(before(cylinders.start))
     }
 
-    /// The bad slots in a row right behind a place.
+    /// Returns the consecutive bad slots directly after a place.
     pub(super) fn after(&self, place: Place) -> &[Place] {
         let Some(first) = place.slot.checked_add(1) else {
             return &[];
@@ -102,7 +103,7 @@ impl Bad {
         &behind[..row.count()]
     }
 
-    /// The bad slots in a row right before a place.
+    /// Returns the consecutive bad slots directly before a place.
     pub(super) fn before(&self, place: Place) -> &[Place] {
         let ahead = self.within(home(place), 0..place.slot);
         let row = ahead.iter().rev().zip((0..place.slot).rev());
@@ -110,7 +111,7 @@ impl Bad {
         &ahead[ahead.len() - row..]
     }
 
-    /// How many of some bad slots have their LBN elsewhere.
+    /// Returns how many of the given bad slots have remapped LBNs.
     pub(super) fn moved_of(&self, places: &[Place]) -> u64 {
         places.iter().filter(|bad| self.is_moved(**bad)).count() as u64
     }

@@ -1,7 +1,7 @@
-//! Whether the boundaries of an old map are still where they were.
+//! Checking whether the boundaries of an old map are still correct.
 //!
-//! A drive that translates is asked for the places on both sides of each boundary of a random sample; else runs of tracks
-//! here and there are searched anew by timing.
+//! On a drive that translates, the places on both sides of each boundary in a random sample are
+//! translated. On other drives, randomly chosen runs of tracks are searched again by timing.
 
 use std::ops::ControlFlow;
 
@@ -12,42 +12,43 @@ use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::Lbn;
 use crate::workload::Rng;
 
-/// How much of a map is looked at.
+/// The amount of a map that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// How many boundaries are asked for by translation.
+    /// The number of boundaries checked by translation.
     pub translated: u64,
-    /// How many runs of tracks are searched by timing.
+    /// The number of runs of tracks searched by timing.
     pub runs: u64,
-    /// How many tracks each of them has.
+    /// The number of tracks in each run.
     pub tracks: usize,
 }
 
-/// What a look at a map found.
+/// The result of checking a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// What the drive was asked by: translation or timing.
+    /// The method used: translation or timing.
     pub by: &'static str,
-    /// Boundaries that were looked at.
+    /// The number of boundaries checked.
     pub tested: u64,
-    /// The first that is not where the map has it.
+    /// The first boundary that is not where the map has it.
     pub moved: Option<Moved>,
 }
 
 /// A boundary that is not where a map has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Where the map has it.
+    /// The position of the boundary in the map.
     pub lbn: Lbn,
-    /// What the drive says instead.
+    /// The contradicting observation on the drive.
     pub says: String,
 }
 
-/// Tests a random sample of the boundaries of a map; `progress` hears how many of how many. Caching may be
-/// switched off afterwards, as by [`qualify`](super::qualify()).
+/// Tests a random sample of the boundaries of a map. `progress` receives the number of boundaries
+/// tested and their total. Caching may be switched off afterwards, as by
+/// [`qualify`](super::qualify()).
 ///
 /// # Errors
-/// If the drive can be asked in no way, or fails.
+/// Returns an error if the drive neither translates nor can be timed, or if it fails.
 pub fn check(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -67,7 +68,7 @@ pub fn check(
 
 type Tested = Result<(u64, Option<Moved>), ProbeError>;
 
-/// Asks where the first and last LBN of a track are, and the first of the next.
+/// Translates the first and last LBN of a track, and the first LBN of the next.
 fn by_translation(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -91,7 +92,7 @@ fn by_translation(
     Ok((sample.len() as u64, None))
 }
 
-/// What the drive says where a boundary is no longer as it was.
+/// Returns the contradicting observation if a boundary has moved.
 fn moved(
     target: &mut dyn Target,
     track: MappedTrack,
@@ -116,7 +117,7 @@ fn moved(
     if track_at(first)? == place {
         return Ok(None);
     }
-    // One of them may be kept elsewhere; their neighbours hardly are too.
+    // One of these LBNs may be remapped, but hardly their neighbours too.
     let inner = [
         Lbn(first.0 + 1).min(last),
         Lbn(last.0.saturating_sub(1)).max(first),
@@ -130,7 +131,7 @@ fn moved(
     )))
 }
 
-/// Searches runs of tracks anew.
+/// Searches runs of tracks again.
 fn by_timing(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -190,7 +191,8 @@ fn by_timing(
     Ok((tested, None))
 }
 
-/// Different numbers below a limit, ascending: all, or about so many at random.
+/// Returns different numbers below a limit in ascending order: all of them, or about `count` random
+/// ones.
 fn drawn(below: u64, count: u64, rng: &mut Rng) -> Vec<usize> {
     if below <= count {
         return (0..below as usize).collect();

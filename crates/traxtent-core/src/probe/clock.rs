@@ -1,10 +1,11 @@
-//! A drive's platter as a clock: when a sector passes, and whether reads run on without a break.
+//! A drive's platter as a clock: it measures the angle of a sector, and whether a read continues
+//! without a break.
 //!
-//! The time at which a read of one sector completes says where on the track the sector ends, modulo
-//! a revolution and but for a constant (Worthington et al., "On-Line Extraction of SCSI Disk Drive
-//! Parameters", 1995; Wong 2019 finds boundaries so). Angles here are fractions of a revolution.
-//! Only angles measured shortly after one another are compared, so that an error of the period and a
-//! wandering spindle do not matter.
+//! The completion time of a one-sector read gives the angle at which the sector ends, modulo a
+//! revolution and except for a constant (Worthington et al., "On-Line Extraction of SCSI Disk Drive
+//! Parameters", 1995; Wong 2019 finds boundaries this way). Angles here are fractions of a
+//! revolution. Only angles measured shortly after one another are compared, so that an error of the
+//! period and a wandering spindle do not matter.
 
 use std::collections::VecDeque;
 
@@ -13,83 +14,84 @@ use super::method::{Method, Qualified, qualify};
 use super::target::{Target, TargetError, Timing};
 use crate::units::{Lbn, SimTime, Span};
 
-/// So many readings of one sector, at most, until enough agree.
+/// The largest number of readings of one sector until enough of them agree.
 const READINGS_MAX: usize = 20;
 
-/// So many readings are remembered, as long as it takes to find a track.
+/// The number of recent readings that are stored: about as many as finding one track takes.
 const LATELY: usize = 16;
 
-/// Angles jitter if their standard deviation is more than this, in revolutions.
+/// The standard deviation of angles, in revolutions, above which the clock counts as noisy.
 const NOISY: f64 = 0.0005;
 
-/// Classes of distance between two reads, for the time that the arm needs.
+/// The number of classes of distance between two reads, for the time that the arm needs.
 const REACHES: usize = 48;
 
-/// Neighbouring tracks are classed by their skew, which is made for what lies between them: so many classes.
+/// The number of classes of neighbouring tracks. They are classified by their skew, because the
+/// skew is chosen for the movement between them.
 const NEIGHBOURS: usize = 12;
 
-/// How far the arm has to go, as far as the order of tracks tells.
+/// The distance that the arm must move, estimated from the order of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reach(usize);
 
 impl Reach {
-    /// On the same track.
+    /// To a sector on the same track.
     pub(super) const SAME: Reach = Reach(0);
 
-    /// To the next track or the one before, by the skew between them.
+    /// To the next or the previous track, classified by the skew between them.
     pub(super) fn neighbour(skew: f64) -> Reach {
         Reach(1 + (fraction(skew) * NEIGHBOURS as f64) as usize % NEIGHBOURS)
     }
 
-    /// Over several tracks.
+    /// Over `count` tracks.
     pub(super) fn tracks(count: usize) -> Reach {
         let log = (usize::BITS - count.leading_zeros()) as usize;
         Reach((NEIGHBOURS + log).min(REACHES - 1))
     }
 }
 
-/// A drive as a clock.
+/// A drive used as a clock.
 pub(super) struct Clock<'a> {
     pub(super) target: &'a mut dyn Target,
     method: Qualified,
-    /// Distant reads before each timed one, where nothing else reads in between.
+    /// The number of distant reads before each timed one, if no other reads come in between.
     between: u32,
     /// The period of revolution in picoseconds.
     pub(super) period: f64,
-    /// Standard deviation of an angle.
+    /// The standard deviation of an angle, in revolutions.
     pub(super) sigma: f64,
-    /// Time from sending a read to the end of a sector so far away, by class of distance, in revolutions.
+    /// The time from sending a read to the end of its sector, in revolutions, by class of distance.
     lead: [f64; REACHES],
-    /// What a steady clock has just read.
+    /// The recent readings of a steady clock: LBN and angle.
     lately: VecDeque<(u64, f64)>,
     /// LBNs that could not be read.
     pub(super) unreadable: Vec<Lbn>,
 }
 
-/// One sector as it passed.
+/// One reading of a sector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
-    /// Where the platter was.
+    /// The angle of the platter at completion.
     pub(super) angle: f64,
-    /// From sending to completion, in revolutions.
+    /// The time from sending to completion, in revolutions.
     pub(super) took: f64,
 }
 
-/// The difference of two angles, in [-1/2, 1/2).
+/// Returns an angle difference, reduced to [-1/2, 1/2).
 pub(super) fn wrap(turns: f64) -> f64 {
     turns - (turns + 0.5).floor()
 }
 
-/// The fraction of a revolution, in [0, 1).
+/// Returns the fraction of a revolution, in [0, 1).
 pub(super) fn fraction(turns: f64) -> f64 {
     turns - turns.floor()
 }
 
 impl<'a> Clock<'a> {
-    /// A clock that runs right: finds out how the drive can be timed, and its period.
+    /// Creates a calibrated clock: determines how the drive can be timed, and its period.
     ///
     /// # Errors
-    /// If no method of timing works, or the drive fails.
+    /// Returns an error if no way of timing works, or if the drive fails.
     pub(super) fn start(target: &'a mut dyn Target) -> Result<Clock<'a>, ProbeError> {
         let method = qualify(target)?;
         let mut clock = Clock {
@@ -98,7 +100,8 @@ impl<'a> Clock<'a> {
             between: method.between,
             method,
             sigma: 0.0,
-            // Too hopeful: what is missed teaches quickly, what is not tried teaches nothing.
+            // Too short on purpose: a missed sector corrects the value quickly, whereas a time that
+            // is never tried corrects nothing.
             lead: [0.02; REACHES],
             lately: VecDeque::new(),
             unreadable: Vec::new(),
@@ -107,12 +110,12 @@ impl<'a> Clock<'a> {
         Ok(clock)
     }
 
-    /// Measures period and jitter by reading one sector over and over.
+    /// Measures period and jitter by reading one sector repeatedly.
     fn regulate(&mut self) -> Result<(), ProbeError> {
         let readings = if self.is_interleaved() { 40 } else { 400 };
         let capacity = self.target.identity().capacity.0;
         let mut times: Vec<f64> = Vec::new();
-        // A sector that can be read is soon found.
+        // A readable sector is found after few attempts.
         for lbn in capacity / 3..capacity {
             times.clear();
             while times.len() < readings {
@@ -127,7 +130,8 @@ impl<'a> Clock<'a> {
         }
         self.unreadable.clear();
         let half = times.len() / 2;
-        // Each reading against one half of them later: whole revolutions apart (Theil and Sen's median).
+        // Each reading is compared with the one half of the readings later. They are a whole number
+        // of revolutions apart (Theil and Sen's median).
         let slopes = (0..half).map(|i| {
             let apart = times[i + half] - times[i];
             apart / (apart / self.period).round().max(1.0)
@@ -136,41 +140,42 @@ impl<'a> Clock<'a> {
         let steps = times
             .windows(2)
             .map(|pair| wrap((pair[1] - pair[0]) / self.period).abs());
-        // From the median of the differences to the deviation of each.
+        // Converts the median of the differences to the standard deviation of one reading.
         let spread = median(steps.collect()).unwrap_or(0.0);
         self.sigma = spread / 0.6745 / std::f64::consts::SQRT_2;
         Ok(())
     }
 
-    /// Begins to read elsewhere and later: what was read last is no guide there.
+    /// Prepares for reads at another place or time, for which the recent readings are no guide.
     pub(super) fn begin(&mut self) {
         self.lately.clear();
         self.unreadable.clear();
         self.method.between = self.between;
     }
 
-    /// Whether distant reads come before each timed one, so that nothing can be read right behind something else.
+    /// Returns whether distant reads come before each timed one, so that no read can directly
+    /// follow another.
     pub(super) fn is_interleaved(&self) -> bool {
         self.method.between > 0
     }
 
-    /// A read nearby takes no longer than this, if nothing goes wrong, in revolutions.
+    /// The longest time of a read nearby without a disturbance, in revolutions.
     pub(super) fn prompt(&self) -> f64 {
         if self.is_interleaved() { 8.0 } else { 1.4 }
     }
 
-    /// How many LBNs the drive has.
+    /// The number of LBNs of the drive.
     pub(super) fn capacity(&self) -> u64 {
         self.target.identity().capacity.0
     }
 
-    /// How many logical sectors the drive says are in a physical one.
+    /// The number of logical sectors per physical sector, as the drive reports it.
     pub(super) fn physical_ratio(&self) -> u64 {
         let identity = self.target.identity();
         u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1)
     }
 
-    /// How the drive is timed.
+    /// The way in which the drive is timed.
     pub(super) fn method(&self) -> Method {
         self.method.method
     }
@@ -182,12 +187,14 @@ impl<'a> Clock<'a> {
 
     /// The angle of the platter at an instant.
     pub(super) fn turns(&self, at: SimTime) -> f64 {
-        // The whole revolutions go first: their product with the period is exact enough, and the rest is small.
+        // Whole revolutions are subtracted first. Their product with the period is exact enough,
+        // and the remainder is small.
         let whole = (at.0 as f64 / self.period).floor();
         fraction((at.0 as f64 - whole * self.period) / self.period)
     }
 
-    /// Reads, and says when; `None` where the media give no answer.
+    /// Sends a timed read, after any reads that flush the cache. Returns `None` if the sectors
+    /// cannot be read.
     fn read(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
         self.method.flush(self.target)?;
         self.read_now(lbn, sectors)
@@ -209,7 +216,7 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Where a sector passes, by one reading.
+    /// Measures the angle of a sector by one reading.
     pub(super) fn pass(&mut self, lbn: u64) -> Result<Option<Pass>, ProbeError> {
         let timing = self.read(lbn, 1)?;
         Ok(timing.map(|timing| Pass {
@@ -218,20 +225,21 @@ impl<'a> Clock<'a> {
         }))
     }
 
-    /// The tolerance for two readings of the same angle.
+    /// The largest difference between two readings that count as the same angle.
     pub(super) fn tolerance(&self) -> f64 {
         (6.0 * self.sigma).max(0.0012)
     }
 
-    /// Whether angles jitter by more than the skews of some drives.
+    /// Returns whether angles jitter by more than the skews of some drives.
     pub(super) fn is_noisy(&self) -> bool {
         self.sigma > NOISY
     }
 
-    /// Where a sector passes, by as many readings as it takes.
+    /// Measures the angle of a sector, by as many readings as needed.
     ///
-    /// One where the clock is steady, and comes in time; what was read a moment ago counts. Nine that agree, where
-    /// angles jitter, so that the deviation of the mean is at most `sigma` / 3.
+    /// On a steady clock, one reading that is in time is enough, and a recent reading is reused. On
+    /// a noisy clock, nine readings must agree, so that the deviation of their mean is at most
+    /// `sigma` / 3.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
         let enough = if self.is_noisy() { 9 } else { 2 };
         if let Some((_, angle)) = self.lately.iter().find(|(read, _)| *read == lbn) {
@@ -265,10 +273,11 @@ impl<'a> Clock<'a> {
         })
     }
 
-    /// How much longer a read of a run takes than its sectors take to pass, in revolutions: about 0 if
-    /// they lie one behind the other, the skew or a revolution more if a boundary lies between them.
+    /// Returns how much longer a read of several sectors takes than the sectors take to pass, in
+    /// revolutions. It is about 0 if they follow each other on one track. It is the skew, or an
+    /// additional revolution, if a boundary lies between them.
     ///
-    /// `angle` is that of the first sector, `pitch` the angle of one sector.
+    /// `angle` is that of the first sector, and `pitch` is the angle of one sector.
     pub(super) fn excess(
         &mut self,
         lbn: u64,
@@ -277,7 +286,7 @@ impl<'a> Clock<'a> {
         pitch: f64,
     ) -> Result<Option<f64>, ProbeError> {
         let mut least = f64::INFINITY;
-        // Whatever goes wrong makes it longer, so the shortest of several counts.
+        // Every disturbance makes the read longer, so the shortest of several counts.
         for attempt in 0..4 {
             let lead = 0.25_f64.max(self.lead[0]) + 0.15 * f64::from(attempt);
             let Some(excess) = self.overrun(lead, lbn, sectors, angle, pitch)? else {
@@ -292,7 +301,7 @@ impl<'a> Clock<'a> {
         Ok(Some(least))
     }
 
-    /// The excess of a single read, sent `lead` revolutions before its first sector ends.
+    /// Returns the excess of a single read, sent `lead` revolutions before its first sector ends.
     pub(super) fn overrun(
         &mut self,
         lead: f64,
@@ -315,10 +324,10 @@ impl<'a> Clock<'a> {
         Ok(Some(took - lead - f64::from(sectors - 1) * pitch))
     }
 
-    /// Brings the arm near, as it comes from anywhere: by a read of what lies behind, since a drive reads on from
-    /// there, away from the sectors to be timed.
+    /// Moves the arm near the sectors to be timed, because it may come from anywhere. The read is
+    /// of a place after them: a drive reads ahead from there, and so away from them.
     fn approach(&mut self, lbn: u64, sectors: u32, pitch: f64) -> Result<(), ProbeError> {
-        // More than any track, where the pitch is not known yet.
+        // Longer than any track, if the pitch is not known yet.
         let track = (1.0 / pitch.max(1e-4)) as u64;
         let behind = lbn + u64::from(sectors) + 2 * track;
         let near = match behind < self.capacity() {
@@ -328,15 +337,16 @@ impl<'a> Clock<'a> {
         self.read_now(near, 1).map(|_| ())
     }
 
-    /// The drive reads in so many other places between two reads in one: so many less are needed to
-    /// empty its cache.
+    /// Accounts for reads in `others` other places between two reads in one place. That many fewer
+    /// reads are needed to flush its cache.
     pub(super) fn flushed_by(&mut self, others: usize) {
         self.method.between = self.between.saturating_sub(others as u32);
     }
 
-    /// Whether a read of `v` right behind one of `u` is in time for the pass of `v` behind that of `u`.
+    /// Returns whether a read of `v` sent directly after one of `u` is in time for the first pass
+    /// of `v` after that of `u`.
     pub(super) fn follows(&mut self, u: u64, v: u64) -> Result<bool, ProbeError> {
-        // Whatever goes wrong makes it later, so once is enough.
+        // Every disturbance makes the read later, so one success is enough.
         for _ in 0..3 {
             if let (Some(_), Some(pass)) = (self.pass(u)?, self.pass(v)?)
                 && pass.took < 0.95
@@ -347,13 +357,15 @@ impl<'a> Clock<'a> {
         Ok(false)
     }
 
-    /// When, in revolutions from now, a sector at `angle` and so far away could be read.
+    /// Returns the time, in revolutions from now, at which a sector at `angle` and this far away
+    /// can be read.
     pub(super) fn due(&self, now: f64, angle: f64, reach: Reach) -> f64 {
         let lead = self.lead[reach.0];
         lead + fraction(angle - now - lead)
     }
 
-    /// Time from sending a read to the end of the first sector so far away that it can reach, in revolutions.
+    /// The time from sending a read to the end of the first sector at this distance that it can
+    /// reach, in revolutions.
     pub(super) fn lead(&self, Reach(class): Reach) -> f64 {
         self.lead[class]
     }
@@ -362,7 +374,7 @@ impl<'a> Clock<'a> {
     pub(super) fn learn(&mut self, Reach(class): Reach, due: f64, took: f64) {
         let lead = &mut self.lead[class];
         if took > due + 0.5 {
-            // It takes longer than that, unless something else went wrong this once.
+            // The arm needs longer than that, unless there was another disturbance this once.
             *lead = (1.02 * due).min(1.3 * *lead).min(1.0);
         } else {
             *lead = (*lead * 0.9985).max(0.002);

@@ -1,28 +1,28 @@
-//! Counting what a probe costs.
+//! Counting the requests and translations of a probe.
 
 use super::target::{Defects, Identity, Target, TargetError, Timing};
 use crate::geometry::Place;
 use crate::request::Request;
 use crate::units::{Lbn, SimTime};
 
-/// A target that counts what is asked of it.
+/// A target that counts the requests and translations sent to it.
 #[derive(Debug)]
 pub struct Counted<T> {
     target: T,
     counts: Counts,
 }
 
-/// How often a target has been asked, answered or not.
+/// The number of requests and translations, successful or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Timed requests.
+    /// The number of timed requests.
     pub requests: u64,
-    /// Translations, in both directions.
+    /// The number of translations, in both directions.
     pub translations: u64,
 }
 
 impl<T: Target> Counted<T> {
-    /// Counts from zero.
+    /// Wraps a target, with the counts at zero.
     pub fn new(target: T) -> Counted<T> {
         Counted {
             target,
@@ -35,7 +35,7 @@ impl<T: Target> Counted<T> {
         self.counts
     }
 
-    /// The target behind it.
+    /// The wrapped target.
     pub fn target_mut(&mut self) -> &mut T {
         &mut self.target
     }

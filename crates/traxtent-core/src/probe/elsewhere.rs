@@ -1,9 +1,10 @@
-//! LBNs kept elsewhere than on their track, by the list of grown defects.
+//! The remapped LBNs of a drive, by its list of grown defects.
 //!
-//! Finding tracks shows only those LBNs that are looked at. The list has them all: a bad slot whose
-//! LBN has been remapped is a grown defect. Its LBN follows from its neighbours on the track. Where
-//! LBNs lie in the slots before and behind a row of bad slots, those between the two are elsewhere.
-//! At the end of a track, as many LBNs are as the row has grown defects, if they break the order.
+//! Finding tracks shows only the remapped LBNs that are translated on the way. The list contains
+//! all of them: a bad slot whose LBN has been remapped is a grown defect. The LBN follows from its
+//! neighbours on the track. If the slots before and after a row of bad slots hold LBNs, the LBNs
+//! between these two are remapped. At the end of a track, the number of remapped LBNs is that of
+//! the grown defects in the row, if these LBNs break the order.
 
 use std::ops::RangeInclusive;
 
@@ -14,11 +15,11 @@ use super::target::{Defects, Target, TargetError};
 use crate::geometry::Place;
 use crate::units::Lbn;
 
-/// Lists the LBNs of a region that are kept elsewhere than on their track, ascending; `None` where the drive does not
-/// tell, because it does not translate or has no lists. Costs a few translations a grown defect.
+/// Lists the remapped LBNs of a region in ascending order. Returns `None` if the drive does not
+/// support translation or has no defect lists. Costs a few translations per grown defect.
 ///
 /// # Errors
-/// Where the drive fails.
+/// Returns an error if the drive fails.
 pub fn kept_elsewhere(
     target: &mut dyn Target,
     region: Region,
@@ -34,7 +35,7 @@ fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError
     let defects: Defects = target.defects()?;
     let grown = defects.grown.clone();
     if !grown.is_empty() {
-        // Where the drive does not translate, places tell nothing.
+        // If the drive does not translate, the places in the list are useless.
         target.translate(region.first)?;
     }
     let bad = Bad::new(defects);
@@ -53,14 +54,14 @@ fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError
     Ok(found.into_iter().map(Lbn).collect())
 }
 
-/// The first and the last of the bad slots side by side around one.
+/// Returns the first and the last of the adjacent bad slots around `place`.
 fn row(bad: &Bad, place: Place) -> (Place, Place) {
     let first = bad.before(place).first().copied().unwrap_or(place);
     let last = bad.after(place).last().copied().unwrap_or(place);
     (first, last)
 }
 
-/// The LBNs of a row of bad slots that are elsewhere, `count` of them at most.
+/// Returns the LBNs of a row of bad slots that are remapped, at most `count` of them.
 fn moved_from(
     target: &mut dyn Target,
     bad: &Bad,
@@ -80,7 +81,7 @@ fn moved_from(
     {
         return Ok((before.0 + 1..behind.0).collect());
     }
-    // At an end of the track, or beside a slot that holds an LBN of another one.
+    // The row is at an end of the track, or next to a slot that holds an LBN of another track.
     if let Some(Lbn(before)) = before {
         let moved = before + 1..before + 1 + count;
         if is_apart(target, bad, before, moved.start)?
@@ -99,7 +100,7 @@ fn moved_from(
     Ok(Vec::new())
 }
 
-/// Whether two LBNs do not lie one after the other on a track, with only bad slots between them.
+/// Returns whether two LBNs are not consecutive on a track with only bad slots between them.
 fn is_apart(target: &mut dyn Target, bad: &Bad, one: u64, next: u64) -> Result<bool, TargetError> {
     if next >= target.identity().capacity.0 {
         return Ok(true);

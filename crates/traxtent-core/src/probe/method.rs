@@ -1,17 +1,18 @@
-//! Ways to time the media, best first, and whether a drive allows them.
+//! The ways to time the media, best first, and the tests that qualify them on a drive.
 //!
-//! What is timed must come from the media, never from a cache. So before anything is timed, a
-//! method must pass, on the drive itself:
+//! Timed sectors must come from the media, never from a cache. So before it is used, a method must
+//! pass these tests on the drive itself:
 //!
-//! 1. The same LBN again does not come faster than the fastest disk turns (20,000 RPM).
+//! 1. The same LBN, read again, does not arrive faster than the fastest disk turns (20,000 RPM).
 //! 2. However long the host waits in between, the same LBN completes a whole number of revolutions
 //!    later; without a wait, one revolution later.
-//! 3. The LBN after it, asked for when it has passed the head, does not come before its next turn.
-//! 4. LBNs far apart complete at different phases of the revolution. A timer that ticks passes the
+//! 3. The LBN after it, requested once it has passed the head, does not arrive before its next
+//!    turn.
+//! 4. LBNs far apart complete at different phases of the revolution. A ticking timer passes the
 //!    other tests.
 //!
-//! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth check are
-//! ours. What is left out: switching an ATA disk's look-ahead off, which needs commands of its own.
+//! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth test are
+//! ours. Not covered: switching off the look-ahead of an ATA disk, which requires ATA commands.
 
 use super::algorithm::ProbeError;
 use super::target::{Target, TargetError, Timing};
@@ -25,16 +26,16 @@ use crate::workload::Rng;
 pub enum Method {
     /// VERIFY: reads the media and sends nothing.
     Verify,
-    /// Reads with force unit access, caching switched off where the drive allows it.
+    /// Reads with force unit access, and with caching switched off if the drive allows it.
     ReadFua,
-    /// Reads, caching and read-ahead switched off.
+    /// Reads, with caching and read-ahead switched off.
     Read,
-    /// Reads, with reads of distant LBNs before each so that no cache still holds it.
+    /// Reads, each after reads of distant LBNs, so that no cache still holds its sectors.
     ReadInterleaved,
 }
 
 impl Method {
-    /// All of them, the best first.
+    /// All methods, the best first.
     pub const ALL: [Method; 4] = [
         Method::Verify,
         Method::ReadFua,
@@ -42,7 +43,7 @@ impl Method {
         Method::ReadInterleaved,
     ];
 
-    /// Its name in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Method::Verify => "verify",
@@ -52,8 +53,8 @@ impl Method {
         }
     }
 
-    /// The request that is timed. [`Method::ReadInterleaved`] needs others before it: see
-    /// [`Qualified::timed`].
+    /// Returns the request that is timed. [`Method::ReadInterleaved`] requires other requests
+    /// before it: see [`Qualified::timed`].
     pub fn request(self, lbn: Lbn, sectors: u32) -> Request {
         let read = Request::read(lbn, sectors);
         match self {
@@ -66,7 +67,7 @@ impl Method {
         }
     }
 
-    /// How many distant reads are tried before each timed one, in this order.
+    /// The numbers of distant reads before each timed one, in the order in which they are tried.
     fn distances(self) -> &'static [u32] {
         match self {
             Method::ReadInterleaved => &[2, 8, 32, 128, 512],
@@ -75,59 +76,59 @@ impl Method {
     }
 }
 
-/// A method that a drive allows, and what is known of its spindle.
+/// A method that a drive allows, with the properties of its spindle.
 #[derive(Clone, Debug)]
 pub struct Qualified {
     /// The method.
     pub method: Method,
-    /// The time of a revolution, to a part in ten thousand.
+    /// The time of one revolution, to a part in ten thousand.
     pub revolution: Span,
-    /// Distant reads before each timed request; 0 for all methods but the last.
+    /// The number of distant reads before each timed request; 0 for all methods but the last.
     pub between: u32,
-    /// What the tests measured.
+    /// The measurements of the tests.
     pub evidence: Evidence,
-    /// The better methods, and why each failed.
+    /// The better methods, and why each of them failed.
     pub rejected: Vec<Rejected>,
     rng: Rng,
 }
 
-/// What the tests of a method measured.
+/// The measurements of the tests of a method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
-    /// How long the same LBN takes again, in revolutions: the median. `None` where other reads
-    /// must lie in between.
+    /// The median time until the same LBN can be read again, in revolutions. `None` if other reads
+    /// must come in between.
     pub same_again: Option<f64>,
-    /// The share of completions that came a whole number of revolutions after the one before.
+    /// The share of completions that came a whole number of revolutions after the previous one.
     pub on_time: f64,
-    /// How often the LBN after the one just served came before its turn.
+    /// How often the LBN after the one just served arrived before its turn.
     pub early: u32,
-    /// Of how many.
+    /// The number of trials for `early`.
     pub neighbours: u32,
     /// How many LBNs far apart completed at a phase of their own.
     pub own_phase: u32,
-    /// Of how many.
+    /// The number of trials for `own_phase`.
     pub phases: u32,
 }
 
-/// A method that failed.
+/// A method that failed its tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// The method.
     pub method: Method,
-    /// Why, with figures.
+    /// The reason, with measurements.
     pub why: String,
 }
 
 impl Qualified {
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub fn rpm(&self) -> f64 {
         60_000.0 / self.revolution.as_ms()
     }
 
-    /// Times sectors on the media; first reads distant LBNs where the method needs that.
+    /// Times sectors on the media, after reads of distant LBNs if the method requires them.
     ///
     /// # Errors
-    /// As the target's.
+    /// Returns the error of the target.
     pub fn timed(
         &mut self,
         target: &mut dyn Target,
@@ -138,7 +139,7 @@ impl Qualified {
         target.request(self.method.request(lbn, sectors))
     }
 
-    /// Reads distant LBNs where the method needs that before each timed request.
+    /// Reads distant LBNs if the method requires them before each timed request.
     pub(super) fn flush(&mut self, target: &mut dyn Target) -> Result<(), TargetError> {
         flush(target, &mut self.rng, self.between)
     }
@@ -146,12 +147,12 @@ impl Qualified {
 
 /// Finds the best method that the drive allows.
 ///
-/// Where that is not [`Method::Verify`], caching stays switched off as far as the drive obeys;
+/// If that is not [`Method::Verify`], caching stays switched off as far as the drive obeys;
 /// [`Target::switch_caching`] switches it on again.
 ///
 /// # Errors
-/// [`ProbeError::NotRotating`] where all fail, with the reason of each;
-/// [`TargetError::Gone`] where the drive has gone.
+/// Returns [`ProbeError::NotRotating`] with the reason for each method if all of them fail, or
+/// [`TargetError::Gone`] if the drive is gone.
 pub fn qualify(target: &mut dyn Target) -> Result<Qualified, ProbeError> {
     let mut rejected = Vec::new();
     for method in Method::ALL {
@@ -177,7 +178,8 @@ pub fn qualify(target: &mut dyn Target) -> Result<Qualified, ProbeError> {
             }),
         }
     }
-    // No method needs what has been switched off; a drive that never could is no news.
+    // No method needs caching switched off any more. A drive that could never switch it was handled
+    // before.
     let _ = target.switch_caching(true);
     let reasons = rejected
         .iter()
@@ -187,11 +189,11 @@ pub fn qualify(target: &mut dyn Target) -> Result<Qualified, ProbeError> {
     ))
 }
 
-/// Why a method fails.
+/// The reason why a method fails.
 enum Failure {
     Target(TargetError),
     Test(String),
-    /// It is no cache that fails it, so that reads elsewhere in between would not help.
+    /// The cause is not a cache, so reads elsewhere in between would not help.
     NothingTurns(String),
 }
 
@@ -228,13 +230,14 @@ fn attempt(target: &mut dyn Target, method: Method) -> Result<Qualified, Failure
     Err(failure.expect("each method tries at least once"))
 }
 
-/// What takes longer does not come from a drive's cache.
+/// The response time, in milliseconds, above which data cannot come from a drive's cache.
 const CACHED_MS: f64 = 1.0;
 
-/// Any number: a fixed one, so that a probe repeats itself.
+/// An arbitrary constant, so that probes are reproducible.
 const SEED: u64 = 0x7472_6163_6b73;
 
-/// Whether LBNs that nobody has read before take as long as a disk's arm and spindle need.
+/// Returns an error if LBNs that have not been read before take less time than a disk's arm and
+/// spindle need.
 fn unread_lbns_turn(target: &mut dyn Target) -> Result<(), Failure> {
     const READS: usize = 31;
     let mut rng = Rng::new(!SEED);
@@ -261,7 +264,7 @@ fn anywhere(target: &dyn Target, rng: &mut Rng) -> Lbn {
     Lbn(rng.below(target.identity().capacity.0.max(1)))
 }
 
-/// Reads LBNs anywhere, so that a cache gives up what it holds. What cannot be read does too.
+/// Reads LBNs anywhere, so that a cache discards its contents. Unreadable LBNs serve as well.
 fn flush(target: &mut dyn Target, rng: &mut Rng, reads: u32) -> Result<(), TargetError> {
     for _ in 0..reads {
         let lbn = anywhere(target, rng);
@@ -279,7 +282,7 @@ struct Test<'a> {
     method: Method,
     between: u32,
     rng: Rng,
-    /// The LBN that is timed again and again.
+    /// The LBN that is timed repeatedly.
     base: Lbn,
 }
 
@@ -322,7 +325,7 @@ impl Test<'_> {
         self.target.request(self.method.request(lbn, 1))
     }
 
-    /// An LBN that, with its neighbour, can be read.
+    /// Returns an LBN that can be read together with its neighbour.
     fn readable(&mut self) -> Result<Lbn, TargetError> {
         let mut last = None;
         for _ in 0..16 {
@@ -336,7 +339,7 @@ impl Test<'_> {
         Err(last.expect("an error led here"))
     }
 
-    /// How long the same LBN takes again, in milliseconds, if no disk would be faster.
+    /// Returns the time to read the same LBN again, in milliseconds. Fails if no disk is that fast.
     fn same_again(&mut self) -> Result<f64, Failure> {
         const REPEATS: usize = 15;
         let mut before = self.timed(self.base)?.completed;
@@ -352,7 +355,7 @@ impl Test<'_> {
         } else {
             responses.clone()
         });
-        // Behind reads elsewhere the head comes to rest anywhere, but half a turn is typical.
+        // After reads elsewhere, the head arrives at any angle, but half a turn is typical.
         let least = if self.between == 0 { 1.0 } else { 0.5 };
         if typical < least * REVOLUTION_MS.0 {
             return Err(Failure::Test(format!(
@@ -364,7 +367,7 @@ impl Test<'_> {
         Ok(typical)
     }
 
-    /// The spindle behind the same LBN after random waits.
+    /// Returns the spindle that reads of the same LBN after random waits follow.
     fn turning(&mut self) -> Result<Turning, Failure> {
         const REPEATS: usize = 41;
         let (mut completions, mut responses) = (Vec::new(), Vec::new());
@@ -383,7 +386,7 @@ impl Test<'_> {
                  does not come at whole revolutions of any length from 3 to 30 ms",
                 median(responses)
             );
-            // A few may be a disk's that happened to be in time.
+            // A few may come from a disk and have happened to be in time.
             if 10 * cached < REPEATS {
                 Failure::NothingTurns(why)
             } else {
@@ -397,7 +400,7 @@ impl Test<'_> {
         self.target.wait_until(until);
     }
 
-    /// How often the next LBN comes early when it has passed the head.
+    /// Returns how often the next LBN arrives early although it has just passed the head.
     fn neighbours(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const TRIALS: u32 = 24;
         let (mut early, mut asked) = (0, 0);
@@ -406,7 +409,7 @@ impl Test<'_> {
             let completed = self.timed(self.base)?.completed;
             let steady = on_beat(before, completed, revolution);
             before = completed;
-            // Where the host saw the LBN late, it does not know what has passed.
+            // If the host saw the LBN late, it cannot tell which LBNs have passed.
             if !steady {
                 continue;
             }
@@ -419,7 +422,7 @@ impl Test<'_> {
                 break;
             }
         }
-        // Behind reads elsewhere the head may come to rest just before it.
+        // After reads elsewhere, the head may arrive just before it.
         if self.between == 0 && (asked < TRIALS || 10 * early > asked) {
             return Err(Failure::Test(format!(
                 "the sector after the one just served comes early in {early} of {asked} cases"
@@ -428,7 +431,7 @@ impl Test<'_> {
         Ok((early, asked))
     }
 
-    /// How many LBNs anywhere complete at another phase than most.
+    /// Returns how many LBNs anywhere complete at a different phase from most.
     fn phases(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const PLACES: u32 = 24;
         let mut seen: Vec<SimTime> = Vec::new();
@@ -458,7 +461,7 @@ impl Test<'_> {
     }
 }
 
-/// Whether a whole number of revolutions lies between two completions.
+/// Returns whether a whole number of revolutions lies between two completions.
 fn on_beat(from: SimTime, to: SimTime, revolution_ms: f64) -> bool {
     off_beat(to.saturating_since(from).as_ms(), revolution_ms).abs() < 0.05
 }

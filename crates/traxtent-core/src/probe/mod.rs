@@ -1,12 +1,12 @@
-//! Finding a drive's structure from outside: requests in, answers out.
+//! Finding a drive's structure from outside, by sending requests and evaluating the responses.
 //!
-//! A probe sees a [`Target`] and nothing else, never the profile or geometry of a model. Two kinds
-//! of questions find track boundaries: timed reads, and translations of an LBN to its place on the
-//! media (paper T, sections 4.1.1 and 4.1.2). [`Algorithm`] lists the ways to ask.
+//! A probe sees only a [`Target`], never the profile or geometry of a model. Two kinds of requests
+//! find track boundaries: timed reads, and translations of an LBN to its place on the media (paper
+//! T, sections 4.1.1 and 4.1.2). [`Algorithm`] lists the ways to use them.
 //!
-//! An algorithm finds the tracks of a [`Region`] in ascending order and hands each to the caller
-//! as soon as it is sure of it, so that a probe can be stopped at any time and go on later from
-//! the last track it found.
+//! An algorithm finds the tracks of a [`Region`] in ascending order and passes each track to the
+//! caller once it is certain. A probe can therefore be stopped at any time and continued later
+//! after the last track that it found.
 
 mod algorithm;
 mod angle;

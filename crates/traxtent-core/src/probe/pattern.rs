@@ -1,9 +1,10 @@
-//! What a drive's layout has been like, and what comes next if it goes on so.
+//! The repetition in a drive's layout, and the next tracks if it continues.
 //!
-//! A layout is two sequences with an element a track: the step of cylinder and surface to it, and
-//! the slots it uses. Each is kept as runs of equal elements. What comes next is what followed the
-//! last time that the runs were like the latest ones: that covers cylinders, serpentines of any
-//! width and spares at every so many cylinders, for each is a repetition of runs.
+//! A layout is two sequences with one element per track: the step of cylinder and surface to the
+//! track, and the slots that it uses. Each sequence is stored as runs of equal elements. The
+//! predicted continuation is what followed the last time that the runs were like the latest ones.
+//! This covers cylinders, serpentines of any width and spares at regular intervals of cylinders,
+//! because each of these is a repetition of runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use super::ask::Home;
 use crate::units::{Cylinder, Surface};
 
-/// The slots of a track from the first in use to the last, bad ones included.
+/// The slots of a track from the first to the last in use, including bad ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slots {
     pub(super) first: u32,
@@ -24,14 +25,14 @@ impl Slots {
     }
 }
 
-/// From a track to the next.
+/// The step from one track to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Step {
     cylinders: i64,
     surfaces: i64,
 }
 
-/// The step from a track to another.
+/// Returns the step from one track to another.
 pub(super) fn step(from: Home, to: Home) -> Step {
     Step {
         cylinders: i64::from(to.0.0) - i64::from(from.0.0),
@@ -39,9 +40,9 @@ pub(super) fn step(from: Home, to: Home) -> Step {
     }
 }
 
-/// So many runs are remembered; a repetition may be half as long.
+/// The number of runs that are stored. A repetition may be half as long.
 const RUNS_MAX: usize = 512;
-/// Runs compared to tell how well a repetition fits.
+/// The largest number of runs compared to measure how well a repetition fits.
 const FIT_MAX: usize = 128;
 
 /// A sequence as runs of equal elements.
@@ -69,7 +70,8 @@ impl<T: Copy + PartialEq> Runs<T> {
         }
     }
 
-    /// After how many runs the sequence repeats, if it does.
+    /// Returns the number of runs after which the sequence repeats, or `None` if it does not
+    /// repeat.
     fn repetition(&self) -> Option<usize> {
         let last = self.runs.len().checked_sub(1)?;
         let (element, length) = self.runs[last];
@@ -89,34 +91,35 @@ impl<T: Copy + PartialEq> Runs<T> {
         (fit > 0).then_some(usize::MAX - lag)
     }
 
-    /// What comes next, in runs; forever, if it repeats.
+    /// Returns the predicted runs. The iterator is endless.
     fn next(&self, lag: usize) -> impl Iterator<Item = (T, u64)> {
         let last = self.runs.len() - 1;
         let begun = self.runs[last].1;
         let first = last - lag;
         let rest = (self.runs[first].0, self.runs[first].1 - begun);
-        // The latest run is as long as the one it repeats.
+        // The latest run is as long as the one that it repeats.
         let cycle = (1..).map(move |k| self.runs[first + k % lag]);
         std::iter::once(rest).chain(cycle).filter(|run| run.1 > 0)
     }
 }
 
-/// A track as it is expected.
+/// A predicted track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
     pub(super) home: Home,
     pub(super) slots: Slots,
 }
 
-/// The pattern of the tracks so far.
+/// The pattern of the tracks found so far.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     last: Option<Home>,
     steps: Runs<Step>,
     slots: Runs<Slots>,
-    /// The slots last used on each surface.
+    /// The slots most recently used on each surface.
     by_surface: BTreeMap<Surface, Slots>,
-    /// How much better the surface than the last track has told where slots changed.
+    /// A score of how much better the surface predicts the slots than the previous track does,
+    /// where slots changed.
     surface_tells: i32,
 }
 
@@ -152,12 +155,12 @@ impl Pattern {
         self.by_surface.insert(surface, track.slots);
     }
 
-    /// The most slots that a track of a surface is expected to use.
+    /// Returns the slots that the last track on this surface used.
     pub(super) fn slots_of(&self, surface: Surface) -> Option<Slots> {
         self.by_surface.get(&surface).copied()
     }
 
-    /// The tracks that should come next, while they make sense.
+    /// Returns the predicted next tracks, as long as the prediction is valid.
     pub(super) fn ahead(&self) -> impl Iterator<Item = Expected> {
         let mut at = self.last;
         let mut steps = self.steps_ahead();

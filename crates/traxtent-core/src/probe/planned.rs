@@ -1,4 +1,4 @@
-//! A track as it should be, and what to ask of it.
+//! A predicted track, and the translations that verify it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,26 +10,27 @@ use super::pattern::{Expected, Slots, Step, step};
 use crate::geometry::Place;
 use crate::units::Surface;
 
-/// A track as it should be.
+/// A predicted track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
-    /// Where it is, and the slots between which its LBNs are.
+    /// The track, and the slots between which its LBNs are.
     pub(super) track: Expected,
     pub(super) start: u64,
     pub(super) sectors: u64,
-    /// How many of its first LBNs are kept elsewhere.
+    /// How many of its first LBNs are remapped.
     pub(super) lead: u64,
-    /// The slot of the first LBN that is not.
+    /// The slot of the first LBN that is not remapped.
     pub(super) slot: u32,
-    /// How many of its last LBNs are kept elsewhere.
+    /// How many of its last LBNs are remapped.
     pub(super) trail: u64,
-    /// Its bad slots, each run with the LBN that should be behind it, if one is on this track.
+    /// The runs of bad slots, each with the LBN that should follow it, if that LBN is on this
+    /// track.
     pub(super) runs: Vec<(Range<u32>, Option<u64>)>,
 }
 
 impl Planned {
-    /// A track whose LBNs begin with `start`. Bad slots hold none: of some the LBN is elsewhere,
-    /// the others displace all behind them.
+    /// Creates a track whose LBNs begin at `start`. Bad slots hold no LBN. The LBNs of some of them
+    /// are remapped; the others displace all LBNs after them.
     pub(super) fn new(track: Expected, start: u64, bad: &Bad) -> Planned {
         let slots = track.slots.range();
         let mut planned = Planned {
@@ -80,12 +81,12 @@ impl Planned {
         }
     }
 
-    /// Whether slots of it are listed as bad.
+    /// Returns whether any of its slots are listed as bad.
     pub(super) fn is_hurt(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// The bad slots behind its last LBN, if it ends with some.
+    /// Returns the bad slots after its last LBN, if it ends with bad slots.
     pub(super) fn bad_at_end(&self) -> Option<Range<u32>> {
         match self.runs.last() {
             Some((run, None)) => Some(run.clone()),
@@ -93,15 +94,15 @@ impl Planned {
         }
     }
 
-    /// Whether the first of its LBNs that are on it is where it should be.
+    /// Returns whether the first of its LBNs that is not remapped is where it should be.
     pub(super) fn is_at_home(&self, ask: &mut Ask<'_>) -> Result<bool, ProbeError> {
         let first = self.start + self.lead;
         let has_one = self.sectors > self.lead && first < ask.end;
         Ok(has_one && ask.place(first)? == Some(self.place(self.slot)))
     }
 
-    /// Whether it begins where it should, behind the end of another. One LBN tells most of it,
-    /// and only that is asked for unless `strict`.
+    /// Returns whether the track begins where it should, after the end of `before`. One LBN decides
+    /// this in most cases. Unless `strict`, only that LBN is translated.
     pub(super) fn begins_behind(
         &self,
         before: Option<&Planned>,
@@ -118,14 +119,14 @@ impl Planned {
         let Some(before) = before.filter(|track| track.sectors > track.trail) else {
             return Ok(true);
         };
-        // An LBN of a bad slot may be kept just where the next track could begin.
+        // The LBN of a bad slot may be stored exactly where the next track could begin.
         if let Some(run) = before.bad_at_end() {
             let behind = self.start + self.lead + run.len() as u64;
             if behind < self.end() && ask.place(behind)?.map(home) != Some(self.track.home) {
                 return Ok(false);
             }
         }
-        // Slots that are not in use before its first LBN may have held LBNs before it.
+        // If the slots before its first LBN are unused, they may have held LBNs before it.
         let tells =
             !is_empty && self.slot == 0 && are_neighbours(before.track.home, self.track.home);
         if tells && !strict {
@@ -136,21 +137,24 @@ impl Planned {
     }
 }
 
-/// What tracks have in common that are as long as each other in a regular layout: the surface, and
-/// the step to the next track. It tells the ends of cylinders and passes, where spares may be, even
-/// where every other cylinder begins on the surface on which the one before it ends.
+/// The common properties of tracks that have equal sizes in a regular layout: the surface, and the
+/// step to the next track. The class distinguishes the ends of cylinders and passes, where spares
+/// may be, even if every other cylinder begins on the surface on which the previous one ends.
 type Class = (Surface, Step);
 
 /// The classes and sizes that have been tested since the pattern last changed.
 pub(super) type Known = BTreeSet<(Class, Slots)>;
 
-/// The boundaries to test inside a jump over the first `good` tracks of a plan, ascending: those
-/// where a deviation might be made up for by another.
+/// Returns the boundaries to test inside a jump over the first `good` tracks of a plan, in
+/// ascending order. They are the boundaries at which one deviation could be compensated by another.
 ///
-/// They are both ends of the last track, of each with bad slots, of each with fewer slots than
-/// others of its class, of the last track of every size on every surface, since what changes in a
-/// layout stays so for a while, and of the last of every class and size not yet known, which are
-/// known then.
+/// They are both ends of these tracks:
+/// - the last track;
+/// - each track with bad slots;
+/// - each track with fewer slots than others of its class;
+/// - the last track of every size on every surface, because a change in a layout persists for a
+///   while;
+/// - the last track of every class and size not yet in `known`, to which it is then added.
 pub(super) fn tests(plan: &[Planned], good: usize, known: &mut Known) -> Vec<usize> {
     let class = |at: usize| {
         let (from, to) = (plan[at].track.home, plan[at + 1].track.home);

@@ -1,11 +1,13 @@
-//! Surveying a drive whose tracks are known: where each begins around the platter, and how long the arm takes, so that a
-//! host can foretell what passes when ([`crate::layout::tpl::Head`]).
+//! Surveying a drive whose tracks are known: the angle at which each track begins, and the times
+//! that the arm needs, so that a host can predict when a sector passes the head
+//! ([`crate::layout::tpl::Head`]).
 //!
-//! The first sector of each track is read once or several times. Between them one sector is read again and again, so that
-//! an error of the period, or a spindle that wanders, does not add up over the minutes that this takes. Then, for distances
-//! from nothing to the whole stroke, reads that are due later and later show the least time in which they are not missed
-//! (Worthington et al., "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time between request
-//! completions).
+//! The first sector of each track is read one or more times. In between, one reference sector is
+//! read repeatedly, so that an error of the period, or a spindle that wanders, does not accumulate
+//! over the minutes that a survey takes. Then, for distances from zero to the full stroke, reads
+//! that are due later and later give the shortest time in which the sector is not missed
+//! (Worthington et al., "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time
+//! between request completions).
 
 use std::ops::Range;
 
@@ -18,29 +20,29 @@ use crate::trackmap::TrackMap;
 use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
-/// So many readings come between two of the sector that is read again and again.
+/// The number of readings between two readings of the reference sector.
 const BETWEEN: u32 = 24;
 
-/// What one of those corrects of the phase, and of its rate.
+/// The shares of a reference reading's error by which the phase and its rate are corrected.
 const FOLLOW: (f64, f64) = (0.15, 0.01);
 
-/// Distances up to the stroke of which the arm's time is measured.
+/// The largest number of distances, up to the stroke, for which the arm's time is measured.
 const DISTANCES: usize = 160;
 
-/// The arm's time over a distance is the longest of so many measurements.
+/// The number of measurements per distance. The longest of them is the arm's time.
 const TRIALS: usize = 3;
 
-/// So many reads tell how much later than its last sector a read is complete.
+/// The number of reads that measure how much later than its last sector a read completes.
 const TAILS: usize = 101;
 
-/// It is measured to this part of a revolution.
+/// The resolution of the arm's time, in revolutions.
 const RESOLUTION: f64 = 1.0 / 512.0;
 
-/// Surveys these tracks of a map, reading each `readings` times, for a host that will read `sectors` at a time. `progress` is
-/// told how many are done.
+/// Surveys the given tracks of a map, reading each of them `readings` times, for a host that will
+/// read `sectors` at a time. `progress` receives the number of tracks done.
 ///
 /// # Errors
-/// If the drive cannot be timed, or fails.
+/// Returns an error if the drive cannot be timed, or if it fails.
 pub fn survey(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -65,7 +67,7 @@ pub fn survey(
         let mut sum = 0.0;
         let mut counted = 0;
         let mut base = 0.0;
-        // A sector that cannot be read is told by the next.
+        // If a sector cannot be read, the next one is used.
         for lbn in track.first_lbn.0..track.end().0.min(track.first_lbn.0 + 8) {
             let into = (lbn - track.first_lbn.0) as f64 / track.sectors.0 as f64;
             for _ in 0..readings.max(1) {
@@ -105,7 +107,7 @@ pub fn survey(
     })
 }
 
-/// The arm, timed between tracks whose angles are known.
+/// Measures the arm's times between tracks whose angles are known.
 struct Arm<'a, 'b> {
     clock: &'a mut Clock<'b>,
     map: &'a TrackMap,
@@ -115,15 +117,15 @@ struct Arm<'a, 'b> {
     rng: Rng,
 }
 
-/// How the platter drifts against the clock, as one sector shows that is read now and then.
+/// The drift of the platter against the clock, measured by rereading a reference sector.
 #[derive(Clone, Copy, Debug)]
 struct Drift {
     sector: Lbn,
-    /// Its angle at first.
+    /// The angle of the sector at its first reading.
     angle: Option<f64>,
     at: SimTime,
     turns: f64,
-    /// Per revolution.
+    /// The rate of the drift, per revolution.
     rate: f64,
 }
 
@@ -138,10 +140,10 @@ impl Drift {
         }
     }
 
-    /// Reads the sector again.
+    /// Rereads the reference sector and updates the drift.
     fn follow(&mut self, clock: &mut Clock<'_>) -> Result<(), ProbeError> {
         let Some(pass) = clock.pass(self.sector.0)? else {
-            // What cannot be read any more guides no longer.
+            // A sector that has become unreadable no longer updates the drift.
             return Ok(());
         };
         let expected = self.now(clock);
@@ -157,7 +159,7 @@ impl Drift {
         Ok(())
     }
 
-    /// Now, in revolutions.
+    /// The drift now, in revolutions.
     fn now(&self, clock: &Clock<'_>) -> f64 {
         let since = clock.target.now().saturating_since(self.at).0 as f64;
         match self.angle {
@@ -168,7 +170,7 @@ impl Drift {
 }
 
 impl Arm<'_, '_> {
-    /// The least time over each of the distances.
+    /// Measures the shortest time for each distance.
     fn reach(&mut self) -> Result<Reach, ProbeError> {
         let most = self.tracks.len() - 1;
         let mut points: Vec<(usize, f64)> = Vec::new();
@@ -183,13 +185,14 @@ impl Arm<'_, '_> {
             if distance == most {
                 return Ok(Reach::new(points));
             }
-            // Closer where the curve is steep.
+            // The steps are smaller at short distances, where the curve is steep.
             distance = (distance + (distance / 8 + 1).min(step)).min(most);
         }
     }
 
-    /// How much later than the sector itself, timed as it was here, the host sees the end of a read of so many that ends with
-    /// it: what buses and buffers add. The median.
+    /// Returns how much later than the end of its last sector, timed as in this survey, the host
+    /// sees the completion of a read of `sectors` sectors. This is the time that buses and buffers
+    /// add. The result is the median of the measurements.
     fn tail(&mut self, sectors: u32) -> Result<f64, ProbeError> {
         let mut later = Vec::new();
         while later.len() < TAILS {
@@ -213,7 +216,7 @@ impl Arm<'_, '_> {
         Ok(later[TAILS / 2])
     }
 
-    /// The least time over a distance, from a track at random, by bisection.
+    /// Returns the shortest time over a distance from a random track, found by bisection.
     fn least(&mut self, distance: usize) -> Result<f64, ProbeError> {
         self.drift.follow(self.clock)?;
         let from =
@@ -222,7 +225,7 @@ impl Arm<'_, '_> {
             true => (from, from + distance),
             false => (from + distance, from),
         };
-        // Sent at any time, it takes the least time and up to a revolution.
+        // A read sent at a random time takes the shortest time plus up to one revolution.
         let took = self.took(from, to, None)?;
         let (mut low, mut high) = ((took - 1.0).max(0.0), took);
         while high - low > RESOLUTION {
@@ -235,8 +238,8 @@ impl Arm<'_, '_> {
         Ok(high)
     }
 
-    /// How long a read on one track takes that is sent when one on another is complete: of the sector that is due at a
-    /// time, or of any.
+    /// Returns the time of a read on track `to` that is sent when a read on track `from` completes.
+    /// The read is of the sector due after `due` revolutions, or of any sector if `due` is `None`.
     fn took(&mut self, from: usize, to: usize, due: Option<f64>) -> Result<f64, ProbeError> {
         for _ in 0..8 {
             let lbn = |track: usize, sector: u64| {
@@ -257,7 +260,7 @@ impl Arm<'_, '_> {
                 Some(due) => {
                     let first = f64::from(self.angles[to - self.tracks.start]) / 65_536.0;
                     let now = self.clock.now() - self.drift.now(self.clock);
-                    // Rounded up: what is due a little later is not missed either.
+                    // Rounded up, because a sector that is due slightly later is not missed either.
                     (fraction(now + due - first) * size as f64).ceil() as u64 % size
                 }
                 None => self.rng.below(size),

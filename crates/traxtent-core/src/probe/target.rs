@@ -1,129 +1,132 @@
-//! What a probe may ask of a drive.
+//! The requests that a probe can send to a drive.
 
 use crate::geometry::Place;
 use crate::request::Request;
 use crate::units::{Lbn, Sectors, SimTime, Span};
 
-/// A drive as a probe sees it: a clock, requests and their times, and, on some drives, translation.
+/// A drive as a probe sees it: a clock, timed requests and, on some drives, translation.
 ///
-/// Requests go one at a time; the probe is alone on the drive.
+/// Requests are sent one at a time. The probe is the only user of the drive.
 pub trait Target {
-    /// What the drive says of itself.
+    /// The drive's description of itself.
     fn identity(&self) -> &Identity;
 
     /// The target's clock: virtual on a model, monotonic on a real drive.
     fn now(&self) -> SimTime;
 
-    /// Lets time pass until `at`; returns at once where that is past.
+    /// Waits until `at`. Returns at once if `at` has passed.
     fn wait_until(&mut self, at: SimTime);
 
     /// Sends a request and waits for its completion.
     ///
     /// # Errors
-    /// Where the drive fails or refuses it. An error takes time like any answer.
+    /// Returns an error if the drive fails or refuses the request. An error takes time like any
+    /// other response.
     fn request(&mut self, request: Request) -> Result<Timing, TargetError>;
 
-    /// The place of an LBN on the media (SCSI: SEND and RECEIVE DIAGNOSTIC, translate address page).
+    /// Returns the place of an LBN on the media (SCSI: SEND and RECEIVE DIAGNOSTIC, translate
+    /// address page).
     ///
-    /// The slot counts physical sectors of the track as the drive numbers them.
+    /// The slot is the number of the physical sector on the track, as the drive numbers them.
     ///
     /// # Errors
-    /// [`TargetError::Unsupported`] on drives that do not translate, as by default.
+    /// Returns [`TargetError::Unsupported`] on drives that do not translate. This is the default.
     fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
         let _ = lbn;
         Err(TargetError::Unsupported("address translation"))
     }
 
-    /// The LBN at a place, or `None` where the place holds none or does not exist.
+    /// Returns the LBN at a place, or `None` if the place holds no LBN or does not exist.
     ///
     /// # Errors
-    /// [`TargetError::Unsupported`] on drives that do not translate, as by default.
+    /// Returns [`TargetError::Unsupported`] on drives that do not translate. This is the default.
     fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
         let _ = place;
         Err(TargetError::Unsupported("address translation"))
     }
 
-    /// The bad sectors that the drive reports (SCSI: READ DEFECT DATA).
+    /// Returns the bad sectors that the drive reports (SCSI: READ DEFECT DATA).
     ///
     /// # Errors
-    /// [`TargetError::Unsupported`] on drives that have no lists, as by default.
+    /// Returns [`TargetError::Unsupported`] on drives that have no lists. This is the default.
     fn defects(&mut self) -> Result<Defects, TargetError> {
         Err(TargetError::Unsupported("defect lists"))
     }
 
-    /// Switches read caching and read-ahead off, or back to as they were found.
+    /// Switches read caching and read-ahead off, or back to their original state.
     ///
-    /// A drive may take the order and ignore it.
+    /// A drive may accept the command and ignore it.
     ///
     /// # Errors
-    /// [`TargetError::Unsupported`] on drives that take no such order, as by default.
+    /// Returns [`TargetError::Unsupported`] on drives that do not accept such a command. This is
+    /// the default.
     fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
         let _ = on;
         Err(TargetError::Unsupported("cache control"))
     }
 }
 
-/// What a drive says of itself.
+/// A drive's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The manufacturer, as far as the drive names it.
+    /// The manufacturer, if the drive names it.
     pub vendor: String,
     /// The model.
     pub product: String,
     /// The serial number.
     pub serial: String,
-    /// How many LBNs it has.
+    /// The number of LBNs.
     pub capacity: Sectors,
-    /// Bytes in a logical sector.
+    /// Bytes per logical sector.
     pub logical_bytes: u32,
-    /// Bytes in a physical sector, as the drive claims.
+    /// Bytes per physical sector, as the drive reports it.
     pub physical_bytes: u32,
 }
 
-/// The bad sectors that a drive reports, in its own order.
+/// The bad sectors that a drive reports, in the drive's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
-    /// Those known when the drive was made.
+    /// Defects known when the drive was made.
     pub primary: Vec<Place>,
-    /// Those found since.
+    /// Defects found since then.
     pub grown: Vec<Place>,
 }
 
-/// When a request was sent and when it was complete.
+/// The times at which a request was sent and completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// When the host sent it.
+    /// The time at which the host sent it.
     pub sent: SimTime,
-    /// When the host saw it complete.
+    /// The time at which the host saw it complete.
     pub completed: SimTime,
 }
 
 impl Timing {
-    /// From sending to completion.
+    /// The time from sending to completion.
     pub fn response(&self) -> Span {
         self.completed.saturating_since(self.sent)
     }
 }
 
-/// Why a target does not answer as asked.
+/// The reason why a target did not do what was requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// The drive does not know the request.
+    /// The drive does not support the request.
     #[error("the drive does not support {0}")]
     Unsupported(&'static str),
-    /// The media give no answer for these sectors. The drive goes on.
+    /// The sectors cannot be read. The drive keeps working.
     #[error("{sectors} sectors from LBN {lbn} cannot be read")]
     Unreadable {
         /// The first sector of the request.
         lbn: Lbn,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
     },
     /// The drive refused the request for a reason of its own.
     #[error("the drive refused: {0}")]
     Refused(String),
-    /// The drive has gone: no request will succeed.
+    /// The drive is gone: no further request will succeed.
     #[error("the drive has gone: {0}")]
     Gone(String),
 }

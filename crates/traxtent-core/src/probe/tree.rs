@@ -1,41 +1,42 @@
-//! Translations only where the layout can surprise.
+//! Translations only where the layout may change unexpectedly.
 //!
-//! One translation tells cylinder, surface and slot of an LBN. If they are as the pattern of the
-//! tracks so far predicts for an LBN far ahead, then as many LBNs as predicted lie between, so
-//! every boundary between is where it should be, unless deviations cancel. Jumps double as long
-//! as they land well; where one does not, bisection finds the first boundary that is not as
-//! predicted, and a local search ([`track_end`]) that track's end.
+//! One translation returns the cylinder, surface and slot of an LBN. If they match the prediction
+//! from the pattern of the tracks so far for an LBN far ahead, then the predicted number of LBNs
+//! lies between. So every boundary between is where it should be, unless deviations cancel. Jumps
+//! double in length as long as their predictions hold. If one fails, bisection finds the first
+//! boundary that is not as predicted, and a local search ([`track_end`]) finds that track's end.
 //!
-//! **What can cancel, and what is asked for that reason.**
-//! - Another size of tracks on some surface, made up for by another, or a short track somewhere
-//!   else than expected: of every surface and every size on it that a jump touches, the last track
-//!   is tested at both ends, since what changes in a layout stays so for a while. Spares may be
-//!   expected at one end of a serpentine's cylinders and be at the other, for ever, with no net
-//!   effect: until the pattern has held once for tracks within cylinders and at their ends, each
-//!   of these counts as a kind of its own ([`tests`]).
-//! - A slipped sector costs its track an LBN, and a spare behind it gives one back. The defect
-//!   list tells which tracks have bad slots. What these cost is part of the prediction, and each
-//!   such track is tested at both ends. So all that remains between two tests is of one sign: LBNs
+//! **Deviations that can cancel, and the translations made for that reason.**
+//! - Tracks of a different size on some surface, compensated by others, or a short track at an
+//!   unexpected place. For every surface that a jump touches, and every size on it, the last track
+//!   is tested at both ends, because a change in a layout persists for a while. Spares may be
+//!   expected at one end of a serpentine's cylinders and always be at the other, with no net
+//!   effect. So until the pattern has held once for tracks within cylinders and at their ends, each
+//!   of these counts as a class of its own ([`tests`]).
+//! - A slipped sector costs its track an LBN, and a spare after it gives one back. The defect list
+//!   shows which tracks have bad slots. Their cost is part of the prediction, and each such track
+//!   is tested at both ends. So all remaining deviations between two tests have the same sign: LBNs
 //!   that appear in spares.
-//! - A short track and one that nothing has announced, together as long as the track expected. The
-//!   LBN before the boundary is asked for, too, at the end of each jump and wherever a tested
-//!   boundary is between tracks that are not neighbours.
-//! - Spares at the front of a region take a slip from before the bad sector. A boundary at a track
-//!   whose first slots are not in use is tested by the LBN before it, too.
-//! - An LBN that is kept elsewhere moves no boundary, but may be mistaken for one: it may be kept
-//!   just where a track is expected, and a track that begins with bad slots begins with the LBN
-//!   behind them only if none of theirs is elsewhere. Where bad slots are at a boundary, LBNs on
-//!   either side of them are asked for ([`Planned::begins_behind`]).
+//! - A short track and another unexpected one that together have the expected size. The LBN before
+//!   the boundary is translated too, at the end of each jump and wherever a tested boundary is
+//!   between tracks that are not neighbours.
+//! - Spares at the front of a region absorb a slip from before the bad sector. A boundary at a
+//!   track whose first slots are not in use is tested by the LBN before it, too.
+//! - A remapped LBN moves no boundary, but may be mistaken for one: it may be stored exactly where
+//!   a track is expected. A track that begins with bad slots begins with the LBN after them only if
+//!   none of their LBNs is remapped. If bad slots are at a boundary, LBNs on both sides of them are
+//!   translated ([`Planned::begins_behind`]).
 //!
-//! **Without defect lists** a slipped sector whose spare is in the same cylinder leaves no trace
-//! outside that cylinder: any algorithm that is always exact must ask in each region of spares,
-//! so once a cylinder (`1 / surfaces` translations a track) on a drive with spares in every
-//! cylinder, however regular it looks. Jumps then end with the cylinder (with the pass, in
-//! seek-first orders), and its last track is tested at both ends; where the sizes of a cylinder's
-//! tracks differ, all of them are. A slip that a spare of its own track takes moves no boundary.
+//! **Without defect lists**, a slipped sector whose spare is in the same cylinder leaves no trace
+//! outside that cylinder. Any algorithm that is always exact must make a translation in each region
+//! of spares: on a drive with spares in every cylinder, once per cylinder (`1 / surfaces`
+//! translations per track), however regular the drive looks. Jumps then end with the cylinder (with
+//! the pass, in seek-first orders), and its last track is tested at both ends. If the sizes of a
+//! cylinder's tracks differ, all of them are tested. A slip that a spare of its own track absorbs
+//! moves no boundary.
 //!
-//! Trusted without a test: that a defect list is complete, and that tracks do not change their
-//! size and back between two tests without a net effect.
+//! Assumed without a test: that a defect list is complete, and that tracks do not change their size
+//! and back between two tests without a net effect.
 
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
 use super::ask::{Ask, Home, Out, home};
@@ -46,28 +47,28 @@ use super::target::Target;
 use super::track_end::{Search, first_track, track_end};
 use crate::geometry::Place;
 
-/// No jump is planned over more tracks.
+/// The largest number of tracks in a jump.
 const REACH_MAX: usize = 1 << 18;
-/// A plan goes on over no more tracks without LBNs to find one that has some.
+/// The largest number of tracks without LBNs that a plan passes over to find one with LBNs.
 const BAD_TRACKS_MAX: usize = 1 << 16;
-/// How many tracks ahead a pattern is looked for that goes on behind an exception.
+/// The number of tracks ahead among which the pattern is sought again after an exception.
 const RESUME_MAX: usize = 8;
-/// So many LBNs at either end of a track may be kept elsewhere for it to be learnt from.
+/// The largest number of remapped LBNs at either end of a track from which the pattern is learned.
 const STRAYS_MAX: u64 = 32;
-/// Without defect lists, no jump within one pass is longer.
+/// The longest jump within one pass on drives without defect lists.
 const BLIND_MAX: usize = 256;
 
 struct Tree<'t, 'a, 's> {
     ask: Ask<'t>,
     out: Out<'a, 's>,
     pattern: Pattern,
-    /// What has been tested since the pattern last failed.
+    /// The classes that have been tested since the pattern last failed.
     known: Known,
-    /// How many tracks to try next.
+    /// The number of tracks to try next.
     reach: usize,
     /// Whether a bad slot costs its track an LBN.
     slips_cost: bool,
-    /// How many tracks in a row have contradicted that.
+    /// The number of consecutive tracks that have contradicted `slips_cost`.
     doubts: u32,
     /// The slots of the last track that was not as expected.
     odd: Option<Slots>,
@@ -107,7 +108,8 @@ pub(super) fn tree(
 }
 
 impl Tree<'_, '_, '_> {
-    /// Goes on by as many predicted tracks as the reach, or by fewer if not all of them are so.
+    /// Advances by as many predicted tracks as the reach, or by fewer if not all of them are as
+    /// predicted. Returns whether it advanced.
     fn leap(&mut self) -> Result<bool, ProbeError> {
         let plan = self.plan(self.reach);
         let Some(first) = plan.first() else {
@@ -127,7 +129,7 @@ impl Tree<'_, '_, '_> {
             }
             next = good + (bad - good) / 2;
         }
-        // What is between must not cancel.
+        // Deviations in between must not cancel.
         while good > 0 {
             match self.first_surprise(&plan, good)? {
                 None => break,
@@ -157,13 +159,14 @@ impl Tree<'_, '_, '_> {
         Ok(true)
     }
 
-    /// The pattern has failed: the next jump is short, and nothing is known of what it meets.
+    /// Shortens the next jump and forgets which classes have been tested, because the pattern has
+    /// failed.
     fn start_small(&mut self) {
         self.reach = 1;
         self.known.clear();
     }
 
-    /// The next tracks, and one more, as they should be.
+    /// Returns the predicted next tracks, and one more.
     fn plan(&self, reach: usize) -> Vec<Planned> {
         let mut plan: Vec<Planned> = Vec::new();
         let mut start = self.out.at;
@@ -200,7 +203,7 @@ impl Tree<'_, '_, '_> {
         plan
     }
 
-    /// Whether track `at` of a plan, or the next that has LBNs, begins where it should.
+    /// Returns whether track `at` of a plan, or the next one that has LBNs, begins where it should.
     fn begins(&mut self, plan: &[Planned], at: usize, strict: bool) -> Result<bool, ProbeError> {
         let has_lbns = |plan: &&Planned| plan.sectors > 0;
         let start = plan[at].start;
@@ -215,8 +218,8 @@ impl Tree<'_, '_, '_> {
         follows.begins_behind(Some(before), &mut self.ask, strict)
     }
 
-    /// Of the tests inside a jump over `good` tracks, the first that fails: the boundary before it
-    /// that held.
+    /// Makes the tests inside a jump over `good` tracks. If one fails, returns the last boundary
+    /// before it that held.
     fn first_surprise(
         &mut self,
         plan: &[Planned],
@@ -234,7 +237,7 @@ impl Tree<'_, '_, '_> {
         Ok(None)
     }
 
-    /// The boundaries to test inside a jump over `good` tracks, ascending.
+    /// Returns the boundaries to test inside a jump over `good` tracks, ascending.
     fn tests(&self, plan: &[Planned], good: usize, known: &mut Known) -> Vec<usize> {
         let slots = |planned: &Planned| planned.track.slots;
         if self.ask.has_list {
@@ -273,7 +276,7 @@ impl Tree<'_, '_, '_> {
         self.out.track(end, Confirm::Tested)
     }
 
-    /// Where a track is and which slots it uses.
+    /// Returns the position of a track and the slots that it uses.
     fn observed(&mut self, start: u64, end: u64) -> Result<Option<Expected>, ProbeError> {
         let Some((first, last)) = self.ends(start, end)? else {
             return Ok(None);
@@ -301,7 +304,7 @@ impl Tree<'_, '_, '_> {
         }))
     }
 
-    /// The places of the first and the last LBN that are on their track, not kept elsewhere.
+    /// Returns the places of the first and the last LBN that are on the track itself, not remapped.
     fn ends(&mut self, start: u64, end: u64) -> Result<Option<(Place, Place)>, ProbeError> {
         let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
         if let (Some(first), Some(last)) = ends
@@ -325,18 +328,18 @@ impl Tree<'_, '_, '_> {
         Ok(None)
     }
 
-    /// Adds a track that has been searched for to the pattern. Where the pattern goes on behind it
-    /// as if it had been as expected, it is added as it should have been.
+    /// Adds a track found by a search to the pattern. If the pattern continues after it as if the
+    /// track had been as expected, the expected track is added instead.
     fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<Home>) {
         let ahead: Vec<Expected> = self.pattern.ahead().take(RESUME_MAX).collect();
-        // Tracks may have been left out, if the pattern goes on behind this one.
+        // Tracks may have been omitted, if the pattern continues after this one.
         let here = track.and_then(|track| {
             let fits = |at: usize| ahead.get(at).map(|t| t.home);
             let here = ahead.iter().position(|t| t.home == track.home)?;
             (here == 0 || fits(here + 1) == next).then_some(here)
         });
         let Some(here) = here else {
-            // A track kept elsewhere is between its neighbours.
+            // The translated LBNs may be remapped: the track is between its neighbours.
             match (ahead.get(1), track) {
                 (Some(behind), _) if Some(behind.home) == next => self.pattern.push(ahead[0]),
                 (_, Some(track)) => self.pattern.push(track),
@@ -359,7 +362,8 @@ impl Tree<'_, '_, '_> {
         }
     }
 
-    /// Whether a bad slot costs its track an LBN: decided anew where two tracks contradict.
+    /// Learns whether a bad slot costs its track an LBN. The value changes when two tracks in a row
+    /// contradict it.
     fn learn_of_slips(&mut self, track: Expected, sectors: u64) {
         let bad = slipped(track, &self.ask.bad());
         let count = u64::from(track.slots.count);
@@ -380,22 +384,22 @@ impl Tree<'_, '_, '_> {
     }
 }
 
-/// Whether the arm moves from a track to the next.
+/// Returns whether the arm moves from a track to the next.
 fn moves_arm(from: Home, to: Home) -> bool {
     from.0 != to.0
 }
 
-/// How many of a track's slots are bad and have displaced LBNs.
+/// Returns how many of a track's slots are bad and have displaced LBNs.
 fn slipped(track: Expected, bad: &Bad) -> u64 {
     let places = bad.within(track.home, track.slots.range());
     places.len() as u64 - bad.moved_of(places)
 }
 
-/// A track as it should be from an LBN on.
+/// Returns a track that begins at `start`, as predicted.
 fn planned(track: Expected, start: u64, bad: &Bad, slips_cost: bool) -> Planned {
     let mut planned = Planned::new(track, start, bad);
     if !slips_cost && planned.sectors > 0 {
-        // Spares of its own hold them.
+        // Spares of its own hold these LBNs.
         planned.sectors += slipped(track, bad);
     }
     planned

@@ -1,38 +1,41 @@
-//! Whether a sector's completions follow a spindle, and how long its revolution is.
+//! Deciding whether the completions of a sector follow a spindle, and the period of its revolution.
 //!
-//! Any two completions of one sector are a whole number of revolutions apart, however long the
-//! host waits in between. So the revolution is the longest time of which all these differences
-//! are multiples. A cache or a solid-state drive answers a constant time after the question
-//! instead, and random waits between the questions give it away.
+//! Any two completions of one sector are a whole number of revolutions apart, however long the host
+//! waits in between. So the revolution is the longest time of which all these differences are
+//! multiples. A cache or a solid-state drive instead responds a constant time after the request.
+//! Random waits between the requests reveal that.
 //!
-//! Where much must happen between two completions, the waits must vary as much, up to a quarter
-//! or so: from the differences between them the turns within the longer spans are counted.
+//! If much must happen between two completions, the waits must vary over a wide range too, about a
+//! quarter of that time. The differences between the gaps then determine the number of turns in the
+//! longer spans.
 
-/// The fastest and the slowest revolution that a disk may have: 20,000 and 2,000 RPM.
+/// The shortest and the longest revolution that a disk may have, in milliseconds: 20,000 and 2,000
+/// RPM.
 pub(super) const REVOLUTION_MS: (f64, f64) = (3.0, 30.0);
 
-/// How far from a whole number of revolutions a completion still counts as on time, in
-/// revolutions.
+/// The largest distance from a whole number of revolutions at which a completion counts as on time,
+/// in revolutions.
 const TOLERANCE: f64 = 0.04;
 
-/// The share of completions that must be on time: the host sees some late.
+/// The share of completions that must be on time. The host sees some of them late.
 const ENOUGH: f64 = 0.75;
 
-/// A spindle behind a chain of completions.
+/// The spindle that a sequence of completions follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Turning {
-    /// The time of a revolution.
+    /// The time of one revolution.
     pub(super) revolution_ms: f64,
-    /// The share of completions that came a whole number of revolutions after the one before.
+    /// The share of completions that came a whole number of revolutions after the previous one.
     pub(super) on_time: f64,
 }
 
 impl Turning {
-    /// The spindle behind completions of one sector, in milliseconds and ascending, if there is one.
+    /// Returns the spindle that the completions of one sector follow, if there is one. The times
+    /// are in milliseconds and ascending.
     pub(super) fn behind(completions: &[f64]) -> Option<Turning> {
         let gaps: Vec<f64> = completions.windows(2).map(|w| w[1] - w[0]).collect();
-        // Differences between gaps stay short where the gaps are long, so that a rough guess of
-        // the revolution counts its turns without error.
+        // Differences between gaps stay short even if the gaps are long, so a rough guess of the
+        // revolution counts their turns without error.
         let short = ascending(differences(&gaps).filter(|d| *d >= REVOLUTION_MS.0 / 2.0));
         let guess = guess(&short)?;
         let all = ascending(short.into_iter().chain(differences(completions)));
@@ -46,13 +49,13 @@ impl Turning {
     }
 }
 
-/// How far a span is from the nearest whole number of revolutions, in revolutions.
+/// Returns the distance of a span from the nearest whole number of revolutions, in revolutions.
 pub(super) fn off_beat(span_ms: f64, revolution_ms: f64) -> f64 {
     let turns = span_ms / revolution_ms;
     turns - libm::round(turns)
 }
 
-/// The median, or 0 for no values.
+/// Returns the median, or 0 if there are no values.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let values = ascending(values);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
@@ -74,7 +77,8 @@ fn on_time(spans: &[f64], revolution_ms: f64) -> f64 {
     spans.iter().filter(is).count() as f64 / spans.len() as f64
 }
 
-/// The longest revolution that the spans, ascending, are multiples of, to a part in a thousand.
+/// Returns the longest revolution of which the spans are multiples, to a part in a thousand. The
+/// spans are in ascending order.
 fn guess(spans: &[f64]) -> Option<f64> {
     const STEP: f64 = 1.0005;
     const FEW: usize = 10;
@@ -87,20 +91,20 @@ fn guess(spans: &[f64]) -> Option<f64> {
         .take_while(|ms| *ms >= REVOLUTION_MS.0 * (1.0 - TOLERANCE))
         .map(|ms| (ms, multiples(spans, ms)))
         .collect();
-    // Late completions spoil many differences, but no fewer of the halves and thirds of a
-    // revolution; of its double, half are missing.
+    // Late completions spoil many differences, but equally many for halves and thirds of a
+    // revolution. For its double, half of the multiples are missing.
     let most = candidates.iter().fold(0.0, |most: f64, c| most.max(c.1));
     let (longest, share) = *candidates.iter().find(|c| c.1 >= 0.85 * most)?;
     if share < 0.4 {
         return None;
     }
-    // The longest lies at the edge of what is tolerated; the best is near it.
+    // The longest candidate is at the edge of the tolerance. The best one is near it.
     let near = std::iter::successors(Some(longest), |ms| Some(ms / STEP));
     near.take_while(|ms| *ms >= longest * (1.0 - 2.0 * TOLERANCE))
         .min_by(|a, b| misfit(spans, *a).total_cmp(&misfit(spans, *b)))
 }
 
-/// The share of spans that are one or more revolutions.
+/// Returns the share of spans that are one or more whole revolutions.
 fn multiples(spans: &[f64], revolution_ms: f64) -> f64 {
     let is = |span: &&f64| {
         **span >= 0.5 * revolution_ms && off_beat(**span, revolution_ms).abs() <= TOLERANCE
@@ -113,7 +117,7 @@ fn misfit(spans: &[f64], revolution_ms: f64) -> f64 {
     spans.iter().map(off).sum()
 }
 
-/// Fits a revolution to ever longer spans, each range twice the one before, so that no turn is
+/// Fits a revolution to increasingly long spans, doubling the range each time, so that no turn is
 /// miscounted. The spans are in ascending order.
 fn refine(guess: f64, spans: &[f64]) -> f64 {
     let mut revolution = guess;
@@ -144,8 +148,8 @@ mod tests {
     use super::*;
     use crate::workload::{Distribution, Rng};
 
-    /// Completions of one sector: random waits, then the next passing; 30 microseconds of noise
-    /// and one late completion in a hundred.
+    /// Returns completions of one sector: random waits, then the next pass, with 30 microseconds of
+    /// noise and one late completion in a hundred.
     fn completions(revolution_ms: f64, least_wait_ms: f64, seed: u64) -> Vec<f64> {
         let mut rng = Rng::new(seed);
         let noise = Distribution::Normal {
@@ -166,8 +170,8 @@ mod tests {
         (0..41).map(once).collect()
     }
 
-    /// Is the revolution found to a part in ten thousand at any speed, also when seconds pass
-    /// between completions, and not a multiple or a fraction of it?
+    /// Is the revolution found to a part in ten thousand at any speed, also if seconds pass between
+    /// completions, and is it never a multiple or a fraction?
     #[test]
     fn revolutions_are_found() {
         for seed in 0..testkit::repeats(20) {
@@ -185,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Does something that answers a constant time after the question ever pass for a spindle?
+    /// Is a device that responds a constant time after the request never taken for a spindle?
     #[test]
     fn constant_answers_do_not_turn() {
         for seed in 0..testkit::repeats(50) {

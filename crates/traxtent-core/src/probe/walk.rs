@@ -1,17 +1,17 @@
-//! Two translations a track (paper T, section 4.1.2): the general approach of section 4.1.1 with
-//! translations in place of timed reads.
+//! About two translations per track (paper T, section 4.1.2): the general approach of section 4.1.1
+//! with translations in place of timed reads.
 //!
-//! The common case of a track as long as the one before it is verified by its last LBN and the
-//! one after. Where that fails, a binary search from the track's first LBN finds its end. The
-//! algorithm knows nothing of zones, spares and surfaces. The defect list, if the drive has one,
-//! serves only to tell which track an LBN belongs to that is kept elsewhere; see [`track_end`].
+//! In the common case, a track is as long as the previous one, which is verified by its last LBN
+//! and the LBN after it. If this fails, a binary search from the track's first LBN finds its end.
+//! The algorithm uses no knowledge of zones, spares and surfaces. The defect list, if the drive has
+//! one, only serves to decide which track a remapped LBN belongs to; see [`track_end`].
 
 use super::algorithm::{Confirm, Extraction, ProbeError, Region, Sink};
 use super::ask::{Ask, Out, home};
 use super::target::Target;
 use super::track_end::{Anchor, Search, are_on_one_track, first_track, track_end};
 
-/// Finds the tracks of a region. `search` is what is done where a track differs.
+/// Finds the tracks of a region. `search` is the way to find the end of a track whose size differs.
 pub(super) fn walk(
     target: &mut dyn Target,
     region: Region,
@@ -32,7 +32,8 @@ pub(super) fn walk(
     Ok(ask.finish())
 }
 
-/// Where the track ends that begins at `start` and should be as long as the one before it.
+/// Returns the end of the track that begins at `start` and is expected to have the size of the
+/// previous one.
 pub(super) fn next_end(
     ask: &mut Ask<'_>,
     start: u64,
@@ -45,7 +46,7 @@ pub(super) fn next_end(
     }
 }
 
-/// Whether a track ends where it is expected to, by an LBN on either side.
+/// Returns whether a track has the expected size, judging by one LBN on each side of the end.
 pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<bool, ProbeError> {
     let end = start.saturating_add(size);
     if end > ask.end {
@@ -76,11 +77,12 @@ pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<boo
     if home(next) == home(last.place) {
         return Ok(false);
     }
-    // Bad slots right behind may have their LBNs elsewhere, even where a track might begin.
+    // The LBNs of bad slots directly after the last LBN may be remapped, even to where a track
+    // might begin.
     if ask.has_list {
         return Ok(ask.bad().after(last.place).is_empty());
     }
-    // A track begins as others do; an LBN that is kept elsewhere may be anywhere.
+    // Tracks begin at the same slot, whereas a remapped LBN may be anywhere.
     if next.slot == first.place.slot || end + 1 == ask.end {
         return Ok(true);
     }

@@ -1,4 +1,4 @@
-//! The drives that the program brings along, as text and by name.
+//! The built-in drives, as text and by name.
 
 use super::Profile;
 
@@ -8,8 +8,8 @@ macro_rules! drives {
     };
 }
 
-/// Every built-in drive and its profile's text, in the order of listings: by the paper or the
-/// measurement that asks for it.
+/// All built-in drives with the text of their profiles, in the order of listings: grouped by the
+/// paper or measurement that uses them.
 const DRIVES: &[(&str, &str)] = &drives![
     // Schindler et al., Track-Aligned Extents, Table 1
     "hp-c2247",
@@ -42,7 +42,7 @@ const DRIVES: &[(&str, &str)] = &drives![
     "toshiba-p300",
     "toshiba-x300",
     "cheetah15k7",
-    // no particular drive
+    // not a particular drive
     "generic-20tb",
     "instant",
 ];
@@ -52,7 +52,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     DRIVES.iter().map(|&(name, _)| name)
 }
 
-/// The text of a built-in drive's profile.
+/// Returns the text of a built-in drive's profile.
 pub fn text(name: &str) -> Option<&'static str> {
     DRIVES
         .iter()
@@ -60,10 +60,10 @@ pub fn text(name: &str) -> Option<&'static str> {
         .map(|&(_, text)| text)
 }
 
-/// A built-in drive by name.
+/// Returns a built-in drive by name.
 ///
 /// # Panics
-/// If the profile that this release brings along is bad, which the tests exclude.
+/// Panics if the built-in profile is invalid, which the tests rule out.
 pub fn builtin(name: &str) -> Option<Profile> {
     text(name).map(|text| match Profile::from_toml(text) {
         Ok(profile) => profile,

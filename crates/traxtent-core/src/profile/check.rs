@@ -1,14 +1,14 @@
-//! Bounds of every figure of a profile.
+//! Checks of every value of a profile against its bounds.
 
 use super::{FORMAT, Profile, ProfileError, Scheduler, ScsiSpec, SeekSpec};
 use crate::geometry::Geometry;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// No overhead, seek or switch of any drive takes longer than this, in milliseconds.
+/// The longest overhead, seek or switch of any drive, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
 
-/// Copies of a sector on its track, at most.
+/// The greatest number of replicas of a sector on its track.
 const MOST_PARTITIONS: u32 = 1024;
 
 pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
@@ -52,7 +52,8 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     duration("bus.read_sector_ms", p.bus.read_sector_ms)?;
     duration("bus.write_sector_ms", p.bus.write_sector_ms)?;
     scsi(&p.scsi)?;
-    // Before the figures are listed: TOML holds no number that the geometry would refuse.
+    // Before the values are listed, because TOML cannot represent some numbers that the geometry
+    // refuses.
     Geometry::build(&p.geometry).map_err(|e| ProfileError::Geometry(e.to_string()))?;
     p.provenance.check(&super::figures(p))
 }
@@ -135,7 +136,7 @@ fn seek(seek: &SeekSpec) -> Result<(), ProfileError> {
     }
 }
 
-/// Refuses a curve whose continuation makes a seek over all cylinders endless.
+/// Refuses a curve if its extrapolation makes a seek over all cylinders too long.
 fn stroke(seek: &SeekSpec, cylinders: u32) -> Result<(), ProfileError> {
     let far = f64::from(cylinders);
     let beyond = |points: &[(u32, f64)]| match points {

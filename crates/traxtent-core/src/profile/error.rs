@@ -1,54 +1,54 @@
-//! What can be wrong with a profile.
+//! The errors in a profile.
 
-/// Why a text is no profile.
+/// The reason why a text is not a valid profile.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// Not TOML, or not the keys of a profile.
+    /// Not TOML, or unknown keys.
     #[error("line {line}: {message}")]
     Syntax {
-        /// Line of the text, from 1.
+        /// Line of the text, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         message: String,
     },
-    /// A figure out of its bounds.
+    /// A value out of bounds.
     #[error("{key} = {value}: must be {bound}")]
     OutOfBounds {
-        /// Dotted path of the figure.
+        /// Dotted path of the value.
         key: String,
-        /// What stands there.
+        /// The given value.
         value: String,
-        /// What may stand there.
+        /// The allowed values.
         bound: String,
     },
-    /// A value of the wrong kind for its figure.
+    /// A value of the wrong type.
     #[error("{key} = {value}: {problem}")]
     Kind {
-        /// Dotted path of the figure.
+        /// Dotted path of the value.
         key: String,
-        /// What stands there.
+        /// The given value.
         value: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A figure without an origin.
+    /// A value without an origin.
     #[error("{key}: no entry of [provenance] covers it")]
     Unfounded {
-        /// Dotted path of the figure.
+        /// Dotted path of the value.
         key: String,
     },
-    /// An entry of `[provenance]` that covers nothing, or names no known origin.
+    /// An entry of `[provenance]` that covers no value, or has an unknown kind of origin.
     #[error("provenance.\"{key}\" = {value:?}: {problem}")]
     Provenance {
-        /// The entry.
+        /// The key of the entry.
         key: String,
         /// Its text.
         value: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A layout that cannot be.
+    /// An impossible layout.
     #[error("geometry: {0}")]
     Geometry(String),
 }

@@ -1,11 +1,11 @@
-//! The figures of a profile by dotted path, as `--set`, `[provenance]` and listings name them.
+//! The values of a profile by dotted path, as used by `--set`, `[provenance]` and listings.
 
 use super::{Profile, ProfileError};
 
-/// Tables that describe the profile rather than the drive.
+/// Keys that describe the profile rather than the drive.
 const NO_FIGURES: [&str; 5] = ["format", "name", "model", "notes", "provenance"];
 
-/// The dotted path of every figure of the profile; a list counts as one figure.
+/// Returns the dotted path of every value of the profile. A list counts as one value.
 pub(super) fn figures(profile: &Profile) -> Vec<String> {
     let table = match toml::Value::try_from(profile) {
         Ok(toml::Value::Table(table)) => table,
@@ -32,15 +32,16 @@ fn walk(path: String, value: &toml::Value, paths: &mut Vec<String>) {
 }
 
 impl Profile {
-    /// The dotted path of every figure.
+    /// Returns the dotted path of every value.
     pub fn figures(&self) -> Vec<String> {
         figures(self)
     }
 
-    /// The profile with the figure at a dotted path replaced, as `--set KEY=VALUE` asks.
+    /// Returns the profile with the value at a dotted path replaced, as with `--set KEY=VALUE`.
     ///
     /// # Errors
-    /// A key that the profile does not have, a value that is not of its kind, or one out of bounds.
+    /// Returns an error if the profile does not have the key, or the value has the wrong type or is
+    /// out of bounds.
     pub fn with(&self, key: &str, value: &str) -> Result<Profile, ProfileError> {
         let bad = |bound: &str| ProfileError::OutOfBounds {
             key: key.to_owned(),
@@ -51,7 +52,8 @@ impl Profile {
         let table = root.as_table_mut().expect("a profile is a table");
         let silent = key.starts_with("scsi.") && !table.contains_key("scsi");
         if silent {
-            // A table that a profile may leave out, and the origin of what is set in it.
+            // A table that a profile may omit. If a value in it is set, the table also needs an
+            // origin.
             let scsi = toml::Value::try_from(&self.scsi).expect("a table serializes");
             table.insert("scsi".to_owned(), scsi);
         }
@@ -77,7 +79,7 @@ impl Profile {
                 .parse()
                 .map(toml::Value::Boolean)
                 .map_err(|_| bad("true or false"))?,
-            // A name, though it may look like a number.
+            // A name, even if it looks like a number.
             toml::Value::String(_) if key.starts_with("scsi.") => {
                 toml::Value::String(value.to_owned())
             }

@@ -1,4 +1,4 @@
-//! What moves in a drive: spindle, arm and heads.
+//! The moving parts of a drive: spindle, arm and heads.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicsSpec {
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub rpm: f64,
     /// Time to change to another head of the same cylinder, in milliseconds.
     pub head_switch_ms: f64,
-    /// Settling added to a seek or head switch that a write follows, in milliseconds; negative where a
+    /// Settling time added to a seek or head switch before a write, in milliseconds. Negative if a
     /// seek to write was measured to be shorter than one to read.
     #[serde(default)]
     pub write_settle_ms: f64,
-    /// Seek time against distance.
+    /// Seek time as a function of distance.
     pub seek: SeekSpec,
 }
 
-/// Seek time against the distance in cylinders; a distance of 0 takes no time.
+/// Seek time as a function of the distance in cylinders. A distance of 0 takes no time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "curve", deny_unknown_fields)]
 pub enum SeekSpec {
@@ -27,7 +27,8 @@ pub enum SeekSpec {
         /// The time, in milliseconds.
         ms: f64,
     },
-    /// Straight lines through three known points: one cylinder, a third of the stroke, the full stroke.
+    /// Straight lines through three known points: one cylinder, a third of the stroke, the full
+    /// stroke.
     ThreePointLine {
         /// One cylinder, in milliseconds.
         single_ms: f64,
@@ -48,7 +49,7 @@ pub enum SeekSpec {
     /// Ruemmler and Wilkes: a square root below the division point, a line above it
     /// ("An introduction to disk drive modeling", IEEE Computer, March 1994).
     Hpl {
-        /// First distance that the line serves, in cylinders.
+        /// The first distance to which the line applies, in cylinders.
         division: u32,
         /// Constant of the root, in milliseconds.
         root_constant_ms: f64,
@@ -56,17 +57,18 @@ pub enum SeekSpec {
         root_factor_ms: f64,
         /// Constant of the line, in milliseconds.
         line_constant_ms: f64,
-        /// Factor of the line, in milliseconds a cylinder.
+        /// Factor of the line, in milliseconds per cylinder.
         line_factor_ms: f64,
-        /// Times of the first distances, in place of the formula: 1, 2, ... cylinders, in milliseconds.
+        /// Times of the first distances, in place of the formula: 1, 2, ... cylinders, in
+        /// milliseconds.
         #[serde(default)]
         first_ms: Vec<f64>,
     },
-    /// Measured points with straight lines between them, beyond the last one too.
+    /// Measured points, connected and extrapolated by straight lines.
     Table {
         /// Distance in cylinders and time in milliseconds, ascending by distance.
         read: Vec<(u32, f64)>,
-        /// The same for writes, settling included, where they were measured apart.
+        /// The same for writes, including settling, if they were measured separately.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         write: Option<Vec<(u32, f64)>>,
     },

@@ -1,7 +1,8 @@
-//! A drive as data: every figure that the model needs, and where it comes from.
+//! The description of a drive: every value that the model needs, and its origin.
 //!
-//! A profile is TOML text. Its figures stand as a data sheet would print them; a table
-//! `[provenance]` names the origin of each, by the longest dotted path that covers it:
+//! A profile is TOML text. Its values are written as in a data sheet. The table `[provenance]`
+//! names the origin of each value. The entry with the longest dotted path that covers a value
+//! applies:
 //!
 //! ```toml
 //! [provenance]
@@ -34,26 +35,26 @@ use serde::{Deserialize, Serialize};
 /// Version of the profile format that this release reads and writes.
 pub const FORMAT: u32 = 1;
 
-/// Everything the model knows of a drive.
+/// All values that the model uses for a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Version of the format: [`FORMAT`].
     pub format: u32,
-    /// The name by which the drive is called on the command line.
+    /// The name of the drive on the command line.
     pub name: String,
     /// Vendor and model.
     pub model: String,
     /// Year of introduction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub year: Option<u16>,
-    /// Whatever a reader should know.
+    /// Notes for the reader.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
     /// Sizes of logical and physical sectors.
     #[serde(default)]
     pub sector: SectorSpec,
-    /// Spindle, arm and heads; a drive without them takes no time for any access to its media.
+    /// Spindle, arm and heads. A drive without them needs no time for accesses to its media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<MechanicsSpec>,
     /// Command overheads.
@@ -68,12 +69,12 @@ pub struct Profile {
     pub cache: CacheSpec,
     /// Host interface.
     pub bus: BusSpec,
-    /// What the drive tells of itself.
+    /// The identification of the drive, and other SCSI responses.
     #[serde(default, skip_serializing_if = "ScsiSpec::is_default")]
     pub scsi: ScsiSpec,
-    /// Where each figure comes from.
+    /// The origin of each value.
     pub provenance: Provenance,
-    /// Where each sector lies.
+    /// The layout of the sectors.
     pub geometry: GeometrySpec,
 }
 
@@ -83,9 +84,10 @@ pub struct Profile {
 pub struct SectorSpec {
     /// Bytes of the unit that an LBN counts: 512 or 4096.
     pub logical_bytes: u32,
-    /// Bytes of the unit on the media: 512 or 4096, at least the logical one.
+    /// Bytes of the unit on the media: 512 or 4096, and not less than the logical sector.
     pub physical_bytes: u32,
-    /// The lowest LBN that begins a physical sector (READ CAPACITY(16); 7 on drives whose jumper shifts the numbering).
+    /// The lowest LBN at which a physical sector begins (READ CAPACITY(16); 7 on drives with a
+    /// jumper that shifts the numbering).
     #[serde(default)]
     pub lowest_aligned_lbn: u32,
 }
@@ -101,37 +103,37 @@ impl Default for SectorSpec {
 }
 
 impl SectorSpec {
-    /// Logical sectors in a physical one: 1 for native drives, 8 for 512e.
+    /// The number of logical sectors per physical sector: 1 for native drives, 8 for 512e.
     pub fn ratio(&self) -> u32 {
         self.physical_bytes / self.logical_bytes
     }
 }
 
 impl Profile {
-    /// Reads and checks a profile.
+    /// Parses and checks a profile.
     ///
     /// # Errors
-    /// Names the line, the key, the value and the bound that is not kept.
+    /// Returns an error that names the line, the key, the value and the violated bound.
     pub fn from_toml(text: &str) -> Result<Profile, ProfileError> {
         let profile: Profile = toml::from_str(text).map_err(|e| ProfileError::syntax(text, &e))?;
         profile.check()?;
         Ok(profile)
     }
 
-    /// The profile as TOML, which [`Profile::from_toml`] reads back.
+    /// Returns the profile as TOML, which [`Profile::from_toml`] can read.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a checked profile has no value that TOML cannot hold")
     }
 
-    /// Checks every figure against its bounds.
+    /// Checks every value against its bounds.
     ///
     /// # Errors
-    /// The first figure out of bounds, by its dotted path.
+    /// Returns an error for the first value that is out of bounds, with its dotted path.
     pub fn check(&self) -> Result<(), ProfileError> {
         check::profile(self)
     }
 
-    /// Milliseconds of one revolution; 0 for a drive without mechanics.
+    /// Returns the milliseconds of one revolution, or 0 for a drive without mechanics.
     pub fn revolution_ms(&self) -> f64 {
         self.mechanics.as_ref().map_or(0.0, |m| 60_000.0 / m.rpm)
     }

@@ -1,39 +1,39 @@
-//! Where a figure comes from.
+//! The origins of a profile's values.
 
 use super::ProfileError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Origins by dotted path of the figures that they cover.
+/// Origins by the dotted path of the values that they cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Provenance(pub BTreeMap<String, String>);
 
-/// How well founded a figure is, best first.
+/// The kind of a value's origin, most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Taken from a real drive.
+    /// Measured on a real drive.
     Measured,
-    /// Printed by its maker or in a paper.
+    /// Published by the manufacturer or in a paper.
     Published,
-    /// Chosen so that the model meets measurements, which the note names.
+    /// Chosen so that the model agrees with measurements, which the note names.
     Fitted,
     /// A guess, which the note explains.
     Assumed,
 }
 
-/// The origin of a figure.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin<'a> {
-    /// How well founded it is.
+    /// The kind of origin.
     pub standing: Standing,
-    /// The source, or the reason.
+    /// The source, or the explanation.
     pub note: &'a str,
 }
 
 impl Standing {
-    /// All standings, best first.
+    /// All kinds, most reliable first.
     pub const ALL: [Standing; 4] = [
         Standing::Measured,
         Standing::Published,
@@ -41,7 +41,7 @@ impl Standing {
         Standing::Assumed,
     ];
 
-    /// The word that stands for it in a profile.
+    /// The word for this kind in a profile.
     pub fn word(self) -> &'static str {
         match self {
             Standing::Measured => "measured",
@@ -59,7 +59,7 @@ impl fmt::Display for Standing {
 }
 
 impl Provenance {
-    /// One origin for all figures, for profiles made by a program.
+    /// Creates one origin for all values, for profiles made by a program.
     pub fn uniform(standing: Standing, note: &str) -> Provenance {
         Provenance(BTreeMap::from([(
             String::new(),
@@ -67,8 +67,8 @@ impl Provenance {
         )]))
     }
 
-    /// The origin of the figure at `path`: that of the longest entry that is the path or a part of
-    /// it up to a dot.
+    /// Returns the origin of the value at `path`: that of the longest entry that is equal to the
+    /// path or to its beginning up to a dot.
     pub fn of(&self, path: &str) -> Option<Origin<'_>> {
         let mut prefix = path;
         loop {
@@ -82,7 +82,7 @@ impl Provenance {
         }
     }
 
-    /// How many of the given figures have each standing, best first.
+    /// Counts the given values by kind of origin, most reliable first.
     pub fn tally<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> [usize; 4] {
         let mut counts = [0; 4];
         for path in paths {
@@ -93,7 +93,7 @@ impl Provenance {
         counts
     }
 
-    /// Checks that each entry names an origin and covers a figure, and that each figure is covered.
+    /// Checks that each entry names an origin and covers a value, and that each value is covered.
     pub(super) fn check(&self, paths: &[String]) -> Result<(), ProfileError> {
         for (key, value) in &self.0 {
             let problem = if parse(value).is_none() {

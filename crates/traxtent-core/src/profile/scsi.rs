@@ -1,41 +1,41 @@
-//! How a drive answers SCSI commands other than reads and writes.
+//! The responses of a drive to SCSI commands other than reads and writes.
 
 use serde::{Deserialize, Serialize};
 
-/// What a drive says of itself, and what of its inside it tells.
+/// The identification of a drive, and the information about its layout that it discloses.
 ///
-/// The table is optional: a profile without it means a drive that tells all, of no particular
-/// name, at the speed that papers T and Q come to.
+/// The table is optional. A profile without it describes a drive that discloses everything, has no
+/// particular name, and takes the translation time that papers T and Q indicate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScsiSpec {
-    /// Time of one translation of an address, and of reading a defect list, in milliseconds.
+    /// The time to translate one address, or to read a defect list, in milliseconds.
     pub translate_ms: f64,
     /// Whether the drive translates addresses (diagnostic page 40h).
     pub translates: bool,
-    /// Whether the drive hands out its defect lists.
+    /// Whether the drive returns its defect lists.
     pub defect_lists: bool,
-    /// What becomes of sectors that a host gives up (UNMAP; TRIM in ATA).
+    /// The effect on sectors that a host discards (UNMAP; TRIM in ATA).
     pub unmap: Unmap,
-    /// The manufacturer; up to 8 characters.
+    /// The manufacturer, up to 8 characters.
     pub vendor: String,
-    /// The model, up to 16 characters; the profile's name where it is empty.
+    /// The model, up to 16 characters. If empty, the profile's name.
     pub product: String,
-    /// The version of the firmware; up to 4 characters.
+    /// The version of the firmware, up to 4 characters.
     pub revision: String,
-    /// The serial number, up to 32 characters; a drive without one where it is empty.
+    /// The serial number, up to 32 characters. If empty, the drive has none.
     pub serial: String,
 }
 
-/// What a drive does with sectors that its host gives up.
+/// The effect on sectors that a host discards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unmap {
-    /// Nothing: they hold what they held. So drives with conventional recording, which as a rule
-    /// do not know the command.
+    /// None: their data stay. This is the behaviour of drives with conventional recording, which
+    /// usually do not implement the command.
     #[default]
     Ignored,
-    /// They read as zeros from then on.
+    /// They are subsequently read as zeros.
     Zeroes,
 }
 
@@ -55,12 +55,12 @@ impl Default for ScsiSpec {
 }
 
 impl ScsiSpec {
-    /// Whether the table says nothing that a profile without it would not.
+    /// Returns whether all values are the defaults, so that the table can be omitted.
     pub(super) fn is_default(&self) -> bool {
         *self == ScsiSpec::default()
     }
 
-    /// The model's name as the drive gives it, in a profile of the given name.
+    /// Returns the model name that the drive reports, for a profile with the given name.
     pub fn product_of(&self, profile: &str) -> String {
         let name = if self.product.is_empty() {
             profile

@@ -1,13 +1,13 @@
-//! Addresses on the media, as the translate address page and defect lists write them (SBC-4,
-//! "Address descriptors").
+//! Addresses on the media in the translate address page and in defect lists (SBC-4, "Address
+//! descriptors").
 //!
-//! Left out: bytes from index, and the extended formats, which no figure of ours needs.
+//! Left out: the bytes from index format and the extended formats, which nothing here needs.
 
 use super::wire::{IntoBytes, ScsiError, U32, U64, front, to_u24, u24, wire};
 use crate::geometry::Place;
 use crate::units::{Cylinder, Lbn, Surface};
 
-/// A form of addresses.
+/// A format of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// An LBN of 32 bits.
@@ -23,11 +23,11 @@ pub enum Format {
 pub enum Address {
     /// A logical block.
     Block(Lbn),
-    /// A physical sector; the slot [`WHOLE_TRACK`] stands for all of its track.
+    /// A physical sector. The slot [`WHOLE_TRACK`] means all of its track.
     Sector(Place),
 }
 
-/// The sector number that stands for a whole track.
+/// The sector number that means a whole track.
 pub const WHOLE_TRACK: u32 = u32::MAX;
 
 wire! {
@@ -35,14 +35,14 @@ wire! {
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 3] = [
         Format::ShortBlock,
         Format::LongBlock,
         Format::PhysicalSector,
     ];
 
-    /// The number that stands for it.
+    /// The code of the format.
     pub fn code(self) -> u8 {
         match self {
             Format::ShortBlock => 0b000,
@@ -51,12 +51,12 @@ impl Format {
         }
     }
 
-    /// The form that a number stands for.
+    /// Returns the format with the given code.
     pub fn from_code(code: u8) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.code() == code)
     }
 
-    /// Bytes of an address.
+    /// The number of bytes of an address.
     pub fn size(self) -> usize {
         match self {
             Format::ShortBlock => size_of::<U32>(),
@@ -65,7 +65,7 @@ impl Format {
         }
     }
 
-    /// The narrowest form that can express the LBN.
+    /// Returns the narrowest format that can express the LBN.
     pub fn of_block(lbn: Lbn) -> Format {
         if u32::try_from(lbn.0).is_ok() {
             Format::ShortBlock
@@ -76,10 +76,11 @@ impl Format {
 }
 
 impl Address {
-    /// Appends the address in the given form.
+    /// Appends the address in the given format.
     ///
     /// # Errors
-    /// Where the form is another kind's or too narrow; nothing is appended then.
+    /// Returns an error, and appends nothing, if the format is for another kind of address or too
+    /// narrow.
     pub fn encode(self, format: Format, bytes: &mut Vec<u8>) -> Result<(), Inexpressible> {
         match (self, format) {
             (Address::Block(Lbn(lbn)), Format::LongBlock) => {
@@ -106,10 +107,10 @@ impl Address {
         Ok(())
     }
 
-    /// The address at the beginning of the bytes.
+    /// Decodes the address at the beginning of the bytes.
     ///
     /// # Errors
-    /// Where they are too few.
+    /// Returns an error if there are too few bytes.
     pub fn decode(format: Format, bytes: &[u8]) -> Result<Address, ScsiError> {
         let what = "an address";
         Ok(match format {
@@ -127,7 +128,7 @@ impl Address {
     }
 }
 
-/// An address that a form cannot express.
+/// An address that a format cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an address that its form cannot express")]
 pub struct Inexpressible;

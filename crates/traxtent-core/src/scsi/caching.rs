@@ -1,8 +1,8 @@
-//! Switching a drive's caching off for the time of a probe, and back.
+//! Switching a drive's caching off for the duration of a probe, and on again.
 //!
-//! The caching page is changed by MODE SELECT with SP = 0, so that a loss of power undoes it too.
-//! Only bits that the drive lets a host change are changed. What was there before is kept as
-//! bytes, and restored as those bytes, also when the target is dropped.
+//! The caching page is changed by MODE SELECT with SP = 0, so that a loss of power also undoes the
+//! change. Only bits that the drive allows a host to change are changed. The previous page is kept
+//! as bytes and restored as the same bytes, also when the target is dropped.
 
 use super::command::{Command, ModeSense, ModeWidth, PageValues};
 use super::mode::{CACHING_PAGE, CachingPage, ModeData, pages};
@@ -10,35 +10,35 @@ use super::target::{Failure, ScsiTarget, run};
 use super::transport::{Data, Transport};
 use crate::probe::TargetError;
 
-/// What a drive's caching page was before it was changed.
+/// A drive's caching page before it was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Suspended {
     width: ModeWidth,
     page: Vec<u8>,
 }
 
-/// What of a drive's caching is off.
+/// The parts of a drive's caching that are off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachingOff {
     /// Reads do not come from the buffer (RCD = 1).
     pub reads: bool,
-    /// Nothing is read ahead (DRA = 1).
+    /// There is no read-ahead (DRA = 1).
     pub read_ahead: bool,
-    /// Nothing is read ahead (DISABLE PREFETCH TRANSFER LENGTH = 0). There are drives that obey
-    /// only this one, and drives that obey none.
+    /// There is no read-ahead (DISABLE PREFETCH TRANSFER LENGTH = 0). Some drives obey only this
+    /// setting, and some obey none.
     pub prefetch: bool,
 }
 
-/// Mode parameters as a drive sends them: no page of interest is longer.
+/// The allocation length for mode parameters, which is sufficient for all pages used here.
 const ROOM: u16 = 252;
 
 const WHAT: &str = "switching caching by mode page 8";
 
 impl<T: Transport> ScsiTarget<T> {
-    /// The bytes of a mode page.
+    /// Returns the bytes of a mode page.
     ///
     /// # Errors
-    /// Where the drive does not have it, or does not answer.
+    /// Returns an error if the drive does not have the page, or does not respond.
     pub fn mode_page(&mut self, code: u8, values: PageValues) -> Result<Vec<u8>, TargetError> {
         let (_, page) = self
             .sense(code, values)
@@ -46,11 +46,12 @@ impl<T: Transport> ScsiTarget<T> {
         Ok(page)
     }
 
-    /// Switches read caching and read-ahead off, as far as the drive lets it, and says what is
+    /// Switches read caching and read-ahead off as far as the drive allows it, and returns what is
     /// off. [`ScsiTarget::restore_caching`], or dropping the target, undoes it.
     ///
     /// # Errors
-    /// Where the drive has no caching page, refuses to change it, or does not answer.
+    /// Returns an error if the drive has no caching page, refuses to change it, or does not
+    /// respond.
     pub fn suspend_caching(&mut self) -> Result<CachingOff, TargetError> {
         let (width, page) = self
             .sense(CACHING_PAGE, PageValues::Current)
@@ -73,7 +74,8 @@ impl<T: Transport> ScsiTarget<T> {
             read_ahead_disabled: true,
             ..reads_only
         };
-        // A drive that says nothing of what it lets change may take a part where it refuses all.
+        // A drive that does not report what it allows to change may accept a part after it refused
+        // everything.
         let mut refusal = None;
         for wish in [all, reads_only, ahead_only] {
             let wanted = within(&page, &mask, wish);
@@ -111,7 +113,7 @@ impl<T: Transport> ScsiTarget<T> {
     /// it.
     ///
     /// # Errors
-    /// Where the drive has no such page, refuses this one, or does not answer.
+    /// Returns an error if the drive has no such page, refuses this one, or does not respond.
     pub fn change_caching(&mut self, page: &[u8]) -> Result<(), TargetError> {
         let (width, before) = self
             .sense(CACHING_PAGE, PageValues::Current)
@@ -123,10 +125,10 @@ impl<T: Transport> ScsiTarget<T> {
         self.select(width, page).map_err(|failure| failure.of(WHAT))
     }
 
-    /// Restores the caching page as it was, byte for byte; does nothing if it is as it was.
+    /// Restores the caching page byte for byte. Does nothing if it has not been changed.
     ///
     /// # Errors
-    /// Where the drive does not take it; dropping the target tries once more.
+    /// Returns an error if the drive does not accept the page. Dropping the target tries once more.
     pub fn restore_caching(&mut self) -> Result<(), TargetError> {
         let Some(Suspended { width, page }) = self.suspended.clone() else {
             return Ok(());
@@ -143,7 +145,7 @@ impl<T: Transport> ScsiTarget<T> {
         Ok(())
     }
 
-    /// A mode page, by the command that the drive knows.
+    /// Returns a mode page, using the command width that the drive supports.
     fn sense(&mut self, code: u8, values: PageValues) -> Result<(ModeWidth, Vec<u8>), Failure> {
         let mut failure = None;
         for width in [ModeWidth::Ten, ModeWidth::Six] {
@@ -189,12 +191,12 @@ impl<T: Transport> ScsiTarget<T> {
 
 impl<T: Transport> Drop for ScsiTarget<T> {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // There is no caller to whom an error could be returned.
         let _ = self.restore_caching();
     }
 }
 
-/// The page with the wished values where the mask lets them change.
+/// Returns the page with the desired values in those bits that the mask allows to change.
 fn within(page: &[u8], mask: &[u8], wish: CachingPage) -> Vec<u8> {
     let mut wanted = page.to_vec();
     wish.apply(&mut wanted);

@@ -1,18 +1,18 @@
-//! How large a drive is: READ CAPACITY data (SBC-4).
+//! The size of a drive: READ CAPACITY data (SBC-4).
 
 use super::wire::{IntoBytes, ScsiError, U32, U64, bits, front, padded, wire};
 
-/// What READ CAPACITY answers.
+/// The response to READ CAPACITY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
     /// The last LBN.
     pub last_lbn: u64,
-    /// Bytes of a logical sector.
+    /// The number of bytes in a logical sector.
     pub logical_bytes: u32,
-    /// The binary logarithm of the logical sectors in a physical one: 3 for 512e drives. Only
-    /// READ CAPACITY(16) has it.
+    /// The binary logarithm of the number of logical sectors per physical one: 3 for 512e drives.
+    /// Only READ CAPACITY(16) reports it.
     pub physical_exponent: u8,
-    /// The lowest LBN that begins a physical sector. Only READ CAPACITY(16) has it.
+    /// The lowest LBN at which a physical sector begins. Only READ CAPACITY(16) reports it.
     pub lowest_aligned: u16,
 }
 
@@ -35,7 +35,7 @@ wire! {
     }
 }
 
-/// A number of 14 bits below two flags.
+/// A number of 14 bits and two flags.
 #[bitfield_struct::bitfield(u16, repr = zerocopy::big_endian::U16, from = from_u16, into = to_u16)]
 #[derive(
     zerocopy::FromBytes,
@@ -59,11 +59,12 @@ const fn to_u16(number: zerocopy::big_endian::U16) -> u16 {
     u16::from_be_bytes(number.to_bytes())
 }
 
-/// What a drive answers to READ CAPACITY(10) that has more LBNs than that can say.
+/// The last LBN in the response to READ CAPACITY(10) of a drive that has more LBNs than the
+/// response can express.
 pub const TOO_LARGE: u64 = u32::MAX as u64;
 
 impl Capacity {
-    /// The answer to READ CAPACITY(10).
+    /// Encodes the response to READ CAPACITY(10).
     pub fn encode_10(&self) -> Vec<u8> {
         Capacity10 {
             last_lbn: u32::try_from(self.last_lbn).unwrap_or(u32::MAX).into(),
@@ -73,7 +74,7 @@ impl Capacity {
         .to_vec()
     }
 
-    /// The answer to READ CAPACITY(16).
+    /// Encodes the response to READ CAPACITY(16).
     pub fn encode_16(&self) -> Vec<u8> {
         Capacity16 {
             last_lbn: self.last_lbn.into(),
@@ -86,11 +87,11 @@ impl Capacity {
         .to_vec()
     }
 
-    /// Reads the answer to READ CAPACITY(10); [`TOO_LARGE`] as the last LBN means that only READ
-    /// CAPACITY(16) can say.
+    /// Decodes the response to READ CAPACITY(10). If the last LBN is [`TOO_LARGE`], only READ
+    /// CAPACITY(16) reports the size.
     ///
     /// # Errors
-    /// Where it is cut short.
+    /// Returns an error if the response is incomplete.
     pub fn decode_10(bytes: &[u8]) -> Result<Capacity, ScsiError> {
         let (data, _) = front::<Capacity10>("READ CAPACITY(10) data", bytes)?;
         Ok(Capacity {
@@ -100,10 +101,10 @@ impl Capacity {
         })
     }
 
-    /// Reads the answer to READ CAPACITY(16).
+    /// Decodes the response to READ CAPACITY(16).
     ///
     /// # Errors
-    /// Where not even the size of a sector is there.
+    /// Returns an error if the response ends before the size of a sector.
     pub fn decode_16(bytes: &[u8]) -> Result<Capacity, ScsiError> {
         front::<[u8; 12]>("READ CAPACITY(16) data", bytes)?;
         let data: Capacity16 = padded(bytes);
@@ -115,7 +116,8 @@ impl Capacity {
         })
     }
 
-    /// Bytes of a physical sector; the logical size where the exponent is absurd.
+    /// The number of bytes in a physical sector, or the logical size if the exponent is
+    /// implausible.
     pub fn physical_bytes(&self) -> u32 {
         2u32.pow(self.physical_exponent.into())
             .checked_mul(self.logical_bytes)

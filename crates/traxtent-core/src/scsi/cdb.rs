@@ -1,4 +1,4 @@
-//! Commands by their bytes (SPC-5, section 6; SBC-4, section 5).
+//! Encoding and decoding of commands (SPC-5, section 6; SBC-4, section 5).
 
 use super::address::Format;
 use super::command::{
@@ -31,7 +31,7 @@ mod opcode {
     pub(super) const READ_DEFECT_DATA_12: u8 = 0xb7;
 }
 
-/// READ CAPACITY(16) among the commands of SERVICE ACTION IN(16).
+/// The service action READ CAPACITY(16) of SERVICE ACTION IN(16).
 const READ_CAPACITY_16: u8 = 0x10;
 
 bits! {
@@ -108,7 +108,8 @@ wire! {
 }
 
 impl Command {
-    /// The command's bytes. A command that its width cannot express gets the next greater width.
+    /// Encodes the command. If its width cannot express the command, the next greater width is
+    /// used.
     pub fn encode(&self) -> Vec<u8> {
         match *self {
             Command::TestUnitReady => Plain6::default().as_bytes().to_vec(),
@@ -217,11 +218,11 @@ impl Command {
         }
     }
 
-    /// The command that the bytes are; what follows it is not looked at.
+    /// Decodes a command. Any bytes after it are ignored.
     ///
     /// # Errors
-    /// Bytes that end too early, an operation that is not among these, or a field with a value
-    /// that asks for what is left out here.
+    /// Returns an error if the bytes end too early, the operation is not supported, or a field
+    /// requests a feature that is left out here.
     pub fn decode(bytes: &[u8]) -> Result<Command, ScsiError> {
         let (&opcode, _) = front::<u8>("a command", bytes)?;
         Ok(match opcode {
@@ -520,7 +521,7 @@ impl ModeSense {
     }
 }
 
-/// INQUIRY and RECEIVE DIAGNOSTIC RESULTS: a bit says whether the page counts.
+/// INQUIRY or RECEIVE DIAGNOSTIC RESULTS, in which a bit indicates whether the page is valid.
 fn paged(opcode: u8, page: Option<u8>, allocation: u16) -> Vec<u8> {
     Inquiry6 {
         opcode,

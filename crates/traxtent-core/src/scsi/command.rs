@@ -1,7 +1,8 @@
-//! What a host may ask of a drive.
+//! The commands that a host can send to a drive.
 //!
-//! Commands of a block device that is timed, characterized and asked where its sectors lie. Left
-//! out are protection information, and control bytes: no command is linked.
+//! These are the commands of a block device that is timed, characterized and queried for the layout
+//! of its sectors. Left out are protection information and control bytes, because no command is
+//! linked.
 
 use super::address::Format;
 
@@ -12,52 +13,53 @@ pub enum Command {
     TestUnitReady,
     /// REQUEST SENSE.
     RequestSense {
-        /// Whether sense data are wanted as descriptors.
+        /// Whether sense data are requested in descriptor format.
         descriptors: bool,
-        /// Bytes that the host has room for.
+        /// The allocation length in bytes.
         allocation: u8,
     },
     /// INQUIRY: standard data, or a page of vital product data.
     Inquiry {
-        /// The page, if it is one.
+        /// The page, if one is requested.
         page: Option<u8>,
-        /// Bytes that the host has room for.
+        /// The allocation length in bytes.
         allocation: u16,
     },
     /// READ CAPACITY(10).
     ReadCapacity10,
     /// READ CAPACITY(16).
     ReadCapacity16 {
-        /// Bytes that the host has room for.
+        /// The allocation length in bytes.
         allocation: u32,
     },
     /// READ, WRITE or VERIFY.
     Blocks(Blocks),
     /// SYNCHRONIZE CACHE.
     SynchronizeCache {
-        /// Ten bytes, or sixteen.
+        /// Ten or sixteen bytes.
         width: Width,
         /// The first LBN.
         lbn: u64,
-        /// How many; 0 for all from there on.
+        /// The number of sectors. 0 means all from there on.
         sectors: u32,
-        /// Whether the answer comes before the work is done.
+        /// Whether the response is sent before the operation is complete.
         immediate: bool,
     },
     /// SEND DIAGNOSTIC.
     SendDiagnostic {
         /// Whether the data are a page (PF).
         page_format: bool,
-        /// Whether the drive is to test itself.
+        /// Whether the drive runs a self-test.
         self_test: bool,
-        /// Bytes that the host sends.
+        /// The number of bytes that the host sends.
         length: u16,
     },
     /// RECEIVE DIAGNOSTIC RESULTS.
     ReceiveDiagnostic {
-        /// The page, where one is named (PCV); else the answer to what was sent last.
+        /// The page, if one is named (PCV). Otherwise the response to the last SEND DIAGNOSTIC is
+        /// requested.
         page: Option<u8>,
-        /// Bytes that the host has room for.
+        /// The allocation length in bytes.
         allocation: u16,
     },
     /// READ DEFECT DATA.
@@ -66,18 +68,18 @@ pub enum Command {
     ModeSense(ModeSense),
     /// MODE SELECT.
     ModeSelect {
-        /// Six bytes, or ten.
+        /// Six or ten bytes.
         width: ModeWidth,
         /// Whether the data are pages (PF).
         page_format: bool,
-        /// Whether they are to outlive a loss of power (SP).
+        /// Whether the values are kept during a loss of power (SP).
         save: bool,
-        /// Bytes that the host sends.
+        /// The number of bytes that the host sends.
         length: u16,
     },
 }
 
-/// How wide a command on sectors is.
+/// The width of a command on sectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
     /// 10 bytes: an LBN of 32 bits, a count of 16.
@@ -87,7 +89,7 @@ pub enum Width {
     Sixteen,
 }
 
-/// How wide a command on mode pages is.
+/// The width of a command on mode pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ModeWidth {
     /// 6 bytes: at most 255 bytes of data.
@@ -97,7 +99,7 @@ pub enum ModeWidth {
     Ten,
 }
 
-/// How wide a READ DEFECT DATA is.
+/// The width of a READ DEFECT DATA command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefectWidth {
     /// 10 bytes: at most 65,535 bytes of data, from the first descriptor on.
@@ -107,7 +109,7 @@ pub enum DefectWidth {
     Twelve,
 }
 
-/// What is done with sectors.
+/// An operation on sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOp {
     /// READ.
@@ -118,85 +120,85 @@ pub enum BlockOp {
     Verify(Compare),
 }
 
-/// What a VERIFY compares (BYTCHK).
+/// The comparison that a VERIFY makes (BYTCHK).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compare {
-    /// Nothing: the sectors are read and that is all.
+    /// None. The sectors are only read.
     #[default]
     Nothing,
-    /// Each sector with one that the host sends.
+    /// Each sector with a corresponding one from the host.
     Each,
-    /// All sectors with the one that the host sends.
+    /// All sectors with a single one from the host.
     WithOne,
 }
 
-/// A READ, WRITE or VERIFY.
+/// A READ, WRITE or VERIFY command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// What is done.
+    /// The operation.
     pub op: BlockOp,
-    /// Ten bytes, or sixteen.
+    /// Ten or sixteen bytes.
     pub width: Width,
     /// The first LBN.
     pub lbn: u64,
-    /// How many sectors.
+    /// The number of sectors.
     pub sectors: u32,
-    /// Whether the buffer need not keep them (DPO).
+    /// Whether the buffer does not need to keep the sectors (DPO).
     pub dpo: bool,
-    /// Whether the media must be accessed (FUA); a VERIFY has no such bit.
+    /// Whether the media must be accessed (FUA). VERIFY does not have this bit.
     pub fua: bool,
 }
 
-/// A READ DEFECT DATA.
+/// A READ DEFECT DATA command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadDefectData {
-    /// Ten bytes, or twelve.
+    /// Ten or twelve bytes.
     pub width: DefectWidth,
-    /// Whether the list of manufacture is wanted (REQ_PLIST).
+    /// Whether the primary list is requested, which was made in manufacture (REQ_PLIST).
     pub primary: bool,
-    /// Whether the list grown since is wanted (REQ_GLIST).
+    /// Whether the grown list is requested (REQ_GLIST).
     pub grown: bool,
-    /// The wanted form of addresses.
+    /// The requested format of addresses.
     pub format: Format,
-    /// The first descriptor wanted; 0 in ten bytes.
+    /// The first requested descriptor. 0 in a command of ten bytes.
     pub index: u32,
-    /// Bytes that the host has room for.
+    /// The allocation length in bytes.
     pub allocation: u32,
 }
 
-/// A MODE SENSE.
+/// A MODE SENSE command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModeSense {
-    /// Six bytes, or ten.
+    /// Six or ten bytes.
     pub width: ModeWidth,
     /// The page, or 3Fh for all.
     pub page: u8,
-    /// The subpage; 0 where there are none.
+    /// The subpage. 0 if the page has none.
     pub subpage: u8,
-    /// Which values.
+    /// The kind of values.
     pub values: PageValues,
-    /// Whether the block descriptor is left out (DBD).
+    /// Whether the block descriptor is omitted (DBD).
     pub no_block_descriptor: bool,
-    /// Bytes that the host has room for.
+    /// The allocation length in bytes.
     pub allocation: u16,
 }
 
-/// Which values of a mode page are asked for (PC).
+/// The kind of values of a mode page (PC).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageValues {
-    /// Those in force.
+    /// The current values.
     #[default]
     Current,
-    /// A mask of what the host may change.
+    /// A mask of the bits that the host may change.
     Changeable,
-    /// Those of manufacture.
+    /// The default values.
     Default,
-    /// Those that outlive a loss of power.
+    /// The values kept during a loss of power.
     Saved,
 }
 
 impl Width {
-    /// The narrowest command that can address these sectors.
+    /// Returns the narrowest command that can address these sectors.
     pub fn needed(lbn: u64, sectors: u32) -> Width {
         if u32::try_from(lbn).is_ok() && u16::try_from(sectors).is_ok() {
             Width::Ten

@@ -4,18 +4,19 @@ use super::address::{Address, Format, Inexpressible};
 use super::command::DefectWidth;
 use super::wire::{IntoBytes, ScsiError, U16, U32, at_most, bits, front, wire};
 
-/// What READ DEFECT DATA answers.
+/// The response to READ DEFECT DATA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefectList {
-    /// Whether it has the defects of manufacture (PLISTV).
+    /// Whether it contains the primary defects, found in manufacture (PLISTV).
     pub primary: bool,
-    /// Whether it has those grown since (GLISTV).
+    /// Whether it contains the grown defects (GLISTV).
     pub grown: bool,
-    /// The form of the addresses, which may be another than was asked for.
+    /// The format of the addresses, which may differ from the requested one.
     pub format: Format,
-    /// Bytes of all addresses from the first wanted on, also where the host had no room for them.
+    /// The number of bytes of all addresses from the first requested one on, including those beyond
+    /// the allocation length.
     pub length: u32,
-    /// The addresses that are there.
+    /// The addresses in the response.
     pub addresses: Vec<Address>,
 }
 
@@ -34,7 +35,7 @@ wire! {
 }
 
 impl DefectList {
-    /// A list with all of its addresses.
+    /// Creates a list with all of its addresses.
     pub fn new(primary: bool, grown: bool, format: Format, addresses: Vec<Address>) -> DefectList {
         DefectList {
             primary,
@@ -45,10 +46,10 @@ impl DefectList {
         }
     }
 
-    /// The list's bytes. In ten bytes, a length beyond 65,535 is written as that.
+    /// Encodes the list. With a command of ten bytes, a length above 65,535 is written as 65,535.
     ///
     /// # Errors
-    /// Where an address does not fit the form.
+    /// Returns an error if the format cannot express an address.
     pub fn encode(&self, width: DefectWidth) -> Result<Vec<u8>, Inexpressible> {
         let flags = ListFlags::new()
             .with_format(self.format.code())
@@ -76,10 +77,10 @@ impl DefectList {
         Ok(bytes)
     }
 
-    /// Reads a list, as far as the host had room for it.
+    /// Decodes a list, which may be truncated to the allocation length.
     ///
     /// # Errors
-    /// Where its header is cut short, or its form is not known.
+    /// Returns an error if the header is incomplete, or the format is unknown.
     pub fn decode(width: DefectWidth, bytes: &[u8]) -> Result<DefectList, ScsiError> {
         let what = "a defect list";
         let (flags, length, rest) = match width {

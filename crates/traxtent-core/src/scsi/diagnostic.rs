@@ -1,9 +1,9 @@
-//! Diagnostic pages: which there are, and the translation of addresses (SPC-5, "Diagnostic
-//! parameters"; SBC-3, "Translate Address diagnostic pages").
+//! Diagnostic pages: the list of supported pages, and the translation of addresses (SPC-5,
+//! "Diagnostic parameters"; SBC-3, "Translate Address diagnostic pages").
 //!
-//! A host sends page 40h with an address and the form it wants, and receives page 40h with the
-//! answer. A drive may answer with several addresses, where a logical sector lies in several
-//! physical ones, or with none, where the place belongs to a reserved area.
+//! A host sends page 40h with an address and the requested format, and receives page 40h with the
+//! result. A drive may return several addresses, if a logical sector is in several physical ones,
+//! or none, if the place belongs to a reserved area.
 
 use super::address::{Address, Format, Inexpressible};
 use super::wire::{IntoBytes, ScsiError, U16, at_most, bits, front, wire};
@@ -13,31 +13,31 @@ pub const SUPPORTED_DIAGNOSTICS: u8 = 0x00;
 /// The page that translates addresses.
 pub const TRANSLATE_ADDRESS: u8 = 0x40;
 
-/// A question: page 40h as a host sends it.
+/// A request: page 40h as sent by a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslateRequest {
-    /// The form of the address.
+    /// The format of the address.
     pub supplied: Format,
-    /// The wanted form.
+    /// The requested format.
     pub wanted: Format,
     /// The address.
     pub address: Address,
 }
 
-/// An answer: page 40h as a drive sends it.
+/// A response: page 40h as sent by a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
-    /// The form of the address that was sent.
+    /// The format of the address in the request.
     pub supplied: Format,
-    /// The form of the addresses here.
+    /// The format of the addresses in the response.
     pub translated: Format,
-    /// All or part of it lies in a reserved area (RAREA).
+    /// Whether all or part of it is in a reserved area (RAREA).
     pub reserved_area: bool,
-    /// All or part of it lies in a sector that replaces another (ALTSEC).
+    /// Whether all or part of it is in a sector that replaces another (ALTSEC).
     pub alternate_sector: bool,
-    /// All or part of it lies on a track that replaces another (ALTTRK).
+    /// Whether all or part of it is on a track that replaces another (ALTTRK).
     pub alternate_track: bool,
-    /// The addresses; up to 8,191.
+    /// The addresses, up to 8,191.
     pub addresses: Vec<Address>,
 }
 
@@ -61,14 +61,14 @@ wire! {
     struct AnswerHeader { header: PageHeader, supplied: FormatByte, translated: TranslatedByte }
 }
 
-/// Bytes of an address in these pages; a short one is filled up with zeros.
+/// The number of bytes of an address in these pages. A short address is padded with zeros.
 const ADDRESS: usize = 8;
 
 impl TranslateRequest {
-    /// The page's bytes.
+    /// Encodes the page.
     ///
     /// # Errors
-    /// Where the address does not fit its form.
+    /// Returns an error if the format cannot express the address.
     pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
         let question = Question {
             header: PageHeader {
@@ -83,10 +83,10 @@ impl TranslateRequest {
         Ok(question.as_bytes().to_vec())
     }
 
-    /// Reads the page.
+    /// Decodes the page.
     ///
     /// # Errors
-    /// Where it is cut short, is another page, or names a form that is not known.
+    /// Returns an error if the page is incomplete, is a different page, or names an unknown format.
     pub fn decode(bytes: &[u8]) -> Result<TranslateRequest, ScsiError> {
         let (question, _) = front::<Question>("a translate address page", bytes)?;
         check_page(&question.header)?;
@@ -100,10 +100,10 @@ impl TranslateRequest {
 }
 
 impl Translation {
-    /// The page's bytes.
+    /// Encodes the page.
     ///
     /// # Errors
-    /// Where an address does not fit its form, or there are too many.
+    /// Returns an error if the format cannot express an address, or there are too many.
     pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
         let body = 2 + self.addresses.len() * ADDRESS;
         let answer = AnswerHeader {
@@ -126,10 +126,11 @@ impl Translation {
         Ok(bytes)
     }
 
-    /// Reads the page, as far as the host had room for it.
+    /// Decodes the page, which may be truncated to the allocation length.
     ///
     /// # Errors
-    /// Where its head is cut short, it is another page, or names a form that is not known.
+    /// Returns an error if the header is incomplete, it is a different page, or it names an unknown
+    /// format.
     pub fn decode(bytes: &[u8]) -> Result<Translation, ScsiError> {
         let (answer, rest) = front::<AnswerHeader>("a translate address page", bytes)?;
         check_page(&answer.header)?;
@@ -150,7 +151,7 @@ impl Translation {
     }
 }
 
-/// The page that lists the diagnostic pages of a drive.
+/// Encodes the page that lists the diagnostic pages of a drive.
 pub fn encode_supported(pages: &[u8]) -> Vec<u8> {
     let pages = at_most(pages, u16::MAX.into());
     let header = PageHeader {
@@ -161,10 +162,10 @@ pub fn encode_supported(pages: &[u8]) -> Vec<u8> {
     [header.as_bytes(), pages].concat()
 }
 
-/// Reads the page that lists the diagnostic pages of a drive.
+/// Decodes the page that lists the diagnostic pages of a drive.
 ///
 /// # Errors
-/// Where its header is cut short, or it is another page.
+/// Returns an error if the header is incomplete, or it is a different page.
 pub fn decode_supported(bytes: &[u8]) -> Result<&[u8], ScsiError> {
     let what = "a list of diagnostic pages";
     let (header, rest) = front::<PageHeader>(what, bytes)?;

@@ -1,34 +1,34 @@
-//! What goes wrong on a drive that answers, and how far it does as it is told.
+//! Faults of a drive that responds, and the extent to which it obeys commands.
 
 use crate::request::Op;
 use crate::units::Lbn;
 
-/// What goes wrong on a drive.
+/// The faults of a drive.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// LBNs that cannot be read, ascending.
     pub unreadable: Vec<Lbn>,
-    /// The kinds of request that the drive does not know.
+    /// The kinds of request that the drive does not support.
     pub unsupported: Vec<Op>,
-    /// The drive is gone after this many requests and translations.
+    /// The number of requests and translations after which the drive stops responding.
     pub gone_after: Option<u64>,
-    /// What the drive does with VERIFY.
+    /// The drive's response to VERIFY.
     pub verify: Obedience,
-    /// What the drive does with force unit access.
+    /// The drive's response to force unit access.
     pub fua: Obedience,
-    /// What the drive does with the order to switch its read cache and read-ahead off.
+    /// The drive's response to a command to switch its read cache and read-ahead off.
     pub cache_orders: Obedience,
 }
 
-/// How a drive takes an order.
+/// A drive's response to a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Obedience {
-    /// It obeys.
+    /// The drive obeys.
     #[default]
     Obeys,
-    /// It refuses.
+    /// The drive refuses the command.
     Refuses,
-    /// It takes the order and ignores it, as paper Q's drives do with their caches (section 2.3)
-    /// and some bridges with VERIFY.
+    /// The drive accepts the command and ignores it, as paper Q's drives do with their caches
+    /// (section 2.3) and some bridges do with VERIFY.
     Ignores,
 }

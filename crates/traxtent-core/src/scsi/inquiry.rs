@@ -1,4 +1,4 @@
-//! What a drive says of itself: INQUIRY data (SPC-5, "INQUIRY command" and "Vital product data";
+//! The identification of a drive: INQUIRY data (SPC-5, "INQUIRY command" and "Vital product data";
 //! SBC-4 for pages B0h and B1h).
 
 use super::wire::{
@@ -10,7 +10,7 @@ use super::wire::{
 pub struct Inquiry {
     /// The kind of device: 0 for a disk.
     pub device_type: u8,
-    /// Whether the device is there (qualifier 0).
+    /// Whether the device is connected (qualifier 0).
     pub connected: bool,
     /// Whether the medium can be removed.
     pub removable: bool,
@@ -18,11 +18,11 @@ pub struct Inquiry {
     pub version: u8,
     /// Whether several commands may be outstanding.
     pub queueing: bool,
-    /// The manufacturer; up to 8 characters.
+    /// The manufacturer, up to 8 characters.
     pub vendor: String,
-    /// The model; up to 16 characters.
+    /// The model, up to 16 characters.
     pub product: String,
-    /// The version of the firmware; up to 4 characters.
+    /// The version of the firmware, up to 4 characters.
     pub revision: String,
 }
 
@@ -30,7 +30,7 @@ pub struct Inquiry {
 pub const SUPPORTED_PAGES: u8 = 0x00;
 /// The page with the serial number.
 pub const SERIAL_PAGE: u8 = 0x80;
-/// The page with names that are unique.
+/// The page with unique names.
 pub const IDENTIFICATION_PAGE: u8 = 0x83;
 /// The page with the limits of requests.
 pub const BLOCK_LIMITS_PAGE: u8 = 0xb0;
@@ -40,7 +40,7 @@ pub const CHARACTERISTICS_PAGE: u8 = 0xb1;
 /// A page of vital product data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VitalPage {
-    /// 00h: which pages there are.
+    /// 00h: the list of supported pages.
     Supported(Vec<u8>),
     /// 80h: the serial number.
     Serial(String),
@@ -55,20 +55,20 @@ pub enum VitalPage {
 /// A name of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Designator {
-    /// How the name is written: 1 binary, 2 ASCII, 3 UTF-8.
+    /// The encoding of the name: 1 binary, 2 ASCII, 3 UTF-8.
     pub code_set: u8,
-    /// What the name belongs to: 0 the unit, 1 a port, 2 the device.
+    /// The object that the name identifies: 0 the unit, 1 a port, 2 the device.
     pub association: u8,
-    /// What kind of name: 1 vendor and model, 2 EUI-64, 3 NAA, 8 SCSI name string.
+    /// The kind of name: 1 vendor and model, 2 EUI-64, 3 NAA, 8 SCSI name string.
     pub kind: u8,
-    /// The name; up to 255 bytes.
+    /// The name, up to 255 bytes.
     pub name: Vec<u8>,
 }
 
-/// Limits of requests, in logical sectors; 0 where the drive states none.
+/// Limits of requests, in logical sectors. 0 if the drive does not report a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockLimits {
-    /// What the length of a request should be a multiple of.
+    /// The length of a request should be a multiple of this.
     pub granularity: u16,
     /// The longest request.
     pub longest: u32,
@@ -79,39 +79,40 @@ pub struct BlockLimits {
 /// Speed and size of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Characteristics {
-    /// How fast it rotates.
+    /// The rotation speed.
     pub rotation: Rotation,
-    /// Its nominal form factor: 1 for 5.25 inches, 2 for 3.5, 3 for 2.5; 0 if not reported.
+    /// The nominal form factor: 1 for 5.25 inches, 2 for 3.5, 3 for 2.5; 0 if not reported.
     pub form_factor: u8,
-    /// Whether it writes in zones.
+    /// Whether the drive writes in zones.
     pub zoned: Zoned,
 }
 
-/// Whether a drive that takes any command writes in zones all the same. One that does not is of another device type.
+/// Whether a drive that accepts any command nevertheless writes in zones. A drive that does not
+/// accept any command has another device type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Zoned {
-    /// It does not say.
+    /// Not reported.
     #[default]
     Unknown,
-    /// Yes, and the host may know.
+    /// Yes, and the host may take them into account.
     HostAware,
-    /// Yes, and it hides them.
+    /// Yes, and the drive hides them.
     DeviceManaged,
-    /// A number without a meaning.
+    /// A reserved number.
     Reserved,
 }
 
-/// How fast a drive rotates.
+/// The rotation speed of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rotation {
-    /// It does not say.
+    /// Not reported.
     #[default]
     Unknown,
-    /// Not at all.
+    /// The drive does not rotate.
     None,
-    /// So many revolutions a minute: 0401h to FFFEh.
+    /// Revolutions per minute: 0401h to FFFEh.
     Rpm(u16),
-    /// A number without a meaning.
+    /// A reserved number.
     Reserved(u16),
 }
 
@@ -179,11 +180,11 @@ wire! {
     struct Speed { rotation: U16, product_type: u8, form_factor: FormFactor, zoned: ZonedByte }
 }
 
-/// Bytes of pages B0h and B1h behind their header.
+/// The number of bytes in pages B0h and B1h after their header.
 const LIMITS_LENGTH: usize = 0x3c;
 
 impl Inquiry {
-    /// The data's bytes.
+    /// Encodes the data.
     pub fn encode(&self) -> Vec<u8> {
         let standard = Standard {
             peripheral: Peripheral::new()
@@ -202,10 +203,10 @@ impl Inquiry {
         standard.as_bytes().to_vec()
     }
 
-    /// Reads the data; what an answer of an earlier standard leaves out is empty.
+    /// Decodes the data. Fields that a response of an earlier standard omits are empty.
     ///
     /// # Errors
-    /// Where not even the first five bytes are there.
+    /// Returns an error if there are fewer than five bytes.
     pub fn decode(bytes: &[u8]) -> Result<Inquiry, ScsiError> {
         front::<[u8; 5]>("standard INQUIRY data", bytes)?;
         let standard: Standard = padded(bytes);
@@ -223,7 +224,7 @@ impl Inquiry {
 }
 
 impl VitalPage {
-    /// Its number.
+    /// The page's number.
     pub fn code(&self) -> u8 {
         match self {
             VitalPage::Supported(_) => SUPPORTED_PAGES,
@@ -234,7 +235,7 @@ impl VitalPage {
         }
     }
 
-    /// The page's bytes, for a disk; what exceeds 64 KiB is left out.
+    /// Encodes the page for a disk. Bytes beyond 64 KiB are omitted.
     pub fn encode(&self) -> Vec<u8> {
         let body = match self {
             VitalPage::Supported(pages) => pages.clone(),
@@ -274,10 +275,10 @@ impl VitalPage {
         [header.as_bytes(), body].concat()
     }
 
-    /// Reads a page, as far as the host had room for it.
+    /// Decodes a page, which may be truncated to the allocation length.
     ///
     /// # Errors
-    /// Where the header is cut short, or the page is none of these.
+    /// Returns an error if the header is incomplete, or the page is not one of these.
     pub fn decode(bytes: &[u8]) -> Result<VitalPage, ScsiError> {
         let what = "vital product data";
         let (header, rest) = front::<PageHeader>(what, bytes)?;
@@ -313,7 +314,7 @@ impl VitalPage {
     }
 }
 
-/// The names in the body of page 83h; one that is cut short is left out.
+/// Decodes the names in the body of page 83h. An incomplete one is omitted.
 fn designators(mut body: &[u8]) -> Vec<Designator> {
     let mut names = Vec::new();
     while let Ok((header, rest)) = front::<DesignatorHeader>("a designator", body) {
@@ -347,7 +348,7 @@ impl Designator {
 }
 
 impl Zoned {
-    /// The number that stands for it.
+    /// The number for this value.
     pub fn number(self) -> u8 {
         match self {
             Zoned::Unknown => 0,
@@ -357,7 +358,7 @@ impl Zoned {
         }
     }
 
-    /// What a number of two bits stands for.
+    /// Returns the value for a number of two bits.
     pub fn from_number(number: u8) -> Zoned {
         match number {
             0 => Zoned::Unknown,
@@ -369,7 +370,7 @@ impl Zoned {
 }
 
 impl Rotation {
-    /// The number that stands for it.
+    /// The number for this value.
     pub fn number(self) -> u16 {
         match self {
             Rotation::Unknown => 0,
@@ -378,7 +379,7 @@ impl Rotation {
         }
     }
 
-    /// What a number stands for.
+    /// Returns the value for a number.
     pub fn from_number(number: u16) -> Rotation {
         match number {
             0 => Rotation::Unknown,

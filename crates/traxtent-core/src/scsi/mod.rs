@@ -1,4 +1,4 @@
-//! SCSI by command bytes: what a host sends, what a drive answers.
+//! SCSI commands and responses as bytes.
 
 mod address;
 mod caching;

@@ -5,28 +5,28 @@ use super::wire::{
     IntoBytes, ScsiError, U16, U32, U64, at_most, bits, front, padded, to_u24, u24, wire,
 };
 
-/// The page code that stands for all pages.
+/// The page code that means all pages.
 pub const ALL_PAGES: u8 = 0x3f;
 
-/// What MODE SENSE answers, and MODE SELECT sends.
+/// The data of MODE SENSE and MODE SELECT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeData<'a> {
-    /// Whether nothing can be written (WP).
+    /// Whether the device is write-protected (WP).
     pub write_protected: bool,
-    /// Whether the bits DPO and FUA are known (DPOFUA).
+    /// Whether the drive supports the bits DPO and FUA (DPOFUA).
     pub dpo_fua: bool,
-    /// How many logical sectors there are, and their size.
+    /// The number of logical sectors, and their size.
     pub blocks: Option<BlockDescriptor>,
-    /// The pages' bytes, one behind the other; [`pages`] takes them apart.
+    /// The bytes of consecutive pages; [`pages`] splits them.
     pub pages: &'a [u8],
 }
 
-/// How many logical sectors a drive has, and their size.
+/// The number of a drive's logical sectors, and their size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockDescriptor {
-    /// How many; a short descriptor (8 bytes) says 2^32 - 1 for more.
+    /// The number of sectors. A short descriptor (8 bytes) has 2^32 - 1 for greater numbers.
     pub sectors: u64,
-    /// Bytes of each.
+    /// The number of bytes per sector.
     pub bytes: u32,
     /// Whether the descriptor has 16 bytes.
     pub long: bool,
@@ -35,13 +35,13 @@ pub struct BlockDescriptor {
 /// A mode page as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawPage<'a> {
-    /// Its number.
+    /// The page's number.
     pub code: u8,
-    /// The number of its subpage; 0 where it has none.
+    /// The number of the subpage, or 0 if the page has none.
     pub subpage: u8,
-    /// Whether the drive can keep it over a loss of power (PS).
+    /// Whether the drive can keep the page during a loss of power (PS).
     pub savable: bool,
-    /// All of its bytes, header included.
+    /// All bytes of the page, including the header.
     pub bytes: &'a [u8],
 }
 
@@ -73,7 +73,7 @@ wire! {
 }
 
 impl ModeData<'_> {
-    /// The bytes of an answer to MODE SENSE.
+    /// Encodes a response to MODE SENSE.
     pub fn encode_sense(&self, width: ModeWidth) -> Vec<u8> {
         let device = DeviceByte::new()
             .with_dpo_fua(self.dpo_fua)
@@ -94,8 +94,8 @@ impl ModeData<'_> {
         [&header, &descriptor, self.pages].concat()
     }
 
-    /// The bytes that MODE SELECT sends: lengths, the device's own byte and the pages' PS bits are
-    /// reserved there, and zero.
+    /// Encodes the data that MODE SELECT sends. In these, lengths, the device-specific byte and the
+    /// pages' PS bits are reserved and zero.
     pub fn encode_select(&self, width: ModeWidth) -> Vec<u8> {
         let descriptor = self.blocks.map_or_else(Vec::new, BlockDescriptor::encode);
         let header = match width {
@@ -137,11 +137,11 @@ fn header_6(length: u8, device: DeviceByte, descriptor: &[u8]) -> Vec<u8> {
 }
 
 impl<'a> ModeData<'a> {
-    /// Reads the data of a MODE SENSE or MODE SELECT, as far as there was room for them. A length
-    /// of zero, as MODE SELECT has it, stands for all bytes.
+    /// Decodes the data of a MODE SENSE or MODE SELECT, which may be truncated to the allocation
+    /// length. A length of zero, as in MODE SELECT, means all bytes.
     ///
     /// # Errors
-    /// Where the header or the block descriptor is cut short.
+    /// Returns an error if the header or the block descriptor is incomplete.
     pub fn decode(width: ModeWidth, bytes: &'a [u8]) -> Result<ModeData<'a>, ScsiError> {
         let what = "mode parameters";
         let (length, device, long, descriptors, rest, head) = match width {
@@ -201,7 +201,7 @@ impl BlockDescriptor {
         }
     }
 
-    /// The first of the descriptors, if there is one.
+    /// Decodes the first descriptor, if there is one.
     fn decode(bytes: &[u8], long: bool) -> Result<Option<BlockDescriptor>, ScsiError> {
         let what = "a block descriptor";
         if bytes.is_empty() {
@@ -222,7 +222,7 @@ impl BlockDescriptor {
     }
 }
 
-/// The pages that stand one behind the other; one that is cut short ends them.
+/// Iterates over consecutive pages, up to the first incomplete one.
 pub fn pages(mut bytes: &[u8]) -> impl Iterator<Item = RawPage<'_>> {
     std::iter::from_fn(move || {
         let (header, _) = front::<PageHeader>("a mode page", bytes).ok()?;
@@ -244,35 +244,35 @@ pub fn pages(mut bytes: &[u8]) -> impl Iterator<Item = RawPage<'_>> {
     })
 }
 
-/// The caching page (08h; SBC-4), as far as a probe and a model care.
+/// The caching page (08h; SBC-4), limited to the fields that a probe and a model need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CachingPage {
-    /// A write is complete when the buffer has it (WCE).
+    /// Whether a write is complete once it is in the buffer (WCE).
     pub write_cache: bool,
-    /// Reads do not come from the buffer (RCD).
+    /// Whether reads do not come from the buffer (RCD).
     pub read_cache_disabled: bool,
-    /// Nothing is read ahead (DRA); drives before SCSI-3 do not have it.
+    /// Whether there is no read-ahead (DRA). Drives before SCSI-3 do not have this bit.
     pub read_ahead_disabled: bool,
-    /// After reads longer than this nothing is read ahead (DISABLE PREFETCH TRANSFER LENGTH).
+    /// The length of a read above which there is no read-ahead (DISABLE PREFETCH TRANSFER LENGTH).
     pub prefetch_up_to: u16,
     /// The longest read-ahead, in logical sectors.
     pub maximum_prefetch: u16,
-    /// Segments of the buffer.
+    /// The number of segments in the buffer.
     pub segments: u8,
 }
 
-/// The format page (03h; obsolete since SBC-2), as far as it has a meaning.
+/// The format page (03h; obsolete since SBC-2), limited to the meaningful fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FormatPage {
-    /// Tracks that share spares; 0 if not said.
+    /// Tracks that share spares. 0 if not reported.
     pub tracks_per_zone: u16,
-    /// Spare sectors of such a zone.
+    /// Spare sectors per group of such tracks.
     pub alternate_sectors_per_zone: u16,
-    /// Physical sectors of a track; 0 where it varies.
+    /// Physical sectors per track. 0 if it varies.
     pub sectors_per_track: u16,
-    /// Bytes of each.
+    /// Bytes per physical sector.
     pub bytes_per_sector: u16,
-    /// 1 where sectors follow each other.
+    /// 1 if consecutive sectors are adjacent.
     pub interleave: u16,
     /// Sectors between the beginnings of two tracks of a cylinder.
     pub track_skew: u16,
@@ -280,14 +280,14 @@ pub struct FormatPage {
     pub cylinder_skew: u16,
 }
 
-/// The rigid disk geometry page (04h; obsolete since SBC-2), as far as it has a meaning.
+/// The rigid disk geometry page (04h; obsolete since SBC-2), limited to the meaningful fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GeometryPage {
-    /// Arm positions; up to 2^24 - 1.
+    /// Arm positions, up to 2^24 - 1.
     pub cylinders: u32,
     /// Surfaces.
     pub heads: u8,
-    /// Revolutions a minute; 0 if not said.
+    /// Revolutions per minute. 0 if not reported.
     pub rpm: u16,
 }
 
@@ -369,7 +369,7 @@ fn page_header<T>(code: u8, savable: bool) -> PageHeader {
 }
 
 impl CachingPage {
-    /// The page of 20 bytes, with zeros where it says nothing.
+    /// Encodes the page with 20 bytes. Other fields are zero.
     pub fn encode(&self) -> Vec<u8> {
         let blank = Caching {
             header: page_header::<Caching>(CACHING_PAGE, true),
@@ -380,8 +380,8 @@ impl CachingPage {
         bytes
     }
 
-    /// Writes these values into the bytes of a page and leaves all others as they are. What a
-    /// page of an earlier standard has no room for is left out.
+    /// Writes these values to the bytes of a page and leaves all other values unchanged. Values for
+    /// which a page of an earlier standard has no room are omitted.
     pub fn apply(&self, page: &mut [u8]) {
         let mut caching: Caching = padded(page);
         caching.flags.set_write_cache(self.write_cache);
@@ -398,7 +398,7 @@ impl CachingPage {
         page[..length].copy_from_slice(&caching.as_bytes()[..length]);
     }
 
-    /// Reads a page; what an earlier standard does not have is zero.
+    /// Decodes a page. Fields that an earlier standard does not have are zero.
     pub fn decode(page: &[u8]) -> CachingPage {
         let caching: Caching = padded(page);
         CachingPage {
@@ -413,7 +413,7 @@ impl CachingPage {
 }
 
 impl FormatPage {
-    /// The page of 24 bytes.
+    /// Encodes the page with 24 bytes.
     pub fn encode(&self) -> Vec<u8> {
         Format {
             header: page_header::<Format>(FORMAT_PAGE, false),
@@ -430,7 +430,7 @@ impl FormatPage {
         .to_vec()
     }
 
-    /// Reads a page; what is cut short is zero.
+    /// Decodes a page. Missing fields are zero.
     pub fn decode(page: &[u8]) -> FormatPage {
         let format: Format = padded(page);
         FormatPage {
@@ -446,7 +446,7 @@ impl FormatPage {
 }
 
 impl GeometryPage {
-    /// The page of 24 bytes.
+    /// Encodes the page with 24 bytes.
     pub fn encode(&self) -> Vec<u8> {
         Geometry {
             header: page_header::<Geometry>(GEOMETRY_PAGE, false),
@@ -459,7 +459,7 @@ impl GeometryPage {
         .to_vec()
     }
 
-    /// Reads a page; what is cut short is zero.
+    /// Decodes a page. Missing fields are zero.
     pub fn decode(page: &[u8]) -> GeometryPage {
         let geometry: Geometry = padded(page);
         GeometryPage {

@@ -1,4 +1,5 @@
-//! The mode pages of the model drive: format, geometry and caching; only the last can be changed.
+//! The mode pages of the model drive: format, geometry and caching. Only the caching page can be
+//! changed.
 
 use super::command::{ModeSense, ModeWidth, PageValues};
 use super::mode::{
@@ -7,7 +8,7 @@ use super::mode::{
 };
 use crate::drive::{Caching, Drive};
 
-/// The values of the pages that can be changed.
+/// The values of the caching page, which can be changed.
 #[derive(Clone, Debug)]
 pub(super) struct Modes {
     current: CachingPage,
@@ -15,17 +16,17 @@ pub(super) struct Modes {
     default: CachingPage,
 }
 
-/// Data that MODE SELECT may not send.
+/// The error for data that MODE SELECT must not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadParameters {
-    /// The byte that may not have its value; none where the data end too early.
+    /// The byte with the invalid value, or `None` if the data end too early.
     pub(super) byte: Option<u16>,
 }
 
-/// The longest read-ahead threshold there is: all reads.
+/// The greatest threshold for read-ahead, which includes all reads.
 const ALWAYS: u16 = u16::MAX;
 
-/// What a host may change of the caching page.
+/// The parts of the caching page that a host may change.
 const CHANGEABLE: CachingPage = CachingPage {
     write_cache: true,
     read_cache_disabled: true,
@@ -58,10 +59,10 @@ impl Modes {
         }
     }
 
-    /// What the drive does for a read of so many sectors.
+    /// Returns the caching that applies to a read of `sectors` sectors.
     pub(super) fn caching(&self, sectors: u32) -> Caching {
         let page = &self.current;
-        // A length of zero switches read-ahead off altogether.
+        // A length of zero disables read-ahead for all reads.
         let prefetches = page.prefetch_up_to > 0 && sectors <= page.prefetch_up_to.into();
         let prefetches = prefetches || page.prefetch_up_to == ALWAYS;
         Caching {
@@ -71,7 +72,7 @@ impl Modes {
         }
     }
 
-    /// The answer to MODE SENSE, if the drive has the page.
+    /// Returns the response to MODE SENSE, if the drive has the page.
     pub(super) fn sense(&self, drive: &Drive, sense: &ModeSense) -> Option<Vec<u8>> {
         if !matches!(sense.subpage, 0x00 | 0xff) {
             return None;
@@ -113,7 +114,7 @@ impl Modes {
         }
     }
 
-    /// Takes the pages of a MODE SELECT, all or none of them.
+    /// Applies either all pages of a MODE SELECT or none.
     pub(super) fn select(
         &mut self,
         drive: &Drive,

@@ -1,4 +1,4 @@
-//! Reading a drive's defect lists, in parts where they are long.
+//! Reading a drive's defect lists, in parts if they are long.
 
 use super::address::{Address, Format};
 use super::command::{Command, DefectWidth, ReadDefectData};
@@ -8,14 +8,14 @@ use super::transport::{Data, Transport};
 use crate::geometry::Place;
 use crate::probe::TargetError;
 
-/// Addresses asked for at a time.
+/// The number of addresses requested at a time.
 const PART: usize = 8_190;
-/// A drive with more bad sectors than this is not believed: drives have some thousands.
+/// The greatest plausible number of bad sectors. Drives have some thousands.
 const MOST: usize = 1 << 20;
 
 const WHAT: &str = "defect lists";
 
-/// The list of manufacture, or the one grown since.
+/// Reads the primary list, made in manufacture, or the grown list.
 pub(super) fn read_list<T: Transport>(
     transport: &mut T,
     primary: bool,
@@ -34,7 +34,7 @@ pub(super) fn read_list<T: Transport>(
     }
 }
 
-/// The whole list by READ DEFECT DATA(12).
+/// Reads the whole list by READ DEFECT DATA(12).
 fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Place>, Failure> {
     let mut all = Vec::new();
     let mut length = None;
@@ -42,7 +42,7 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
         let list = read_part(transport, primary, DefectWidth::Twelve, all.len())?;
         let part = places(&list).map_err(Failure::Target)?;
         let done = part.is_empty() || part.len() * list.format.size() >= list.length as usize;
-        // Drives before SBC-3 always begin with the first, and say so by the length.
+        // Drives before SBC-3 always begin with the first address; the length shows this.
         let restarted = !all.is_empty() && length == Some(list.length);
         if restarted {
             return refused(format!("{} bytes cannot be read in parts", list.length));
@@ -80,7 +80,7 @@ fn read_part<T: Transport>(
         allocation: room.len() as u32,
     });
     let reply = run(transport, &command, Data::In(&mut room))?;
-    // A drive without such a list may send no data and say so.
+    // A drive without such a list may send no data and report that there is none.
     Ok(if reply.received == 0 {
         DefectList::new(primary, !primary, Format::PhysicalSector, Vec::new())
     } else {

@@ -1,25 +1,25 @@
-//! Sense data: why a command failed, in the fixed and in the descriptor format (SPC-5, "Sense
-//! data").
+//! Sense data, the reason why a command failed, in the fixed and in the descriptor format (SPC-5,
+//! "Sense data").
 //!
-//! Kept are the sense key, the additional code, the information field (the LBN of a media error)
-//! and the pointer to a bad field. Other descriptors are passed over.
+//! The sense key, the additional code, the information field (the LBN of a media error) and the
+//! pointer to a bad field are kept. Other descriptors are ignored.
 
 use std::fmt;
 
 use super::wire::{IntoBytes, ScsiError, U16, U32, U64, at_most, bits, front, padded, wire};
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sense {
     /// The kind of failure.
     pub key: SenseKey,
-    /// What it is.
+    /// The specific failure.
     pub code: AdditionalSense,
-    /// Of a media error, the first LBN that it is about.
+    /// For a media error, the first LBN affected.
     pub information: Option<u64>,
-    /// Of an illegal request, where the bad field is.
+    /// For an illegal request, the place of the bad field.
     pub field: Option<FieldPointer>,
-    /// Whether an earlier command failed, not this one.
+    /// Whether the failure is that of an earlier command.
     pub deferred: bool,
 }
 
@@ -27,27 +27,27 @@ pub struct Sense {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SenseKey {
-    /// None.
+    /// No failure.
     NoSense,
-    /// The drive helped itself.
+    /// The drive recovered from an error by itself.
     Recovered,
     /// The drive is not ready.
     NotReady,
-    /// The media.
+    /// An error of the media.
     Medium,
-    /// The drive.
+    /// An error of the drive.
     Hardware,
-    /// The host asked what it may not.
+    /// A request that is not allowed.
     IllegalRequest,
-    /// Something has happened to the drive since the last command.
+    /// The state of the drive has changed since the last command.
     UnitAttention,
     /// Writing is not allowed.
     DataProtect,
-    /// The command was given up.
+    /// The command was aborted.
     Aborted,
     /// Data differ.
     Miscompare,
-    /// Any other, by its number.
+    /// Any other key, by its number.
     Other(u8),
 }
 
@@ -60,16 +60,16 @@ pub struct AdditionalSense {
     pub qualifier: u8,
 }
 
-/// Where the bad field of a request is.
+/// The place of the bad field in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldPointer {
-    /// In the command; else in the data that the host sent.
+    /// Whether it is in the command. Otherwise it is in the data that the host sent.
     pub in_command: bool,
-    /// The byte, from 0.
+    /// The byte, counted from 0.
     pub byte: u16,
 }
 
-/// Sense data as bytes, in one of two formats.
+/// A format of sense data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SenseFormat {
     /// 18 bytes; the information has 32 bits.
@@ -80,28 +80,28 @@ pub enum SenseFormat {
 }
 
 impl AdditionalSense {
-    /// Nothing more to say.
+    /// No additional information.
     pub const NONE: AdditionalSense = AdditionalSense::new(0x00, 0x00);
     /// A sector could not be written.
     pub const WRITE_ERROR: AdditionalSense = AdditionalSense::new(0x0c, 0x00);
     /// A sector could not be read.
     pub const UNRECOVERED_READ_ERROR: AdditionalSense = AdditionalSense::new(0x11, 0x00);
-    /// The host sent fewer data than it said.
+    /// The host sent fewer data than it announced.
     pub const PARAMETER_LIST_LENGTH_ERROR: AdditionalSense = AdditionalSense::new(0x1a, 0x00);
     /// There is no such defect list.
     pub const DEFECT_LIST_NOT_FOUND: AdditionalSense = AdditionalSense::new(0x1c, 0x00);
-    /// The drive does not know the command.
+    /// The drive does not support the command.
     pub const INVALID_OPERATION: AdditionalSense = AdditionalSense::new(0x20, 0x00);
-    /// The drive ends before the LBN.
+    /// The LBN is beyond the end of the drive.
     pub const LBN_OUT_OF_RANGE: AdditionalSense = AdditionalSense::new(0x21, 0x00);
-    /// A field of the command may not have its value.
+    /// A field of the command has an invalid value.
     pub const INVALID_FIELD_IN_COMMAND: AdditionalSense = AdditionalSense::new(0x24, 0x00);
-    /// A field of the data may not have its value.
+    /// A field of the data has an invalid value.
     pub const INVALID_FIELD_IN_DATA: AdditionalSense = AdditionalSense::new(0x26, 0x00);
     /// Mode pages have been changed.
     pub const MODE_PARAMETERS_CHANGED: AdditionalSense = AdditionalSense::new(0x2a, 0x01);
 
-    /// A code with its qualifier.
+    /// Creates a code with its qualifier.
     pub const fn new(code: u8, qualifier: u8) -> AdditionalSense {
         AdditionalSense { code, qualifier }
     }
@@ -163,7 +163,7 @@ const INFORMATION: u8 = 0x00;
 const SENSE_KEY_SPECIFIC: u8 = 0x02;
 
 impl Sense {
-    /// A failure of which there is no more to say.
+    /// Creates a failure without further information.
     pub const fn new(key: SenseKey, code: AdditionalSense) -> Sense {
         Sense {
             key,
@@ -174,7 +174,7 @@ impl Sense {
         }
     }
 
-    /// The data's bytes. The fixed format leaves out information that exceeds 32 bits.
+    /// Encodes the data. The fixed format omits information that exceeds 32 bits.
     pub fn encode(&self, format: SenseFormat) -> Vec<u8> {
         let key = KeyByte::new().with_key(self.key.number());
         let AdditionalSense { code, qualifier } = self.code;
@@ -231,10 +231,10 @@ impl Sense {
         [header.as_bytes(), &descriptors].concat()
     }
 
-    /// Reads sense data of either format; what a short answer leaves out counts as zero.
+    /// Decodes sense data in either format. Fields that a short response omits count as zero.
     ///
     /// # Errors
-    /// Where there are no data, or data of no known format.
+    /// Returns an error if there are no data, or their format is unknown.
     pub fn decode(bytes: &[u8]) -> Result<Sense, ScsiError> {
         let what = "sense data";
         let (&response, _) = front::<ResponseByte>(what, bytes)?;
@@ -300,7 +300,8 @@ fn descriptor_header<T>(kind: u8) -> DescriptorHeader {
 }
 
 impl Pointer {
-    /// The pointer, if it is one: with other sense keys the bytes mean other things.
+    /// Returns the pointer, if the bytes contain one. With other sense keys they have other
+    /// meanings.
     fn field(self, key: SenseKey) -> Option<FieldPointer> {
         (key == SenseKey::IllegalRequest && self.flags.valid()).then(|| FieldPointer {
             in_command: self.flags.in_command(),
@@ -309,7 +310,7 @@ impl Pointer {
     }
 }
 
-/// The keys that have names, by number.
+/// The keys that have names, with their numbers.
 const KEYS: [(u8, SenseKey); 10] = [
     (0x0, SenseKey::NoSense),
     (0x1, SenseKey::Recovered),
@@ -324,7 +325,7 @@ const KEYS: [(u8, SenseKey); 10] = [
 ];
 
 impl SenseKey {
-    /// Its number.
+    /// The key's number.
     pub fn number(self) -> u8 {
         match self {
             SenseKey::Other(number) => number.min(0xf),
@@ -335,7 +336,7 @@ impl SenseKey {
         }
     }
 
-    /// The key with a number.
+    /// Returns the key for a number.
     pub fn from_number(number: u8) -> SenseKey {
         let named = KEYS.iter().find(|(known, _)| *known == number);
         named.map_or(SenseKey::Other(number), |(_, key)| *key)

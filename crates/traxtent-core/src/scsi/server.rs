@@ -1,9 +1,11 @@
-//! The model drive as a SCSI device: commands and data in, status, data and sense data out.
+//! The model drive as a SCSI device, with commands and data as input, and status, data and sense
+//! data as output.
 //!
-//! Commands that need the media or the buffer take the time that [`Drive`] takes for them; a
-//! translation and a defect list take what the profile says; all others take none. One command at
-//! a time. The drive keeps no data: reads give zeros, and what would compare data is refused.
-//! A slipped sector is a defect of manufacture (primary list), a remapped one has grown.
+//! Commands that need the media or the buffer take the time that [`Drive`] takes for them. A
+//! translation and a defect list take the time in the profile. All other commands take no time.
+//! There is one command at a time. The drive stores no data: reads return zeros, and comparisons of
+//! data are refused. A slipped sector is in the primary defect list, a remapped one in the grown
+//! list.
 
 use super::address::{Address, Format, WHOLE_TRACK};
 use super::capacity::Capacity;
@@ -27,44 +29,44 @@ use crate::profile::Profile;
 use crate::request::{Op, Request};
 use crate::units::{Lbn, SimTime, Span};
 
-/// A model drive that answers commands.
+/// A model drive that executes commands.
 #[derive(Clone, Debug)]
 pub struct DeviceServer {
     drive: Drive,
     modes: Modes,
-    /// What RECEIVE DIAGNOSTIC RESULTS answers next.
+    /// The next response to RECEIVE DIAGNOSTIC RESULTS.
     diagnostic: Option<Vec<u8>>,
     faults: Faults,
-    /// Whether media or buffer have worked for the command that is executed.
+    /// Whether the current command has used the media or the buffer.
     worked: bool,
 }
 
-/// What the drive answers.
+/// The drive's response to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// How the command ended.
+    /// The status of the command.
     pub status: Status,
     /// Data for the host.
     pub data: Payload,
     /// Sense data, empty unless the status is [`Status::CheckCondition`].
     pub sense: Vec<u8>,
-    /// When it ended.
+    /// The time of completion.
     pub completed: SimTime,
-    /// Whether the drive's media or buffer worked for it.
+    /// Whether the command used the drive's media or buffer.
     pub worked: bool,
 }
 
 /// Data for the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// These.
+    /// These bytes.
     Bytes(Vec<u8>),
-    /// So many zeros: what a drive reads that keeps no data.
+    /// This number of zeros, which a drive without data returns for reads.
     Zeros(u64),
 }
 
 impl Payload {
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             Payload::Bytes(bytes) => bytes.len() as u64,
@@ -72,12 +74,12 @@ impl Payload {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes as many as there is room for; returns how many.
+    /// Copies as many bytes as there is room for, and returns their number.
     pub fn copy_to(&self, room: &mut [u8]) -> usize {
         let length = usize::try_from(self.len()).map_or(room.len(), |n| n.min(room.len()));
         match self {
@@ -88,20 +90,20 @@ impl Payload {
     }
 }
 
-/// What a command brings, and when.
+/// The result of a command, and its time.
 struct Done {
     data: Payload,
     at: SimTime,
-    /// A word about data that are there all the same.
+    /// Sense data that accompany valid data.
     remark: Option<Sense>,
 }
 
-/// Why a command failed, and when.
+/// The reason why a command failed, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Why.
+    /// The reason.
     pub sense: Sense,
-    /// When it ended.
+    /// The time at which the command ended.
     pub at: SimTime,
 }
 
@@ -120,7 +122,7 @@ impl Done {
     }
 }
 
-/// What a request takes that the drive only pretends to carry out.
+/// The time for a request that the drive only claims to have carried out.
 const UNDONE: Span = Span(100_000_000);
 
 type Outcome = Result<Done, Failed>;
@@ -133,7 +135,7 @@ fn illegal(at: SimTime, code: AdditionalSense, field: Option<FieldPointer>) -> F
     Failed { sense, at }
 }
 
-/// A field of the command that may not have its value.
+/// An error about a field of the command with an invalid value.
 fn bad_command(at: SimTime, byte: u16) -> Failed {
     let field = FieldPointer {
         in_command: true,
@@ -142,7 +144,7 @@ fn bad_command(at: SimTime, byte: u16) -> Failed {
     illegal(at, AdditionalSense::INVALID_FIELD_IN_COMMAND, Some(field))
 }
 
-/// A field of the data that may not have its value.
+/// An error about a field of the data with an invalid value.
 fn bad_data(at: SimTime, byte: u16) -> Failed {
     let field = FieldPointer {
         in_command: false,
@@ -156,7 +158,7 @@ fn too_short(at: SimTime) -> Failed {
 }
 
 impl DeviceServer {
-    /// A drive that answers.
+    /// Creates a device from a drive.
     pub fn new(drive: Drive) -> DeviceServer {
         DeviceServer {
             modes: Modes::new(&drive),
@@ -167,19 +169,19 @@ impl DeviceServer {
         }
     }
 
-    /// The same drive, but it fails and disobeys. That it leaves is the matter of its transport.
+    /// Returns the device with the given faults. Its transport implements that it stops responding.
     pub fn with_faults(mut self, faults: Faults) -> DeviceServer {
         self.faults = faults;
         self
     }
 
-    /// The drive behind it.
+    /// The drive of this device.
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
 
-    /// Executes a command that comes at `now`, no earlier than the last one ended, with the data
-    /// that the host sends.
+    /// Executes a command that arrives at `now` with the data that the host sends. `now` must not
+    /// be earlier than the end of the last command.
     pub fn execute(&mut self, now: SimTime, command: &[u8], sent: &[u8]) -> Answer {
         self.worked = false;
         let outcome = Command::decode(command)
@@ -202,7 +204,7 @@ impl DeviceServer {
         }
     }
 
-    /// Drives of more LBNs than 32 bits count use the format that can name them all.
+    /// Drives with more LBNs than 32 bits can express use the format that can express all of them.
     fn sense_format(&self) -> SenseFormat {
         match u32::try_from(self.drive.geometry().capacity().0) {
             Ok(_) => SenseFormat::Fixed,
@@ -217,7 +219,7 @@ impl DeviceServer {
                 descriptors,
                 allocation,
             } => {
-                // The reason of a failure has gone with it: there is never one left.
+                // The reason of a failure is returned with its command, so none is ever pending.
                 let none = Sense::new(SenseKey::NoSense, AdditionalSense::NONE);
                 let format = if descriptors {
                     SenseFormat::Descriptors
@@ -358,10 +360,10 @@ impl DeviceServer {
         })
     }
 
-    /// Lets the drive work for a request that comes at `now`; returns when it was done.
+    /// Serves a request that arrives at `now`, and returns the time of its completion.
     ///
     /// # Errors
-    /// What the drive cannot or will not do.
+    /// Returns an error if the drive cannot or does not carry out the request.
     pub fn request(&mut self, now: SimTime, mut request: Request) -> Result<SimTime, Failed> {
         let faults = &self.faults;
         let verify = request.op == Op::Verify;
@@ -404,10 +406,10 @@ impl DeviceServer {
         Err(Failed { sense, at })
     }
 
-    /// Switches read caching and read-ahead off, or back to as the profile has them.
+    /// Switches read caching and read-ahead off, or back to the profile's settings.
     ///
     /// # Errors
-    /// If the drive takes no such orders.
+    /// Returns an error if the drive refuses to switch.
     pub fn switch_caching(&mut self, now: SimTime, on: bool) -> Result<(), Failed> {
         if self.faults.cache_orders == Obedience::Refuses {
             return Err(bad_data(now, 0));
@@ -422,7 +424,7 @@ impl DeviceServer {
         Ok(())
     }
 
-    /// Switches the drive's caching at `now`, if it obeys, past the mode pages.
+    /// Switches the drive's caching at `now` without changing the mode pages, if the drive obeys.
     pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
         if self.faults.cache_orders == Obedience::Obeys && caching != self.drive.caching() {
             self.drive.set_caching(now, caching);
@@ -470,7 +472,8 @@ impl DeviceServer {
         let list = DefectList::new(read.primary, read.grown, Format::PhysicalSector, addresses);
         let bytes = list.encode(read.width).map_err(|_| bad_command(at, 2))?;
         let mut done = Done::bytes(bytes, read.allocation as usize, at);
-        // A form that the drive does not have: it says so, and hands over the one that it has.
+        // For a format that the drive does not have, it returns the one that it has, and reports
+        // this.
         if read.format != Format::PhysicalSector {
             let code = AdditionalSense::DEFECT_LIST_NOT_FOUND;
             done.remark = Some(Sense::new(SenseKey::Recovered, code));
@@ -539,7 +542,7 @@ fn vital_page(drive: &Drive, page: u8) -> Option<VitalPage> {
     })
 }
 
-/// How fast the drive says that it rotates.
+/// The rotation speed that the drive reports.
 fn rotation(profile: &Profile) -> Rotation {
     let Some(mechanics) = &profile.mechanics else {
         return Rotation::None;
@@ -560,7 +563,7 @@ fn capacity(drive: &Drive) -> Capacity {
     }
 }
 
-/// The answer to a question, if the drive has the address.
+/// Returns the response to a translation request, if the drive has the address.
 fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translation> {
     let mut answer = Translation {
         supplied: request.supplied,
@@ -593,7 +596,7 @@ fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translat
     Some(answer)
 }
 
-/// The bad sectors, one by one: those of manufacture, then those grown since.
+/// Iterates over the bad sectors one by one: primary ones, then grown ones.
 fn defects(geometry: &Geometry, primary: bool, grown: bool) -> impl Iterator<Item = Address> + '_ {
     let wanted = move |remedy: Remedy| match remedy {
         Remedy::Slipped => primary,

@@ -1,4 +1,5 @@
-//! A SCSI drive as a probe's target: questions become commands, answers become places and times.
+//! A SCSI drive as a probe's target: converts requests to commands, and responses to places and
+//! times.
 
 use std::ops::RangeInclusive;
 
@@ -17,10 +18,10 @@ use crate::probe::{Defects, Identity, Target, TargetError, Timing};
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 
-/// A SCSI drive that answers a probe.
+/// A SCSI drive that is being probed.
 ///
-/// It only reads, unless [`ScsiTarget::allow_writes`] has been called. Caching that
-/// [`ScsiTarget::suspend_caching`] has switched off is switched on again when it is dropped.
+/// It only reads, unless [`ScsiTarget::allow_writes`] has been called. When it is dropped, it
+/// switches caching on again that [`ScsiTarget::suspend_caching`] has switched off.
 #[derive(Debug)]
 pub struct ScsiTarget<T: Transport> {
     transport: T,
@@ -29,33 +30,33 @@ pub struct ScsiTarget<T: Transport> {
     limits: BlockLimits,
     buffer: Vec<u8>,
     writes: bool,
-    /// Whether the drive has ever translated an address.
+    /// Whether the drive has successfully translated an address.
     has_translated: bool,
     pub(super) suspended: Option<super::caching::Suspended>,
 }
 
-/// Why a command brought nothing.
+/// The reason why a command returned no result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Failure {
-    /// The drive says why.
+    /// The drive reported the reason.
     Sense(Sense),
-    /// It was not carried, or the answer makes no sense.
+    /// The command was not transported, or the response was invalid.
     Target(TargetError),
 }
 
-/// The most that one request may move, in bytes.
+/// The greatest length of a request in bytes.
 const TRANSFER_MAX: u64 = 256 * 1024 * 1024;
-/// Bytes of a logical sector that a drive is believed to have.
+/// Plausible sizes of a logical sector in bytes.
 const SECTOR_BYTES: RangeInclusive<u32> = 128..=65_536;
-/// How often a command is sent again to a drive that is busy or has something else to say.
+/// The number of times that a command is sent to a drive that is busy or reports something else.
 const RETRIES: u32 = 20;
-/// How long a busy drive is left alone.
+/// The pause before a command is sent again to a busy drive.
 const RETRY_PAUSE: Span = Span(100_000_000_000);
-/// Room for the addresses of one translation: a drive may give several.
+/// The allocation length for one translation. A drive may return several addresses.
 const TRANSLATION_MAX: u16 = 6 + 32 * 8;
 
 impl Failure {
-    /// What it means where `what` was asked for.
+    /// Converts the failure to an error about `what`, which was requested.
     pub(super) fn of(self, what: &'static str) -> TargetError {
         match self {
             Failure::Target(error) => error,
@@ -81,7 +82,7 @@ impl From<ScsiError> for Failure {
 }
 
 impl Sense {
-    /// Whether the drive does not know the command, or a part of it.
+    /// Returns whether the drive does not support the command, or a part of it.
     fn is_unsupported(&self) -> bool {
         let codes = [
             AdditionalSense::INVALID_OPERATION,
@@ -92,10 +93,10 @@ impl Sense {
 }
 
 impl<T: Transport> ScsiTarget<T> {
-    /// Asks a drive who it is.
+    /// Opens a drive and reads its identification.
     ///
     /// # Errors
-    /// Where it does not answer, or is no disk.
+    /// Returns an error if the drive does not respond, or is not a disk.
     pub fn open(mut transport: T) -> Result<ScsiTarget<T>, TargetError> {
         let drive = &mut transport;
         let inquiry = standard_inquiry(drive).map_err(|error| error.of("INQUIRY"))?;
@@ -143,30 +144,30 @@ impl<T: Transport> ScsiTarget<T> {
         })
     }
 
-    /// Lets requests write; what they write is zeros.
+    /// Allows requests to write. They write zeros.
     pub fn allow_writes(&mut self) {
         self.writes = true;
     }
 
-    /// What the drive answered to INQUIRY.
+    /// The drive's response to INQUIRY.
     pub fn inquiry(&self) -> &Inquiry {
         &self.inquiry
     }
 
-    /// A page of vital product data.
+    /// Returns a page of vital product data.
     ///
     /// # Errors
-    /// Where the drive does not have it, or does not answer.
+    /// Returns an error if the drive does not have the page, or does not respond.
     pub fn vital_page(&mut self, code: u8) -> Result<VitalPage, TargetError> {
         vital_page(&mut self.transport, code).map_err(|error| error.of("a page of INQUIRY data"))
     }
 
-    /// The way to the drive.
+    /// The transport to the drive.
     pub fn transport_mut(&mut self) -> &mut T {
         &mut self.transport
     }
 
-    /// The command for a request, and how many bytes it moves in which direction.
+    /// Returns the command for a request, and the number of bytes that it transfers.
     fn command(&self, request: &Request) -> Result<(Command, u64), TargetError> {
         let Request {
             lbn: Lbn(lbn),
@@ -211,7 +212,7 @@ impl<T: Transport> ScsiTarget<T> {
         Ok((Command::Blocks(blocks), bytes))
     }
 
-    /// Has an address translated; `None` where it lies in a reserved area.
+    /// Translates an address. Returns `None` if it is in a reserved area.
     fn translation(
         &mut self,
         address: Address,
@@ -223,7 +224,7 @@ impl<T: Transport> ScsiTarget<T> {
             wanted,
             address,
         };
-        // An address that cannot be written is one that no drive has.
+        // No drive has an address that cannot be encoded.
         let Ok(page) = request.encode() else {
             return Ok(None);
         };
@@ -301,7 +302,7 @@ impl<T: Transport> Target for ScsiTarget<T> {
         match self.translation(Address::Block(lbn), form, Format::PhysicalSector) {
             Ok(Some(Address::Sector(place))) => Ok(place),
             Ok(_) => refuse(format!("LBN {lbn}: it lies in a reserved area")),
-            // Of an LBN that exists: the drive does not know the page or the form.
+            // The LBN exists, so the drive does not support the page or the format.
             Err(Failure::Sense(sense))
                 if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA && !self.has_translated =>
             {
@@ -317,21 +318,22 @@ impl<T: Transport> Target for ScsiTarget<T> {
         match self.translation(Address::Sector(place), Format::PhysicalSector, form) {
             Ok(Some(Address::Block(lbn))) => Ok(Some(lbn)),
             Ok(_) => Ok(None),
-            // The drive has no such place.
+            // The drive does not have such a place.
             Err(Failure::Sense(sense))
                 if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA && self.has_translated =>
             {
                 Ok(None)
             }
             Err(Failure::Sense(sense)) if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA => {
-                // Or it does not translate at all: an LBN that exists decides.
+                // Or it does not translate at all. A translation of an existing LBN distinguishes
+                // the two cases.
                 self.translate(Lbn(0)).map(|_| None)
             }
             Err(failure) => Err(failure.of("address translation")),
         }
     }
 
-    /// A track that is bad as a whole has the slot [`super::WHOLE_TRACK`].
+    /// If a whole track is bad, its slot is [`super::WHOLE_TRACK`].
     fn defects(&mut self) -> Result<Defects, TargetError> {
         let primary = super::read_defects::read_list(&mut self.transport, true)?;
         let grown = super::read_defects::read_list(&mut self.transport, false)?;
@@ -355,7 +357,8 @@ fn refuse<V>(why: String) -> Result<V, TargetError> {
     Err(TargetError::Refused(why))
 }
 
-/// Sends a command until the drive takes it; an answer that the drive only remarks on is good.
+/// Sends a command until the drive accepts it. A response with a recovered error or without a sense
+/// key counts as success.
 pub(super) fn run<T: Transport>(
     transport: &mut T,
     command: &Command,
@@ -417,7 +420,8 @@ fn vital_page<T: Transport>(transport: &mut T, page: u8) -> Result<VitalPage, Fa
     Ok(VitalPage::decode(&room[..reply.received])?)
 }
 
-/// READ CAPACITY(16), or where the drive does not know it, (10).
+/// Reads the capacity by READ CAPACITY(16), or by READ CAPACITY(10) if the drive does not support
+/// the former.
 fn capacity<T: Transport>(transport: &mut T) -> Result<Capacity, Failure> {
     let mut room = [0; 32];
     let command = Command::ReadCapacity16 {

@@ -1,73 +1,74 @@
-//! What carries command bytes to a drive and answers back.
+//! The transport of commands to a drive, and of its responses.
 
 use crate::probe::Timing;
 use crate::units::SimTime;
 
-/// A way to a SCSI drive: a model, or a kernel's SG_IO.
+/// A connection to a SCSI drive: a model, or a kernel's SG_IO.
 pub trait Transport {
     /// The transport's clock.
     fn now(&self) -> SimTime;
 
-    /// Lets time pass until `at`; returns at once where that is past.
+    /// Waits until `at`. Returns at once if that is in the past.
     fn wait_until(&mut self, at: SimTime);
 
-    /// Sends a command and waits for its end.
+    /// Sends a command and waits for its completion.
     ///
     /// # Errors
-    /// Where the command could not be carried. What the drive itself refuses is a [`Reply`].
+    /// Returns an error if the command could not be transported. If the drive itself refuses it,
+    /// the result is a [`Reply`].
     fn execute(&mut self, command: &[u8], data: Data<'_>) -> Result<Reply, TransportError>;
 }
 
-/// Where a command's data come from or go to.
+/// The data of a command, with their direction.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// There are none.
+    /// No data.
     None,
     /// To the drive.
     Out(&'a [u8]),
-    /// From the drive; it may send fewer.
+    /// From the drive, which may send fewer.
     In(&'a mut [u8]),
 }
 
-/// What a drive answers.
+/// A drive's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// How the command ended.
+    /// The status of the command.
     pub status: Status,
-    /// Bytes that came from the drive.
+    /// The number of bytes received from the drive.
     pub received: usize,
     /// Sense data, empty unless the status is [`Status::CheckCondition`].
     pub sense: Vec<u8>,
-    /// When it was sent and when it ended.
+    /// The times at which it was sent and completed.
     pub timing: Timing,
 }
 
-/// How a command ended (SAM-5, section 5.3.1).
+/// The status of a command (SAM-5, section 5.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// As asked.
+    /// The command succeeded.
     Good,
-    /// Sense data say what happened.
+    /// The sense data contain the reason.
     CheckCondition,
     /// The drive is busy.
     Busy,
-    /// Another host holds the drive.
+    /// Another host has reserved the drive.
     ReservationConflict,
     /// The drive's queue is full.
     TaskSetFull,
-    /// Any other.
+    /// Any other status.
     Other(u8),
 }
 
-/// Why a command could not be carried.
+/// The reason why a command could not be transported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// The drive or the way to it has gone.
+    /// The drive, or the connection to it, is no longer there.
     #[error("the drive has gone: {0}")]
     Gone(String),
-    /// The way to the drive refuses it.
+    /// The transport refuses the command.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,39 +1,38 @@
-//! Bytes as they cross the wire: every structure has alignment 1 and numbers most significant
-//! byte first.
+//! The encoding of structures as bytes: alignment 1, numbers with the most significant byte first.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 pub(super) use zerocopy::IntoBytes;
 pub(super) use zerocopy::big_endian::{U16, U32, U64};
 
-/// Why bytes are not what they should be.
+/// The reason why bytes are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScsiError {
-    /// They end too early.
+    /// The bytes end too early.
     #[error("{what}: {got} bytes where at least {needed} are needed")]
     Truncated {
-        /// What they should be.
+        /// The structure expected.
         what: &'static str,
-        /// How many it takes.
+        /// The number of bytes needed.
         needed: usize,
-        /// How many there are.
+        /// The number of bytes present.
         got: usize,
     },
-    /// A command that is not known.
+    /// An unknown command.
     #[error("operation code {opcode:#04x} is not known")]
     UnknownOperation {
-        /// Its first byte.
+        /// The first byte of the command.
         opcode: u8,
     },
-    /// A field has a value that it may not have.
+    /// A field with an invalid value.
     #[error("{what}: byte {byte} may not be {value:#x}")]
     Field {
-        /// What the bytes should be.
+        /// The structure expected.
         what: &'static str,
-        /// Where the field begins, from 0.
+        /// The first byte of the field, counted from 0.
         byte: u16,
-        /// What stands there.
+        /// The value.
         value: u64,
     },
 }
@@ -51,7 +50,7 @@ macro_rules! wire {
     )+};
 }
 
-/// Declares bytes of fields, the least significant first.
+/// Declares bytes that consist of fields, the least significant first.
 macro_rules! bits {
     ($(struct $name:ident { $($body:tt)+ })+) => {$(
         #[bitfield_struct::bitfield(u8)]
@@ -65,7 +64,7 @@ macro_rules! bits {
 
 pub(super) use {bits, wire};
 
-/// The structure at the beginning of `bytes`, and what follows it.
+/// Returns the structure at the beginning of `bytes`, and the bytes after it.
 pub(super) fn front<'a, T>(
     what: &'static str,
     bytes: &'a [u8],
@@ -80,8 +79,8 @@ where
     })
 }
 
-/// The structure at the beginning of `bytes`, with zeros where they end too early, as drives of
-/// an earlier standard send it.
+/// Returns the structure at the beginning of `bytes`, padded with zeros if they end too early, as
+/// in responses of drives of an earlier standard.
 pub(super) fn padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     let mut value = T::new_zeroed();
     let length = bytes.len().min(size_of::<T>());
@@ -89,13 +88,13 @@ pub(super) fn padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     value
 }
 
-/// The first `length` of `bytes`, or all of them where there are fewer: a host may have asked for
-/// less than there is.
+/// Returns the first `length` of `bytes`, or all of them if there are fewer: a host may have
+/// requested fewer than there are.
 pub(super) fn at_most(bytes: &[u8], length: usize) -> &[u8] {
     &bytes[..length.min(bytes.len())]
 }
 
-/// Text of a fixed width, without the blanks that fill it up.
+/// Converts text of a fixed width, without the blanks that pad it.
 pub(super) fn text(bytes: &[u8]) -> String {
     let text: String = bytes
         .iter()
@@ -108,7 +107,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
     text.trim().to_owned()
 }
 
-/// Text filled up with blanks to the width of `N`, or cut to it.
+/// Pads text with blanks to the width `N`, or truncates it.
 pub(super) fn padded_text<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [b' '; N];
     for (to, from) in bytes.iter_mut().zip(text.bytes()) {
@@ -117,13 +116,13 @@ pub(super) fn padded_text<const N: usize>(text: &str) -> [u8; N] {
     bytes
 }
 
-/// A number of three bytes.
+/// Converts a number of three bytes.
 pub(super) fn u24(bytes: [u8; 3]) -> u32 {
     let [a, b, c] = bytes;
     u32::from_be_bytes([0, a, b, c])
 }
 
-/// The lower three bytes of a number.
+/// Returns the lower three bytes of a number.
 pub(super) fn to_u24(number: u32) -> [u8; 3] {
     let [_, a, b, c] = number.to_be_bytes();
     [a, b, c]

@@ -1,20 +1,23 @@
-//! How far a simulated distribution of times lies from a measured one.
+//! The distance between a simulated and a measured distribution of times.
 //!
-//! The demerit figure of Ruemmler and Wilkes ("An introduction to disk drive modeling", IEEE Computer, 1994): the root
-//! of the mean square of the horizontal distance between the two cumulative distributions.
+//! The demerit figure of Ruemmler and Wilkes ("An introduction to disk drive modeling", IEEE
+//! Computer, 1994) is the root mean square of the horizontal distance between the two cumulative
+//! distributions.
 //!
-//! DiskSim's `rms` computes it from histograms whose classes grow by 1 %, with straight lines between class bounds, at
-//! 10,000 quantiles; [`demerit_binned`] does the same. [`demerit`] uses the samples themselves. On the measured traces that
-//! come with DiskSim the two differ by less than 0.002 ms.
+//! DiskSim's `rms` computes it from histograms whose classes grow by 1 %, with straight lines
+//! between class bounds, at 10,000 quantiles; [`demerit_binned`] does the same. [`demerit`] uses
+//! the samples themselves. On the measured traces that come with DiskSim, the two differ by less
+//! than 0.002 ms.
 
-/// At how many quantiles distributions of unequal sizes are compared.
+/// The number of quantiles at which distributions of unequal sizes are compared.
 pub const DEMERIT_QUANTILES: usize = 10_000;
 
-/// The root mean square of the horizontal distance between the cumulative distributions of two samples, in their unit.
+/// Returns the root mean square of the horizontal distance between the cumulative distributions of
+/// two samples, in their unit. Returns `None` if a sample is empty.
 ///
-/// Samples of equal size are compared rank by rank. Otherwise both are read at the middles of 10,000 equal shares, with
-/// straight lines between ranks; rank i of n stands at the share (i - 1/2) / n. Sorts its arguments.
-/// `None` if a sample is empty.
+/// Samples of equal size are compared rank by rank. Samples of unequal size are compared at the
+/// middles of 10,000 equal shares, with straight lines between ranks; rank i of n has the share (i
+/// - 1/2) / n. The arguments are sorted in place.
 pub fn demerit(simulated: &mut [f64], measured: &mut [f64]) -> Option<f64> {
     if simulated.is_empty() || measured.is_empty() {
         return None;
@@ -38,7 +41,8 @@ pub fn demerit(simulated: &mut [f64], measured: &mut [f64]) -> Option<f64> {
     Some(libm::sqrt(mean_square))
 }
 
-/// The same figure as DiskSim 4.0's `rms` prints it, for times in milliseconds. `None` if a sample is empty.
+/// Returns the demerit as DiskSim 4.0's `rms` prints it, for times in milliseconds. Returns `None`
+/// if a sample is empty.
 pub fn demerit_binned(simulated_ms: &[f64], measured_ms: &[f64]) -> Option<f64> {
     let simulated = binned_cdf(simulated_ms)?;
     let measured = binned_cdf(measured_ms)?;
@@ -63,8 +67,9 @@ fn at_share(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
 }
 
-/// Class bounds in ms and the share of times below each: DiskSim's classes for access times, 1,750 of them from 0, each
-/// wider by 1 % of its start and by at least 1 µs.
+/// Returns class bounds in ms, and the share of times below each bound. The classes are DiskSim's
+/// for access times: 1,750 classes from 0, each wider than the previous by 1 % of its start and by
+/// at least 1 µs.
 fn binned_cdf(times_ms: &[f64]) -> Option<Vec<(f64, f64)>> {
     const CLASSES: usize = 1750;
     if times_ms.is_empty() {
@@ -88,7 +93,8 @@ fn binned_cdf(times_ms: &[f64]) -> Option<Vec<(f64, f64)>> {
     Some(points.collect())
 }
 
-/// Where a cumulative distribution reaches `share`, on the straight line between two points.
+/// Returns the time at which a cumulative distribution reaches `share`, on the straight line
+/// between two points.
 fn crossing(cdf: &[(f64, f64)], share: f64) -> f64 {
     let above = cdf
         .partition_point(|point| point.1 < share)

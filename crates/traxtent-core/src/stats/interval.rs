@@ -2,7 +2,7 @@
 
 use super::moments::Moments;
 
-/// How sure an interval is.
+/// The confidence level of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confidence {
     /// 90 %.
@@ -15,16 +15,17 @@ pub enum Confidence {
 /// A mean and the half width of its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The mean over the runs.
+    /// The mean of the runs.
     pub mean: f64,
-    /// The interval is mean - half_width to mean + half_width. `None` for a single run, which tells nothing of it.
+    /// Half the width of the interval, which runs from mean - half_width to mean + half_width.
+    /// `None` for a single run, which does not determine it.
     pub half_width: Option<f64>,
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
 }
 
 impl Interval {
-    /// The interval from the figures of independent runs; `None` if there are none.
+    /// Returns the interval for the results of independent runs, or `None` if there are none.
     pub fn of(figures: &[f64], confidence: Confidence) -> Option<Interval> {
         let mut moments = Moments::default();
         figures.iter().for_each(|&figure| moments.push(figure));
@@ -43,7 +44,8 @@ impl Interval {
     }
 }
 
-/// The value that |t| with `freedom` degrees of freedom stays below with the given confidence.
+/// Returns the value that |t| with `freedom` degrees of freedom stays below with the given
+/// confidence.
 fn student_t(freedom: u64, confidence: Confidence) -> f64 {
     let (table, normal) = match confidence {
         Confidence::P90 => (&T90, 1.644_853_626_951_472_7),
@@ -51,8 +53,8 @@ fn student_t(freedom: u64, confidence: Confidence) -> f64 {
     };
     match table.get(freedom as usize - 1) {
         Some(&value) => value,
-        // Beyond the table the first terms of the expansion in 1 / freedom are good to 5 digits (Abramowitz and
-        // Stegun, 26.7.5).
+        // Beyond the table, the first terms of the expansion in 1 / freedom are accurate to 5
+        // digits (Abramowitz and Stegun, 26.7.5).
         None => {
             let n = freedom as f64;
             let z: f64 = normal;
@@ -62,14 +64,14 @@ fn student_t(freedom: u64, confidence: Confidence) -> f64 {
     }
 }
 
-/// For 1 to 30 degrees of freedom.
+/// The 90 % values for 1 to 30 degrees of freedom.
 const T90: [f64; 30] = [
     6.3138, 2.9200, 2.3534, 2.1318, 2.0150, 1.9432, 1.8946, 1.8595, 1.8331, 1.8125, 1.7959, 1.7823,
     1.7709, 1.7613, 1.7531, 1.7459, 1.7396, 1.7341, 1.7291, 1.7247, 1.7207, 1.7171, 1.7139, 1.7109,
     1.7081, 1.7056, 1.7033, 1.7011, 1.6991, 1.6973,
 ];
 
-/// For 1 to 30 degrees of freedom.
+/// The 95 % values for 1 to 30 degrees of freedom.
 const T95: [f64; 30] = [
     12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010,
     2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687,
@@ -80,7 +82,8 @@ const T95: [f64; 30] = [
 mod tests {
     use super::*;
 
-    /// Do the tables and what follows them meet, and agree with the published table beyond?
+    /// Is the function continuous where the tables end, and does it agree with the published table
+    /// beyond them?
     #[test]
     fn student_t_is_continuous() {
         assert!((student_t(40, Confidence::P95) - 2.0211).abs() < 1e-4);

@@ -1,7 +1,9 @@
-//! What is made of many response times: means, percentiles, breakdowns, and how far two distributions lie apart.
+//! Statistics of response times: means, percentiles, breakdowns, and the distance between two
+//! distributions.
 //!
-//! All of it streams in bounded memory except [`demerit()`], which needs both samples whole. Nothing depends on the order
-//! in which threads finish: counts and sums are added in the caller's order.
+//! All of them use bounded memory except [`demerit()`], which needs both samples as a whole. No
+//! result depends on the order in which threads finish: counts and sums are added in the caller's
+//! order.
 
 mod demerit;
 mod interval;

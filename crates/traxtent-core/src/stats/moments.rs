@@ -1,13 +1,14 @@
-//! Means and deviations of a stream.
+//! Mean and standard deviation of a stream of numbers.
 
 use crate::units::Span;
 
-/// Count, mean, variance, least and greatest of a stream of numbers (Welford's update, Chan's merge).
+/// Count, mean, variance, minimum and maximum of a stream of numbers (Welford's update, Chan's
+/// merge).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
     count: u64,
     mean: f64,
-    /// Sum of squared differences from the mean.
+    /// The sum of squared differences from the mean.
     squares: f64,
     least: f64,
     greatest: f64,
@@ -51,17 +52,17 @@ impl Moments {
         self.greatest = self.greatest.max(other.greatest);
     }
 
-    /// How many numbers.
+    /// The number of numbers added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their mean; 0 if there are none.
+    /// The mean; 0 if no number was added.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The unbiased estimate of the variance; 0 for fewer than two.
+    /// The unbiased estimate of the variance; 0 for fewer than two numbers.
     pub fn variance(&self) -> f64 {
         if self.count < 2 {
             0.0
@@ -70,24 +71,24 @@ impl Moments {
         }
     }
 
-    /// The square root of the variance.
+    /// The standard deviation: the square root of the variance.
     pub fn deviation(&self) -> f64 {
         libm::sqrt(self.variance())
     }
 
-    /// The least number, if there is one.
+    /// The smallest number, or `None` if no number was added.
     pub fn least(&self) -> Option<f64> {
         (self.count > 0).then_some(self.least)
     }
 
-    /// The greatest number, if there is one.
+    /// The largest number, or `None` if no number was added.
     pub fn greatest(&self) -> Option<f64> {
         (self.count > 0).then_some(self.greatest)
     }
 }
 
-/// The mean of each of `N` components of a time, exact: picoseconds are summed as integers, so that the means of the
-/// components add up to the mean of the whole.
+/// The exact mean of each of `N` components of a time. Picoseconds are summed as integers, so the
+/// means of the components add up to the mean of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComponentMeans<const N: usize> {
     count: u64,
@@ -113,7 +114,7 @@ impl<const N: usize> ComponentMeans<N> {
         }
     }
 
-    /// Adds all that another one has seen.
+    /// Adds everything that `other` has accumulated.
     pub fn merge(&mut self, other: &ComponentMeans<N>) {
         self.count += other.count;
         for (sum, more) in self.sums.iter_mut().zip(other.sums) {
@@ -121,7 +122,7 @@ impl<const N: usize> ComponentMeans<N> {
         }
     }
 
-    /// How many times were added.
+    /// The number of times added.
     pub fn count(&self) -> u64 {
         self.count
     }

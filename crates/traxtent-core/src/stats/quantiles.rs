@@ -4,17 +4,17 @@ use hdrhistogram::Histogram;
 
 use crate::units::Span;
 
-/// Up to this many times are kept and their quantiles are exact.
+/// The number of times that are kept individually. Up to this number, quantiles are exact.
 pub const SAMPLES_EXACT: usize = 16_384;
 
-/// Beyond that a quantile is off by at most this part of itself: times are counted in classes no wider than 2^-10 of
-/// their value, and the middle of the class is reported.
+/// The relative error of a quantile beyond [`SAMPLES_EXACT`] times. Times are then counted in
+/// classes no wider than 2^-10 of their value, and the middle of the class is reported.
 pub const QUANTILE_ERROR: f64 = 1.0 / 2048.0;
 
-/// Above 2^62 ps (53 days) times are counted as 2^62 ps.
+/// The longest time that is counted: 2^62 ps (53 days). Longer times count as this.
 const LONGEST: u64 = 1 << 62;
 
-/// The distribution of a stream of times: some 440 KB however many there are.
+/// The distribution of a stream of times. It takes about 440 KB however many times there are.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     kept: Vec<u64>,
@@ -68,20 +68,21 @@ impl Quantiles {
         }
     }
 
-    /// How many times.
+    /// The number of times added.
     pub fn count(&self) -> u64 {
         self.classes
             .as_ref()
             .map_or(self.kept.len() as u64, |classes| classes.len())
     }
 
-    /// Whether [`Quantiles::at`] is exact rather than within [`QUANTILE_ERROR`].
+    /// Returns whether [`Quantiles::at`] is exact rather than within [`QUANTILE_ERROR`].
     pub fn is_exact(&self) -> bool {
         self.classes.is_none()
     }
 
-    /// The least time that at least the given share of all times do not exceed (the nearest rank): 0.5 for the median,
-    /// 0 for the least, 1 for the greatest. `None` if there are no times. The first and last are always exact.
+    /// Returns the smallest time that at least the given share of all times do not exceed (the
+    /// nearest rank): 0.5 for the median, 0 for the minimum, 1 for the maximum. Returns `None` if
+    /// there are no times. The minimum and maximum are always exact.
     pub fn at(&mut self, share: f64) -> Option<Span> {
         let count = self.count();
         if count == 0 {
@@ -105,8 +106,8 @@ impl Quantiles {
         }))
     }
 
-    /// Points of the cumulative distribution for a plot: the time and share at `points` evenly spaced shares,
-    /// the least and the greatest time among them. Empty if there are no times.
+    /// Returns points of the cumulative distribution for a plot: the time and share at `points`
+    /// evenly spaced shares, including the minimum and the maximum. Empty if there are no times.
     pub fn cdf(&mut self, points: usize) -> Vec<(Span, f64)> {
         let last = points.saturating_sub(1).max(1) as f64;
         (0..points)
@@ -117,7 +118,8 @@ impl Quantiles {
             .collect()
     }
 
-    /// Counts of times in `bins` equal classes from 0 to the greatest: where each begins, and how many it has.
+    /// Returns the number of times in each of `bins` equal classes from 0 to the maximum, with the
+    /// start of each class.
     pub fn histogram(&self, bins: usize) -> Vec<(Span, u64)> {
         let bins = bins.max(1) as u64;
         let width = self.greatest / bins + 1;
@@ -151,7 +153,8 @@ impl Quantiles {
     }
 }
 
-/// The class that holds the given rank. The histogram's own search takes a share and may round it to the rank beside.
+/// Returns the class that holds the given rank. The histogram's own search takes a share, which may
+/// be rounded to the neighbouring rank.
 fn value_at_rank(classes: &Histogram<u64>, rank: u64) -> u64 {
     let mut seen = 0;
     for class in classes.iter_recorded() {

@@ -1,4 +1,4 @@
-//! A map as it grows, track by track, and how sure each of its tracks is.
+//! Building a track map track by track, with a confidence for each track.
 
 use super::error::PushError;
 use super::pattern::{Measure, Pattern, Term};
@@ -6,21 +6,21 @@ use super::{MapFile, TRACKS_MAX, TrackMap};
 use crate::probe::{Confirm, Found};
 use crate::units::{Lbn, Sectors};
 
-/// A map that is being made. Tracks come in ascending order, without gaps.
+/// A map under construction. Tracks are added in ascending order and without gaps.
 #[derive(Clone, Debug, Default)]
 pub struct MapBuilder {
-    /// Where the first track begins; without meaning before there is one.
+    /// The LBN at which the first track begins. Unused while there is no track.
     first: Lbn,
     sizes: Pattern,
     confidence: Pattern,
 }
 
-/// How the end of each track of a map is known.
+/// How the end of each track of a map was confirmed.
 #[derive(Clone, Debug)]
 pub struct Confidence(pub(super) Pattern);
 
 impl MapBuilder {
-    /// Goes on behind the tracks of a file.
+    /// Creates a builder that continues after the tracks of a file.
     pub fn resume(file: &MapFile) -> MapBuilder {
         MapBuilder {
             first: file.tracks.first,
@@ -32,7 +32,8 @@ impl MapBuilder {
     /// Adds a track.
     ///
     /// # Errors
-    /// If it does not begin where the one before it ends, has no sectors, or is one too many.
+    /// Returns an error if the track does not begin where the previous one ends, if it has no
+    /// sectors, or if the map already has [`TRACKS_MAX`] tracks.
     pub fn push(&mut self, track: Found) -> Result<(), PushError> {
         let expected = self.end().unwrap_or(track.first_lbn);
         if track.first_lbn != expected {
@@ -56,22 +57,22 @@ impl MapBuilder {
         Ok(())
     }
 
-    /// How many tracks there are.
+    /// The number of tracks.
     pub fn len(&self) -> usize {
         self.sizes.extent().count as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no tracks.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The LBN behind the last track, once there is one.
+    /// The first LBN after the last track, or `None` while there is no track.
     pub fn end(&self) -> Option<Lbn> {
         (!self.is_empty()).then(|| self.first + Sectors(self.sizes.extent().sum))
     }
 
-    /// The map, and how sure it is; nothing if there are no tracks.
+    /// Returns the map and its confidence, or `None` if there are no tracks.
     pub fn finish(mut self) -> Option<(TrackMap, Confidence)> {
         self.sizes.fold();
         self.confidence.fold();
@@ -84,27 +85,28 @@ impl MapBuilder {
 }
 
 impl Confidence {
-    /// The same for all tracks of a map.
+    /// Returns a confidence that is the same for all tracks of a map.
     pub fn all(map: &TrackMap, confirm: Confirm) -> Confidence {
         let mut pattern = Pattern::default();
         pattern.push(confirm as u32, map.len() as u32);
         Confidence(pattern)
     }
 
-    /// How the end of the track at a position is known.
+    /// Returns how the end of the track at `index` was confirmed.
     pub fn of(&self, index: usize) -> Option<Confirm> {
         let (_, number) = self.0.find(index as u64, Measure::Count)?;
         Some(confirm(number))
     }
 
-    /// Runs of tracks whose ends are known alike, in order, and how many tracks each has.
+    /// Runs of consecutive tracks whose ends were confirmed in the same way, in order, with the
+    /// number of tracks in each.
     pub fn runs(&self) -> impl Iterator<Item = (Confirm, u32)> {
         self.0
             .runs()
             .map(|(number, times)| (confirm(number), times))
     }
 
-    /// How many tracks are known in each way: predicted, sampled, tested.
+    /// The number of tracks confirmed in each way: predicted, sampled, tested.
     pub fn counts(&self) -> [u64; 3] {
         let mut counts = [0; 3];
         count(self.0.terms(), 1, &mut counts);
@@ -112,7 +114,7 @@ impl Confidence {
     }
 }
 
-/// Counts without walking through what repeats.
+/// Counts without iterating over repetitions.
 fn count(terms: &[Term], passes: u64, counts: &mut [u64; 3]) {
     for term in terms {
         match term {
@@ -122,7 +124,7 @@ fn count(terms: &[Term], passes: u64, counts: &mut [u64; 3]) {
     }
 }
 
-/// Confidences are equal if they are so of each track, however they are kept.
+/// Confidences are equal if they agree for every track, regardless of how they are stored.
 impl PartialEq for Confidence {
     fn eq(&self, other: &Confidence) -> bool {
         self.0.numbers().eq(other.0.numbers())

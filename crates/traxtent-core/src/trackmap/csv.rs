@@ -1,5 +1,6 @@
-//! A track map as CSV: a line of names, then a line a track, `first_lbn,sectors` and whatever else
-//! the file has (the lists of a drive model add `cylinder,head`), without gaps.
+//! A track map as CSV: a header line, then one line per track without gaps. The columns are
+//! `first_lbn,sectors`; any further columns are ignored (the lists of a drive model add
+//! `cylinder,head`).
 
 use std::io::{self, BufRead, Write};
 
@@ -8,14 +9,15 @@ use super::{MapBuilder, TrackMap};
 use crate::probe::{Confirm, Found};
 use crate::units::Lbn;
 
-/// A line is no longer than this.
+/// The longest line that is accepted, in bytes.
 const LINE_MAX: u64 = 4096;
 
 impl TrackMap {
     /// Reads a map from CSV.
     ///
     /// # Errors
-    /// The first line that is no track or does not go on where the one before it ends.
+    /// Returns an error for the first line that is not a track or does not continue where the
+    /// previous track ends.
     pub fn read_csv(mut input: impl BufRead) -> Result<TrackMap, TrackMapError> {
         let mut tracks = MapBuilder::default();
         let mut text = Vec::new();
@@ -72,7 +74,7 @@ impl TrackMap {
     /// Writes the map as CSV; [`TrackMap::read_csv`] reads it back.
     ///
     /// # Errors
-    /// What the writer returns.
+    /// Returns the error of the writer.
     pub fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "first_lbn,sectors")?;
         for track in self.tracks() {

@@ -1,4 +1,4 @@
-//! Where two maps differ.
+//! Comparing two track maps.
 
 use std::iter::Peekable;
 
@@ -7,23 +7,23 @@ use super::{MappedTrack, TrackMap};
 /// One of two maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The first.
+    /// The first map.
     Left,
-    /// The second.
+    /// The second map.
     Right,
 }
 
-/// A track that one of two maps has and the other has not.
+/// A track that one of two maps has and the other does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which map has it.
+    /// The map that has the track.
     pub side: Side,
     /// The track.
     pub track: MappedTrack,
 }
 
-/// The tracks that only one of two maps has, in LBN order. Tracks are the same if they have the
-/// same LBNs, wherever in their maps they stand.
+/// Returns the tracks that only one of two maps has, in LBN order. Tracks are the same if they have
+/// the same LBNs, regardless of their positions in the maps.
 pub fn differences(left: &TrackMap, right: &TrackMap) -> impl Iterator<Item = Difference> {
     Differences {
         left: left.tracks().peekable(),
@@ -69,7 +69,8 @@ where
 mod tests {
     use super::*;
 
-    /// Are a moved boundary, a track more and a tail told, and equal tracks not?
+    /// Are a moved boundary, an additional track and a tail reported, and equal tracks not
+    /// reported?
     #[test]
     fn tracks_of_one_side() {
         let map = |rows: &str| {

@@ -1,72 +1,72 @@
-//! What can be wrong with a track map.
+//! Errors in track maps.
 
 use std::io;
 
 use crate::units::Lbn;
 
-/// What is wrong with a map, or its text.
+/// A problem with a map or its text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrackMapError {
-    /// A line that makes no sense.
+    /// A line is malformed.
     #[error("line {line}: {problem}")]
     Line {
-        /// Which line, from 1.
+        /// The line number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem with the line.
         problem: String,
     },
     /// The text could not be read.
     #[error("line {line}: {error}")]
     Io {
-        /// Which line, from 1.
+        /// The line number, from 1.
         line: u64,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// The bytes are those of something else.
+    /// The bytes are not a track map.
     #[error(
         "is no track map: its first line is not `{}` and a version",
         super::MAGIC
     )]
     NoMap,
-    /// The format is one of another version of this program.
+    /// The format version is not the one that this program reads.
     #[error(
         "has format version {found}; this program reads version {}",
         super::VERSION
     )]
     Version {
-        /// What the file says.
+        /// The version that the file states.
         found: String,
     },
-    /// The file ends too early.
+    /// The file is truncated.
     #[error("is cut short: its last line is not the checksum")]
     CutShort,
-    /// The file is not as it was written.
+    /// The checksum does not match: the file was changed after it was written.
     #[error(
         "was altered or damaged: its checksum is {stated:08x}, that of its bytes {computed:08x}"
     )]
     Altered {
-        /// What its last line says.
+        /// The checksum in the last line.
         stated: u32,
-        /// What its bytes come to.
+        /// The checksum computed from the bytes.
         computed: u32,
     },
 }
 
-/// Why a track cannot be the next one of a map.
+/// The reason why a track cannot be added to a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// There is a gap or an overlap.
+    /// There is a gap or an overlap between the tracks.
     #[error("first_lbn: {first_lbn}: the track before ends at LBN {expected}")]
     NotNext {
-        /// Where the track begins.
+        /// The LBN at which the track begins.
         first_lbn: Lbn,
-        /// Where it should.
+        /// The LBN at which it should begin.
         expected: Lbn,
     },
-    /// The track is empty, or ends beyond all LBNs.
+    /// The track is empty, or ends beyond the highest LBN.
     #[error("sectors: {sectors}: expected 1 or more, and an end below 2^64")]
     Sectors {
         /// The size of the track.

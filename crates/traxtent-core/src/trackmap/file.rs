@@ -1,7 +1,7 @@
-//! The track map as a file: the tracks, whose they are, and how they are known.
+//! The track map as a file: the tracks, the drive that they belong to, and how they were found.
 //!
-//! The format is told to the byte in `docs/trackmap.md`. The same format serves as the checkpoint
-//! of a probe that is not done; see [`MapFile::complete`].
+//! The format is specified byte by byte in `docs/trackmap.md`. The same format serves as the
+//! checkpoint of an unfinished probe; see [`MapFile::complete`].
 
 use std::ops::Range;
 
@@ -13,82 +13,83 @@ use crate::units::{Lbn, Span};
 /// LBNs as ascending ranges that neither touch nor overlap.
 pub type LbnRanges = Vec<Range<Lbn>>;
 
-/// A track map with what is known of it.
+/// A track map with its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapFile {
-    /// The drive, as it describes itself.
+    /// The drive's description of itself.
     pub identity: Identity,
     /// How the tracks were found.
     pub method: Method,
-    /// Whether the search came to its end; else this is its checkpoint.
+    /// Whether the search is complete. If not, this file is a checkpoint of the search.
     pub complete: bool,
-    /// What was to be searched, where it is not the whole drive.
+    /// The region searched, or `None` for the whole drive.
     pub region: Option<Region>,
-    /// What the search has cost so far.
+    /// The cost of the search so far.
     pub cost: Cost,
-    /// Where the tracks are.
+    /// The tracks.
     pub tracks: TrackMap,
-    /// How sure that is.
+    /// How each track boundary was confirmed.
     pub confidence: Confidence,
-    /// LBNs that the drive could not read.
+    /// The LBNs that the drive could not read.
     pub unreadable: LbnRanges,
-    /// LBNs that are kept elsewhere than on their track.
+    /// The remapped LBNs: LBNs that are not stored on their track.
     pub moved: LbnRanges,
-    /// What a reader should know, a line each.
+    /// Notes for the reader, one line each.
     pub notes: Vec<String>,
 }
 
 /// How tracks were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// A drive model was asked.
+    /// Computed from a drive model.
     Model,
-    /// A list of tracks was converted.
+    /// Converted from a list of tracks.
     List,
-    /// A probe found them.
+    /// Found by a probe.
     Probe(Algorithm, Verify),
 }
 
-/// What a search has cost.
+/// The cost of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Timed requests.
+    /// The number of timed requests.
     pub reads: u64,
-    /// Translations.
+    /// The number of translations.
     pub translations: u64,
-    /// By the drive's clock.
+    /// The duration by the drive's clock.
     pub drive_time: Span,
 }
 
-/// Why a search cannot go on from a checkpoint.
+/// The reason why a search cannot continue from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// It is of another drive.
+    /// The checkpoint belongs to another drive.
     #[error("is of another drive: its {what} is {theirs}, that of this drive {ours}")]
     Drive {
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
-        /// In the checkpoint.
+        /// Its value in the checkpoint.
         theirs: String,
-        /// Of the drive at hand.
+        /// Its value on the present drive.
         ours: String,
     },
-    /// It is of a search for something else.
+    /// The checkpoint belongs to a search with another region or method.
     #[error("is of a search of {theirs}, this one is of {ours}")]
     Search {
-        /// What the checkpoint's search was for.
+        /// The region and method of the checkpoint.
         theirs: String,
-        /// What this one is for.
+        /// The region and method of the present search.
         ours: String,
     },
-    /// There is nothing left to do.
+    /// The search is already complete.
     #[error("is complete")]
     Complete,
 }
 
 impl MapFile {
-    /// The file of a map that is not from a probe: certain, complete, without cost.
+    /// Creates the file for a map that does not come from a probe: all tracks certain, complete,
+    /// and without cost.
     pub fn new(identity: Identity, method: Method, tracks: TrackMap) -> MapFile {
         MapFile {
             identity,
@@ -104,10 +105,12 @@ impl MapFile {
         }
     }
 
-    /// What is left of a search that was stopped: its tracks so far, and the region behind them.
+    /// Returns the remainder of an interrupted search: a builder with the tracks so far, and the
+    /// region after them.
     ///
     /// # Errors
-    /// Where this is the checkpoint of another search or another drive, or of none.
+    /// Returns an error if this file is the checkpoint of another search or another drive, or if it
+    /// is complete.
     pub fn resume(
         &self,
         identity: &Identity,
@@ -136,10 +139,10 @@ impl MapFile {
         Ok((MapBuilder::resume(self), left))
     }
 
-    /// Whether a drive is the one of this map, as far as it tells.
+    /// Checks that this map belongs to the given drive, as far as its identity tells.
     ///
     /// # Errors
-    /// Says what differs.
+    /// Returns the first property that differs.
     pub fn is_of(&self, identity: &Identity) -> Result<(), Mismatch> {
         let said = |identity: &Identity| {
             [
@@ -175,7 +178,7 @@ impl MapFile {
 }
 
 impl Method {
-    /// Reads what [`Method`] prints.
+    /// Parses the output of [`Method`]'s `Display`.
     pub(super) fn parse(text: &str) -> Option<Method> {
         match text {
             "model" => return Some(Method::Model),
@@ -200,7 +203,7 @@ impl std::fmt::Display for Method {
     }
 }
 
-/// A text as it stands in a file: on one line, without blanks around it, not endless.
+/// Returns a text in the form used in a file: on one line, trimmed, and limited in length.
 pub(super) fn one_line(text: &str) -> String {
     const CHARACTERS: usize = 500;
     let plain = |c: char| if c.is_control() { ' ' } else { c };
@@ -208,7 +211,7 @@ pub(super) fn one_line(text: &str) -> String {
     short.trim().to_owned()
 }
 
-/// Single LBNs as ranges.
+/// Converts single LBNs to ranges.
 pub fn lbn_ranges(lbns: impl IntoIterator<Item = Lbn>) -> LbnRanges {
     let mut sorted: Vec<Lbn> = lbns.into_iter().collect();
     sorted.sort_unstable();

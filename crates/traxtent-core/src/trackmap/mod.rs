@@ -1,7 +1,8 @@
-//! The track map: where tracks begin, in LBN order. Layouts consume it; it knows no geometry.
+//! The track map: the LBNs at which tracks begin, in order. Layouts use it; it contains no
+//! geometry.
 //!
-//! A [`TrackMap`] is kept as what repeats in it, so that a drive of ten million tracks takes a few
-//! kilobytes. It comes from a drive model, from CSV, from a map file ([`MapFile`]), or track by
+//! A [`TrackMap`] is stored as a repeating pattern, so that a drive of ten million tracks takes a
+//! few kilobytes. It comes from a drive model, from CSV, from a map file ([`MapFile`]), or track by
 //! track from a probe ([`MapBuilder`]).
 
 mod builder;
@@ -23,21 +24,21 @@ use crate::geometry::Geometry;
 use crate::units::{Lbn, Sectors};
 use pattern::{Measure, Pattern};
 
-/// A map has at most this many tracks.
+/// The largest number of tracks in a map.
 pub const TRACKS_MAX: usize = 1 << 28;
 
-/// What a map file begins with, before its version.
+/// The text at the beginning of a map file, before its version.
 const MAGIC: &str = "traxtent track map";
 
-/// The version of the map file that is written and read.
+/// The version of the map file format that is written and read.
 const VERSION: &str = "1";
 
 /// The tracks of a drive, or of a part of it, as LBNs only.
 #[derive(Clone, Debug)]
 pub struct TrackMap {
-    /// Where the first track begins.
+    /// The LBN at which the first track begins.
     first: Lbn,
-    /// How many LBNs each track has. Not empty.
+    /// The number of LBNs on each track. Not empty.
     sizes: Pattern,
 }
 
@@ -48,19 +49,19 @@ pub struct MappedTrack {
     pub index: usize,
     /// The lowest LBN.
     pub first_lbn: Lbn,
-    /// How many LBNs.
+    /// The number of LBNs.
     pub sectors: Sectors,
 }
 
 impl MappedTrack {
-    /// The LBN behind the track's last.
+    /// The first LBN after the track.
     pub fn end(&self) -> Lbn {
         self.first_lbn + self.sectors
     }
 }
 
 impl TrackMap {
-    /// The map of a drive model.
+    /// Creates the map of a drive model.
     pub fn of(geometry: &Geometry) -> TrackMap {
         let mut sizes = Pattern::default();
         for track in geometry.tracks() {
@@ -73,12 +74,12 @@ impl TrackMap {
         }
     }
 
-    /// The map of tracks of these sizes.
+    /// Creates the map of consecutive tracks with the given sizes.
     pub(crate) fn from_sizes(first: Lbn, sizes: Pattern) -> TrackMap {
         TrackMap { first, sizes }
     }
 
-    /// How many tracks.
+    /// The number of tracks.
     #[expect(clippy::len_without_is_empty, reason = "a map has tracks")]
     pub fn len(&self) -> usize {
         self.sizes.extent().count as usize
@@ -89,7 +90,7 @@ impl TrackMap {
         self.first
     }
 
-    /// The LBN behind the last track.
+    /// The first LBN after the last track.
     pub fn end(&self) -> Lbn {
         self.first + Sectors(self.sizes.extent().sum)
     }
@@ -104,18 +105,18 @@ impl TrackMap {
         }
     }
 
-    /// Runs of tracks of one size, in order: how many sectors, and how many such tracks. Runs of
-    /// the same size may follow one another.
+    /// Runs of consecutive tracks of one size, in order: the number of sectors per track, and the
+    /// number of tracks. Consecutive runs may have the same size.
     pub fn runs(&self) -> impl Iterator<Item = (u32, u32)> {
         self.sizes.runs()
     }
 
-    /// The track that holds an LBN.
+    /// Returns the track that holds an LBN.
     pub fn track_of(&self, lbn: Lbn) -> Option<MappedTrack> {
         self.find(lbn.0.checked_sub(self.first.0)?, Measure::Sum)
     }
 
-    /// The track at a position.
+    /// Returns the track at a position.
     pub fn track(&self, index: usize) -> Option<MappedTrack> {
         self.find(index as u64, Measure::Count)
     }
@@ -130,7 +131,7 @@ impl TrackMap {
     }
 }
 
-/// Maps are equal if their tracks are, however they are kept.
+/// Maps are equal if their tracks are equal, regardless of how they are stored.
 impl PartialEq for TrackMap {
     fn eq(&self, other: &TrackMap) -> bool {
         self.first == other.first
@@ -179,7 +180,8 @@ mod tests {
         TrackMap::read_csv(text.as_bytes())
     }
 
-    /// Does a map survive its text, and is the track on both sides of a boundary found?
+    /// Is a map unchanged after writing and reading, and is the right track found on both sides of
+    /// a boundary?
     #[test]
     fn written_and_read() {
         let map =
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(index(599), None);
     }
 
-    /// Does a map of a part of a drive begin where its first track does?
+    /// Does a map of a part of a drive begin at its first track?
     #[test]
     fn part_of_a_drive() {
         let map = read("first_lbn,sectors\n1000,50\n1050,60\n").unwrap();
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(map.track(1).map(|track| track.first_lbn), Some(Lbn(1050)));
     }
 
-    /// Does each kind of bad line say which line it is, and why?
+    /// Does the error for each kind of bad line give the line number and the reason?
     #[test]
     fn bad_lines() {
         let long = format!("first_lbn,sectors\n0,200,{}\n", "x".repeat(5000));

@@ -1,25 +1,25 @@
-//! A sequence of numbers, kept as what repeats in it.
+//! A sequence of numbers, stored as its repetitions.
 //!
-//! Sizes of tracks repeat in nested ways: along a zone, from surface to surface, from one turn of a
-//! serpentine to the next. A [`Pattern`] finds that as the numbers come, one after another: equal
-//! numbers form a run, and a tail that repeats the terms before it is folded into a group. Each
-//! number costs a bounded number of comparisons, and what is never regular costs 16 bytes a run.
+//! Track sizes repeat in nested ways: along a zone, from surface to surface, and from one turn of a
+//! serpentine to the next. A [`Pattern`] detects this as numbers are appended. Equal numbers form a
+//! run, and a tail that repeats the terms before it is folded into a group. Each number costs a
+//! bounded number of comparisons. Irregular data costs 16 bytes per run.
 
-/// A tail of more terms than this is not compared with what is before it.
+/// The longest tail, in terms, that is compared with the terms before it.
 const GROUP_MAX: usize = 64;
 
-/// So many terms have one mark of where they begin.
+/// The number of terms per mark. A mark records the position of the first of these terms.
 const STRIDE: usize = 64;
 
-/// Groups stand within groups at most this deep. Each level at least doubles the length, so the
-/// folding stays below.
+/// The maximum nesting depth of groups. Each level at least doubles the length, so folding never
+/// reaches this depth.
 pub(crate) const DEPTH_MAX: usize = 32;
 
 /// A sequence of numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
     terms: Vec<Term>,
-    /// What comes before the first of each [`STRIDE`] terms.
+    /// The extent before the first of each [`STRIDE`] terms.
     marks: Vec<Extent>,
     extent: Extent,
 }
@@ -27,9 +27,9 @@ pub(crate) struct Pattern {
 /// A part of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Term {
-    /// The same number so many times.
+    /// One number, repeated.
     Run { number: u32, times: u32 },
-    /// The same terms so many times.
+    /// A group of terms, repeated.
     Group(Box<Group>),
 }
 
@@ -37,24 +37,24 @@ pub(crate) enum Term {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) times: u32,
-    /// Of one pass.
+    /// The extent of one pass.
     extent: Extent,
     pub(crate) terms: Vec<Term>,
 }
 
-/// How many numbers, and what they add up to.
+/// A count of numbers, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) count: u64,
     pub(crate) sum: u64,
 }
 
-/// What a position in a sequence is measured by.
+/// The measure of a position in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// The numbers before it.
+    /// The count of the numbers before the position.
     Count,
-    /// Their sum.
+    /// The sum of the numbers before the position.
     Sum,
 }
 
@@ -73,7 +73,7 @@ impl Extent {
 }
 
 impl Term {
-    /// How many numbers it stands for, and their sum.
+    /// The count and the sum of the numbers in this term.
     fn extent(&self) -> Extent {
         let (one, times) = match self {
             Term::Run { number, times } => {
@@ -89,7 +89,8 @@ impl Term {
 }
 
 impl Group {
-    /// Terms and how often they come; `None` if they stand for more than `most` numbers.
+    /// Creates a group of `terms` repeated `times` times. Returns `None` if it would contain more
+    /// than `most` numbers.
     pub(crate) fn new(terms: Vec<Term>, times: u32, most: u64) -> Option<Group> {
         let mut extent = Extent::default();
         for term in &terms {
@@ -107,7 +108,7 @@ impl Group {
 }
 
 impl Pattern {
-    /// How many numbers, and their sum.
+    /// The count and the sum of the numbers.
     pub(crate) fn extent(&self) -> Extent {
         self.extent
     }
@@ -116,7 +117,7 @@ impl Pattern {
         &self.terms
     }
 
-    /// Adds a number, so many times.
+    /// Appends a number `times` times.
     pub(crate) fn push(&mut self, number: u32, times: u32) {
         let new = Term::Run { number, times };
         match self.terms.last_mut() {
@@ -134,7 +135,7 @@ impl Pattern {
         }
     }
 
-    /// Adds a term as it is.
+    /// Appends a term without folding.
     pub(crate) fn append(&mut self, term: Term) {
         if self.terms.len().is_multiple_of(STRIDE) {
             self.marks.push(self.extent);
@@ -143,13 +144,13 @@ impl Pattern {
         self.terms.push(term);
     }
 
-    /// Adds a term as it is, unless there would be more than `most` numbers.
+    /// Appends a term without folding, unless the sequence would exceed `most` numbers.
     pub(crate) fn append_checked(&mut self, term: Term, most: u64) -> Option<()> {
         let fits = self.extent.count + term.extent().count <= most;
         fits.then(|| self.append(term))
     }
 
-    /// Folds what the tail repeats. Terms that are still growing must not be at the tail.
+    /// Folds the tail if it repeats the terms before it. The last term must not grow any more.
     pub(crate) fn fold(&mut self) {
         while let Some(length) = self.repeated_tail() {
             let tail = self.terms.split_off(self.terms.len() - length);
@@ -180,7 +181,7 @@ impl Pattern {
         })
     }
 
-    /// The runs in order. Runs of the same number may follow one another.
+    /// The runs in order. Consecutive runs may have the same number.
     pub(crate) fn runs(&self) -> Runs<'_> {
         Runs {
             levels: vec![Level {
@@ -191,7 +192,7 @@ impl Pattern {
         }
     }
 
-    /// The number at a position, and what comes before it; nothing beyond the end.
+    /// Returns the number at a position and the extent before it, or `None` beyond the end.
     pub(crate) fn find(&self, at: u64, measure: Measure) -> Option<(Extent, u32)> {
         if at >= self.extent.by(measure) {
             return None;
@@ -226,7 +227,7 @@ impl Pattern {
     }
 }
 
-/// The runs of a sequence: a number, and how many times.
+/// The runs of a sequence: each a number and how many times it repeats.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs<'a> {
     levels: Vec<Level<'a>>,
@@ -236,7 +237,7 @@ pub(crate) struct Runs<'a> {
 struct Level<'a> {
     terms: &'a [Term],
     next: usize,
-    /// This one and those to come.
+    /// The current pass and the remaining ones.
     passes: u32,
 }
 
@@ -271,7 +272,7 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// Each number of a sequence.
+/// Iterates over the individual numbers of a sequence.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers<'a> {
     runs: Runs<'a>,
@@ -314,7 +315,7 @@ mod tests {
         pattern
     }
 
-    /// Numbers with structure: repeated groups of repeated numbers, twice over.
+    /// Returns numbers with structure: repeated groups of repeated numbers, nested twice.
     fn numbers() -> impl Strategy<Value = Vec<u32>> {
         let run = (1..4_u32, 1..4_usize).prop_map(|(number, times)| vec![number; times]);
         let group = |inner: BoxedStrategy<Vec<u32>>| {
@@ -326,7 +327,7 @@ mod tests {
     }
 
     proptest! {
-        /// Does a sequence come out as it went in, and is every position found by both measures?
+        /// Does a sequence come out as it went in, and does each measure find every position?
         #[test]
         fn nothing_is_lost(numbers in numbers()) {
             let pattern = pattern(&numbers);
@@ -346,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Are marks right where terms are folded across them?
+    /// Are marks correct where terms are folded across them?
     #[test]
     fn found_beyond_many_terms() {
         let irregular = (0..1000_u32).map(|k| 1 + k * k % 977);
@@ -359,7 +360,7 @@ mod tests {
         assert!((900..=1001).contains(&pattern.terms().len()));
     }
 
-    /// Does a drive of two surfaces with serpentines, in zones, take a few terms?
+    /// Do the tracks of a drive with two surfaces, serpentines and zones fit in a few terms?
     #[test]
     fn nested_repetition_folds() {
         let turn = |a: u32, b: u32| [vec![a; 32], vec![b; 32], vec![b; 32], vec![a; 32]].concat();

@@ -11,7 +11,7 @@ use super::{MAGIC, TRACKS_MAX, TrackMap, VERSION};
 use crate::probe::{Identity, Region};
 use crate::units::{Lbn, Sectors, Span};
 
-/// A line is no longer than this.
+/// The longest line that is accepted, in bytes.
 const LINE_MAX: usize = 4096;
 
 type Result<T> = std::result::Result<T, TrackMapError>;
@@ -20,7 +20,8 @@ impl MapFile {
     /// Reads a file that [`MapFile::write`] has written.
     ///
     /// # Errors
-    /// If it is of another format or version, cut short, altered, or contradicts itself.
+    /// Returns an error if the file has another format or version, is truncated or altered, or
+    /// contradicts itself.
     pub fn read(bytes: &[u8]) -> Result<MapFile> {
         let body = sealed(bytes)?;
         let text = std::str::from_utf8(body).map_err(|error| {
@@ -33,13 +34,13 @@ impl MapFile {
         header.file(&mut lines)
     }
 
-    /// Whether bytes begin as a map file does.
+    /// Returns whether the bytes begin like a map file.
     pub fn recognize(start: &[u8]) -> bool {
         start.starts_with(MAGIC.as_bytes())
     }
 }
 
-/// What the checksum is of, where all is well with it and the version.
+/// Returns the bytes that the checksum covers, after checking the version and the checksum.
 fn sealed(bytes: &[u8]) -> Result<&[u8]> {
     let version = bytes.strip_prefix(MAGIC.as_bytes());
     let version = version.and_then(|rest| rest.strip_prefix(b" "));
@@ -81,13 +82,13 @@ fn wrong(line: u64, problem: impl Into<String>) -> TrackMapError {
     }
 }
 
-/// The lines and their numbers.
+/// The lines of a file with their numbers.
 struct Lines<'a> {
     lines: std::iter::Peekable<std::iter::Zip<std::ops::RangeFrom<u64>, std::str::Lines<'a>>>,
 }
 
 impl<'a> Lines<'a> {
-    /// The lines behind the first.
+    /// Returns the lines after the first.
     fn new(text: &'a str) -> Result<Lines<'a>> {
         for (number, line) in (1..).zip(text.lines()) {
             if line.len() > LINE_MAX {
@@ -99,18 +100,18 @@ impl<'a> Lines<'a> {
         Ok(Lines { lines })
     }
 
-    /// Whether the section called `name` begins here; then its lines come next.
+    /// Returns whether the section called `name` begins here. If so, consumes its title.
     fn section(&mut self, name: &str) -> bool {
         let is = |line: &str| line.strip_suffix(':') == Some(name);
         self.lines.next_if(|(_, line)| is(line)).is_some()
     }
 
-    /// The next line of a section.
+    /// Returns the next line of a section.
     fn next_of_section(&mut self) -> Option<(u64, &'a str)> {
         self.lines.next_if(|(_, line)| !line.contains(':'))
     }
 
-    /// The number of the line at which reading has come to.
+    /// The number of the next line.
     fn number(&mut self) -> u64 {
         self.lines.peek().map_or(0, |(number, _)| *number)
     }
@@ -118,9 +119,9 @@ impl<'a> Lines<'a> {
 
 /// The lines before the sections.
 struct Header<'a> {
-    /// Not yet asked for.
+    /// The entries that have not been consumed: line number, key and value.
     entries: Vec<(u64, &'a str, &'a str)>,
-    /// The line behind them.
+    /// The number of the line after the header.
     end: u64,
 }
 
@@ -140,7 +141,7 @@ impl<'a> Header<'a> {
         Ok(Header { entries, end })
     }
 
-    /// Takes the value of a key, made into what it means.
+    /// Consumes the value of a key and parses it.
     fn optional<T>(
         &mut self,
         key: &str,
@@ -179,7 +180,7 @@ impl<'a> Header<'a> {
         self.required(key, "text", |value| Some(value.to_owned()))
     }
 
-    /// The whole file.
+    /// Reads the whole file.
     fn file(mut self, lines: &mut Lines<'_>) -> Result<MapFile> {
         let complete = self.required("state", "complete or incomplete", |value| match value {
             "complete" => Some(true),
@@ -267,7 +268,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A whole number in digits only.
+/// Parses a whole number that consists of digits only.
 fn whole(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
@@ -294,7 +295,7 @@ fn region(text: &str) -> Option<Region> {
     })
 }
 
-/// A section of LBNs, which may be missing.
+/// Reads a section of LBNs, which may be absent.
 fn list(lines: &mut Lines<'_>, name: &str) -> Result<LbnRanges> {
     let mut ranges = LbnRanges::new();
     if !lines.section(name) {
@@ -317,7 +318,7 @@ fn list(lines: &mut Lines<'_>, name: &str) -> Result<LbnRanges> {
     Ok(ranges)
 }
 
-/// A section of numbers that repeat.
+/// Reads a section of repeating numbers.
 fn section(
     lines: &mut Lines<'_>,
     name: &str,
@@ -340,7 +341,7 @@ fn section(
         .map_err(|problem| wrong(last, format!("{name}: {problem}")))
 }
 
-/// Terms as they are read: those done, and those of the groups that are open.
+/// The terms read so far: those that are complete, and those of the open groups.
 #[derive(Default)]
 struct Terms {
     pattern: Pattern,
@@ -348,7 +349,7 @@ struct Terms {
 }
 
 impl Terms {
-    /// Reads a line: numbers and groups, each with how often it comes, apart by blanks.
+    /// Reads a line of numbers and groups, separated by blanks, each with an optional repeat count.
     fn line(
         &mut self,
         mut rest: &str,
@@ -403,7 +404,7 @@ impl Terms {
 
 const TOO_MANY: &str = "more tracks than a map can have";
 
-/// Takes `skip` bytes and, if there, how often what they stand for comes.
+/// Skips `skip` bytes, then consumes the repeat count if there is one.
 fn times(rest: &mut &str, skip: usize) -> std::result::Result<u32, String> {
     let behind = &rest[skip..];
     let Some(factor) = behind.strip_prefix('*') else {

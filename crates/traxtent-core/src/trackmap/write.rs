@@ -8,22 +8,22 @@ use super::pattern::{Pattern, Term};
 use super::{MAGIC, VERSION};
 use crate::probe::Region;
 
-/// Lines of a section end before this column where they can.
+/// The column at which lines of a section are wrapped, if possible.
 const WIDTH: usize = 96;
 
-/// The letters of [`crate::probe::Confirm`], in its order.
+/// The letters for the variants of [`crate::probe::Confirm`], in their order.
 pub(super) const LETTERS: [&str; 3] = ["p", "s", "t"];
 
 impl MapFile {
     /// Writes the file; [`MapFile::read`] reads it back.
     ///
     /// # Errors
-    /// What the writer returns.
+    /// Returns the error of the writer.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         out.write_all(self.to_text().as_bytes())
     }
 
-    /// The file's text.
+    /// The text of the file.
     pub fn to_text(&self) -> String {
         let mut text = format!("{MAGIC} {VERSION}\n");
         let mut line = |key: &str, value: &dyn std::fmt::Display| {
@@ -83,13 +83,13 @@ impl MapFile {
     }
 }
 
-/// Adds the last line, the checksum of all that is there.
+/// Appends the last line: the checksum of the preceding text.
 pub fn seal(text: &mut String) {
     let sum = crc32fast::hash(text.as_bytes());
     _ = writeln!(text, "checksum: {sum:08x}");
 }
 
-/// Words of a section, on lines.
+/// Writes the words of a section and wraps the lines.
 struct Words<'a> {
     out: &'a mut String,
     column: usize,
@@ -118,7 +118,7 @@ impl Words<'_> {
         self.out.push('\n');
     }
 
-    /// Adds terms. Parentheses belong to the word that they stand before or behind.
+    /// Adds terms. A parenthesis is part of the word before or after it.
     fn terms(&mut self, terms: &[Term], number: &impl Fn(u32, &mut String)) {
         for term in terms {
             if !self.word.is_empty() && !self.word.ends_with('(') {

@@ -1,18 +1,23 @@
 //! Which devices are the current members of a volume.
 //!
-//! Every member has two superblocks. A round of writing them increases the generation, writes the first superblocks of all
-//! members that have not failed, flushes, writes the second ones, and flushes again (`Volume::persist`). Nothing that was
-//! decided is relied on before its round has ended. Three things follow for a volume that is found again:
+//! Every member has two superblocks. A round of writing them increases the generation, writes the
+//! first superblocks of all members that have not failed, flushes, writes the second ones, and
+//! flushes again (`Volume::persist`). Nothing that a round decides is relied on before the round
+//! has ended. Three rules for assembling a volume follow:
 //!
-//! - If any second superblock has generation *g*, every member of that round had its first one durable at *g*. A member
-//!   whose highest generation is lower missed the round: it is an old copy, or was left out. It is *stale*.
-//! - A generation that is found in first superblocks alone was never relied on. It does not decide who is a member.
-//! - A second superblock that cannot be read may have had the generation of the first one beside it. A member whose highest
-//!   generation is below that cannot be judged, and the volume is not put together by guess.
+//! - If any second superblock has generation *g*, the first superblock of every member of that
+//!   round was durable at *g*. A member whose highest generation is lower missed the round: it is
+//!   an old copy, or was left out. It is *stale*.
+//! - A generation that is found only in first superblocks was never relied on. It does not decide
+//!   who is a member.
+//! - A second superblock that cannot be read may have had the same generation as the member's first
+//!   one. A member whose highest generation is below that cannot be judged, and the volume is not
+//!   assembled on a guess.
 //!
-//! Two members of one generation that say different things were written to apart from each other; that is never put
-//! together either. What counters cannot tell is a copy that was taken in the very generation that is found again: one taken
-//! while the volume was served, and put in place of its original after a crash, before the next start.
+//! Two members of the same generation with different contents were written to separately; they are
+//! never assembled either. Counters cannot detect a copy that was taken during the same generation
+//! that is found later. Such a copy was taken while the volume was served, and replaced its
+//! original after a crash, before the next start.
 
 use uuid::Uuid;
 
@@ -23,26 +28,27 @@ use super::{Members, Op};
 use crate::layout::raid::Level;
 use crate::units::{Lbn, Sectors};
 
-/// The two superblocks of a device, as they were read.
+/// The two superblocks read from a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperblockPair {
-    /// The one at the beginning.
+    /// The superblock at the beginning.
     pub first: Result<Superblock, SuperblockError>,
-    /// The one behind the member's last chunk.
+    /// The superblock after the member's last chunk.
     pub second: Result<Superblock, SuperblockError>,
 }
 
 impl SuperblockPair {
-    /// The superblock of the higher generation; none if both are unusable.
+    /// Returns the superblock with the higher generation; `None` if both are unusable.
     pub fn newest(&self) -> Option<&Superblock> {
         let both = self.first.iter().chain(&self.second);
         both.max_by_key(|superblock| superblock.generation)
     }
 
-    /// Why the device is no member, where both superblocks are unusable: damage says more than nothing.
+    /// Returns the newest superblock, or the reason why both are unusable. Damage takes precedence
+    /// over absence.
     ///
     /// # Errors
-    /// If it is none.
+    /// Returns an error if neither superblock is usable.
     pub fn usable(&self) -> Result<&Superblock, SuperblockError> {
         match (self.newest(), &self.first, &self.second) {
             (Some(newest), ..) => Ok(newest),
@@ -53,11 +59,13 @@ impl SuperblockPair {
     }
 }
 
-/// Reads both superblocks of every device, given the size of each in sectors and the bytes of a sector.
+/// Reads both superblocks of every device. `devices` gives each device's size in sectors and its
+/// bytes per sector.
 ///
-/// The second one is looked for where the first one says that it is; where the first one is unusable, at the device's
-/// end, then where the other devices' superblocks, or the remains of the first one, say that the member ended: the device may
-/// be larger than its member.
+/// The second superblock is looked for at the position that the first one states. If the first one
+/// is unusable, it is looked for at the device's end. After that, it is looked for at the member
+/// ends stated by the other devices' superblocks, or by the remains of the first one, because the
+/// device may be larger than its member.
 pub async fn survey(members: &impl Members, devices: &[(Sectors, u32)]) -> Vec<SuperblockPair> {
     let mut pairs = Vec::new();
     let mut sizes: Vec<Sectors> = Vec::new();
@@ -110,19 +118,20 @@ pub async fn survey(members: &impl Members, devices: &[(Sectors, u32)]) -> Vec<S
 struct Reader<'a, M> {
     members: &'a M,
     member: usize,
-    /// Its size, and bytes of a sector.
+    /// The device's size, and its bytes per sector.
     device: (Sectors, u32),
 }
 
 impl<M: Members> Reader<'_, M> {
-    /// Where the second superblock of a member of so many sectors begins, if the device is that large.
+    /// Returns the position of the second superblock of a member of `sectors` sectors, if the
+    /// device is that large.
     fn second_of(&self, sectors: Sectors) -> Option<Lbn> {
         let own = superblock_sectors(self.device.1);
         let fits = sectors <= self.device.0;
         sectors.0.checked_sub(own.0).map(Lbn).filter(|_| fits)
     }
 
-    /// The superblock at a place, and the bytes that stand there.
+    /// Returns the superblock at a position, and the bytes read there.
     async fn read(&self, at: Lbn) -> (Result<Superblock, SuperblockError>, M::Buffer) {
         let (sectors, sector_bytes) = self.device;
         let own = superblock_sectors(sector_bytes);
@@ -150,7 +159,7 @@ impl<M: Members> Reader<'_, M> {
         (found, bytes)
     }
 
-    /// The second superblock, if it is one that belongs there, and to the first one.
+    /// Returns the second superblock, if it belongs there and to the first one.
     async fn read_second(
         &self,
         at: Lbn,
@@ -168,116 +177,117 @@ impl<M: Members> Reader<'_, M> {
     }
 }
 
-/// Members that belong together.
+/// Members that form a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembly {
-    /// What they agree on. Members that are missing have failed in it, and those with a missing or damaged
-    /// superblock are doubtful.
+    /// The superblock that they agree on. In it, missing members are marked as failed, and members
+    /// with a missing or damaged superblock as doubtful.
     pub superblock: Superblock,
-    /// For each member which of the given devices is its own.
+    /// For each member, the index of its device among those given.
     pub given: Vec<Option<usize>>,
 }
 
-/// Why devices are not put together. Numbers named `given` count the devices in the order in which they were given.
+/// The reason why devices are not assembled. Fields named `given` count the devices in the order in
+/// which they were given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssemblyError {
-    /// Nothing was given.
+    /// No devices were given.
     #[error("no members are given")]
     Nothing,
     /// A device without a usable superblock.
     #[error("number {given}: {error}")]
     Unusable {
-        /// The device.
+        /// The device's number.
         given: usize,
-        /// What is there instead.
+        /// The problem with its superblocks.
         error: SuperblockError,
     },
-    /// Members of two volumes.
+    /// Members of different volumes.
     #[error("number {given} belongs to volume {theirs}, number 0 to {ours}")]
     Foreign {
-        /// The device.
+        /// The device's number.
         given: usize,
-        /// Its volume.
+        /// The device's volume.
         theirs: Uuid,
-        /// That of the first device.
+        /// The volume of the first device.
         ours: Uuid,
     },
-    /// The same member in two places.
+    /// The same member given twice.
     #[error("numbers {first} and {given} are the same member, {member}")]
     Twice {
-        /// The device.
+        /// The device's number.
         given: usize,
-        /// The one before.
+        /// The number of the earlier device.
         first: usize,
-        /// The member that both say they are.
+        /// The member that both superblocks name.
         member: usize,
     },
-    /// An old copy of a member, or one that the others went on without.
+    /// An old copy of a member, or a member without which the others continued.
     #[error(
         "number {given} is stale: member {member} has generation {own} there, and the volume went on to {newest}; leave it out"
     )]
     Stale {
-        /// The device.
+        /// The device's number.
         given: usize,
-        /// The member that it says it is.
+        /// The member that its superblock names.
         member: usize,
-        /// The highest generation on it.
+        /// The highest generation on the device.
         own: u64,
-        /// That of the volume.
+        /// The generation of the volume.
         newest: u64,
-        /// Whether the others declared it failed, or replaced it.
+        /// Whether the other members marked it as failed, or replaced it.
         dropped: bool,
     },
-    /// A member that may be stale: a superblock that would tell cannot be used.
+    /// A member that may be stale, because a superblock that would show it is unusable.
     #[error(
         "number {given} may be stale: member {member} has generation {own} there, and member {other} has {newest} in its first superblock; its second one, which would tell, is unusable; name only the members that are current"
     )]
     Undecided {
-        /// The device that may be stale.
+        /// The number of the device that may be stale.
         given: usize,
-        /// The member that it says it is.
+        /// The member that its superblock names.
         member: usize,
         /// The highest generation on it.
         own: u64,
-        /// The device whose second superblock is unusable.
+        /// The number of the device whose second superblock is unusable.
         other_given: usize,
-        /// The member that that says it is.
+        /// The member that this other device's superblock names.
         other: usize,
-        /// The generation of its first superblock.
+        /// The generation of the other device's first superblock.
         newest: u64,
     },
-    /// Members that were written to apart from each other.
+    /// Members that were written to separately.
     #[error(
         "numbers {first} and {given} went separate ways: both have generation {generation} and differ; name only the members of one side"
     )]
     Diverged {
-        /// A device of one side.
+        /// The number of a device of one side.
         first: usize,
-        /// A device of the other side.
+        /// The number of a device of the other side.
         given: usize,
         /// The generation of both.
         generation: u64,
     },
-    /// Members are missing.
+    /// Missing members.
     #[error("{} missing; {}", list(.members), if *.enough { "name it too; or, if it is gone for good, `assemble --force` goes on without redundancy" } else { "the others are not enough to go on" })]
     Missing {
-        /// The members.
+        /// The missing members.
         members: Vec<usize>,
-        /// Whether the rest is enough.
+        /// Whether the remaining members are enough.
         enough: bool,
     },
-    /// A member is missing, and the parity that would make up for it was never made.
+    /// A missing member, whose data cannot be computed because parity was never initialized.
     #[error(
         "{} missing, and the initial sync has done {synced} of {stripes} stripes: blocks there cannot be computed; name it too; or, if it is gone for good, `assemble --force` goes on with what was written",
         list(.members)
     )]
     Unsynced {
-        /// The members.
+        /// The missing members.
         members: Vec<usize>,
-        /// Stripes that have parity.
+        /// The number of stripes with initialized parity.
         synced: u64,
-        /// All stripes.
+        /// The number of all stripes.
         stripes: u64,
     },
 }
@@ -290,15 +300,16 @@ fn list(members: &[usize]) -> String {
     }
 }
 
-/// Puts members together by their superblocks (see the module). With `force`, members that the others expect may be missing.
+/// Assembles members by their superblocks (see the module). With `force`, members that the others
+/// expect may be missing.
 ///
 /// # Errors
-/// Why they do not belong together, or are not enough.
+/// Returns an error if the devices do not belong together, or are not enough.
 pub fn choose(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
     let newest = newest_of(found)?;
     let round = last_round(found, &newest)?;
     let mut superblock = agreed(found, round)?.clone();
-    // The next round is above whatever was begun.
+    // The next round must be above any round that was begun.
     let highest = newest.iter().map(|one| one.generation).max();
     superblock.generation = highest.unwrap_or(round);
     let mut given: Vec<Option<usize>> = vec![None; superblock.members.len()];
@@ -345,7 +356,7 @@ pub fn choose(found: &[SuperblockPair], force: bool) -> Result<Assembly, Assembl
     Ok(Assembly { superblock, given })
 }
 
-/// The newest superblock of each device; all are of one volume.
+/// Returns the newest superblock of each device, after checking that all are of one volume.
 fn newest_of(found: &[SuperblockPair]) -> Result<Vec<&Superblock>, AssemblyError> {
     let mut newest: Vec<&Superblock> = Vec::new();
     for (given, pair) in found.iter().enumerate() {
@@ -366,11 +377,12 @@ fn newest_of(found: &[SuperblockPair]) -> Result<Vec<&Superblock>, AssemblyError
     }
 }
 
-/// The generation of the last round that may have been relied on, which no device is below.
+/// Returns the generation of the last round that may have been relied on. No device may have a
+/// lower one.
 fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, AssemblyError> {
     let seconds = found.iter().filter_map(|pair| pair.second.as_ref().ok());
     let ended = seconds.map(|second| second.generation).max().unwrap_or(0);
-    // Rounds that may have ended: the second superblock that would tell is unusable.
+    // Rounds that may have ended, because the second superblock that would show it is unusable.
     let open = found.iter().enumerate().filter_map(|(given, pair)| {
         let first = pair.first.as_ref().ok();
         first
@@ -406,11 +418,11 @@ fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, A
     }
 }
 
-/// What the superblocks of a generation say. A first one that differs from a second one was never relied on: it does
-/// no harm if its member is left out anyway.
+/// Returns the common contents of the superblocks of a generation. A first superblock that differs
+/// from a second one was never relied on. It does no harm if its member is left out anyway.
 fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, AssemblyError> {
     let seconds = found.iter().map(|pair| (true, pair.second.as_ref().ok()));
-    // Where the second one is unusable, the first one may have been relied on.
+    // If the second superblock is unusable, the first one may have been relied on.
     let firsts = found.iter();
     let firsts = firsts.map(|pair| (pair.second.is_err(), pair.first.as_ref().ok()));
     let all = seconds.enumerate().chain(firsts.enumerate());
@@ -434,16 +446,18 @@ fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, Asse
     Ok(agreed)
 }
 
-/// Whether a table of members goes on without the one that a superblock stands on: it has failed, or was replaced.
+/// Returns whether a table of members leaves out the member that a superblock is on, because it has
+/// failed or was replaced.
 fn is_left_out(table: &Superblock, own: &Superblock) -> bool {
     table.members.get(own.index).is_none_or(|entry| {
         entry.state == MemberState::Failed || entry.id != own.members[own.index].id
     })
 }
 
-/// Whether a superblock of a current member is missing, damaged, or older than a crash leaves it. First ones have the generation
-/// of the last round that ended. Second ones may be a round behind, and one more for each member that failed meanwhile: a round in
-/// which one fails is given up, and begun again without it.
+/// Returns whether a superblock of a current member is missing, damaged, or older than a crash
+/// could leave it. First superblocks have the generation of the last round that ended. Second ones
+/// may be one round older, and one more for each member that failed in the meantime: a round in
+/// which a member fails is abandoned, and started again without it.
 fn is_doubtful(pair: &SuperblockPair, round: u64) -> bool {
     match (&pair.first, &pair.second) {
         (Ok(first), Ok(second)) => {
@@ -455,11 +469,13 @@ fn is_doubtful(pair: &SuperblockPair, round: u64) -> bool {
 }
 
 impl Assembly {
-    /// Refuses to start without a member while parity that would make up for it has not been made: the volume has `stripes`
-    /// stripes. With `force`, parity is taken as it stands: what was written is right, and what never was is anything.
+    /// Refuses to start without a member as long as the parity that would replace it is not
+    /// initialized. The volume has `stripes` stripes. With `force`, existing parity is accepted:
+    /// blocks that were written are correct, and blocks that were never written have arbitrary
+    /// contents.
     ///
     /// # Errors
-    /// [`AssemblyError::Unsynced`].
+    /// Returns [`AssemblyError::Unsynced`] if parity is not initialized and `force` is not set.
     pub fn check_synced(&mut self, stripes: u64, force: bool) -> Result<(), AssemblyError> {
         let superblock = &mut self.superblock;
         let failed = superblock.members.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Where plans are carried out: the memory for what they read and sum.
+//! Stripe buffers: the memory in which stripe plans are carried out.
 
 use std::ops::{DerefMut, Range};
 
@@ -13,10 +13,10 @@ use crate::layout::raid::{
 };
 use crate::units::Lbn;
 
-/// Desks that wait for their next request.
+/// The number of sets of stripe buffers kept for later requests.
 const DESKS_KEPT: usize = 64;
 
-/// What somebody writes: the data from an LBN on.
+/// The data of a write request, from an LBN on.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     pub(super) first: Lbn,
@@ -24,19 +24,20 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Nobody writes.
+    /// No write request.
     pub(super) const NONE: Given<'static> = Given {
         first: Lbn(0),
         bytes: &[],
     };
 }
 
-/// A stripe that something is done with: the plan, and the sectors of its reads, then of its sums, one behind the other.
+/// A stripe buffer: the plan for a stripe, and the sectors of its reads, followed by those of its
+/// exclusive ors.
 #[derive(Debug)]
 pub(super) struct Desk<B> {
-    /// The sectors that it is about.
+    /// The sectors of the request in this stripe.
     pub(super) part: Range<Lbn>,
-    /// Whether they are all that the stripe has.
+    /// Whether they are all sectors of the stripe.
     pub(super) is_whole: bool,
     pub(super) health: Health,
     pub(super) plan: Plan,
@@ -45,7 +46,7 @@ pub(super) struct Desk<B> {
     sector_bytes: usize,
 }
 
-/// What a request needs: a desk a stripe. It is kept for the next one.
+/// The stripe buffers of a request, one per stripe. They are kept for later requests.
 #[derive(Debug)]
 pub(super) struct Desks<B> {
     pub(super) desks: Vec<Desk<B>>,
@@ -67,7 +68,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
         self.memory.as_deref().unwrap_or(&[])
     }
 
-    /// Where the sums begin.
+    /// Returns the offset at which the exclusive ors begin.
     fn sums_at(&self) -> usize {
         let reads = self.plan.reads.iter().map(|read| length(&read.rows));
         reads.sum::<usize>() * self.sector_bytes
@@ -85,7 +86,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
         ops
     }
 
-    /// Where the old rows of a member are in memory, as far as it has them.
+    /// Returns the offsets of a member's old rows, as far as they are in memory.
     fn old_at(&self, member: usize, rows: &Range<u64>) -> Option<Range<usize>> {
         let mut at = 0;
         let reads = self.plan.reads.iter().map(|read| (read.member, &read.rows));
@@ -105,18 +106,18 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
         None
     }
 
-    /// What was on a member.
+    /// Returns the present contents of a member's rows.
     pub(super) fn old(&self, member: usize, rows: &Range<u64>) -> Option<&[u8]> {
         Some(&self.memory()[self.old_at(member, rows)?])
     }
 
-    /// What is to be on a member.
+    /// Returns the contents to be written to an extent.
     pub(super) fn wanted<'a>(&'a self, extent: &Extent, given: Given<'a>) -> &'a [u8] {
         let bytes = length(&extent.rows) * self.sector_bytes;
         let mut at = self.sums_at();
         for sum in &self.plan.sums {
             if sum.member == extent.member && sum.rows.start == extent.rows.start {
-                // Sums that are written in one piece follow one another.
+                // Exclusive ors that are written as one extent are adjacent in memory.
                 return &self.memory()[at..at + bytes];
             }
             at += length(&sum.rows) * self.sector_bytes;
@@ -126,7 +127,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
         &given.bytes[from..from + bytes]
     }
 
-    /// All that is to be written.
+    /// Returns all extents to be written, with their contents.
     pub(super) fn writes<'a>(
         &'a self,
         given: Given<'a>,
@@ -160,7 +161,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
         }
     }
 
-    /// Copies what a plan to read has read.
+    /// Copies the data read by a read plan.
     pub(super) fn copy_old(&self, stripe: &Stripe<'_>, sectors: &Range<Lbn>, into: &mut [u8]) {
         let mut filled = 0;
         for chunk in stripe.chunks() {
@@ -174,7 +175,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
             }
             let mut rows = from.0 - all.start.0..to.0 - all.start.0;
             let mut at = (from.0 - sectors.start.0) as usize * self.sector_bytes;
-            // Of mirrors, one is read.
+            // Only one of several mirrors is read.
             while let Some(old) = self.old(chunk.member, &rows).filter(|_| !rows.is_empty()) {
                 into[at..at + old.len()].copy_from_slice(old);
                 at += old.len();
@@ -191,7 +192,8 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
 }
 
 impl<M: Members> Volume<M> {
-    /// Desks for a request. What is not returned is forgotten.
+    /// Returns stripe buffers for a request. If they are not passed to `clear_away` later, they are
+    /// freed.
     pub(super) fn desks(&self) -> Desks<M::Buffer> {
         let mut idle = self.idle.lock().expect("nobody panics with it");
         idle.pop().unwrap_or_else(|| Desks {
@@ -200,7 +202,7 @@ impl<M: Members> Volume<M> {
         })
     }
 
-    /// Keeps desks for the next request.
+    /// Keeps stripe buffers for later requests.
     pub(super) fn clear_away(&self, mut desks: Desks<M::Buffer>) {
         for desk in &mut desks.desks {
             desk.memory = None;
@@ -212,7 +214,7 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Prepares a desk for a part of a stripe, whose lock is held.
+    /// Prepares a stripe buffer for a part of a stripe, whose lock is held.
     pub(super) fn desk<'a>(
         &self,
         desks: &'a mut Desks<M::Buffer>,
@@ -241,7 +243,7 @@ impl<M: Members> Volume<M> {
         desk
     }
 
-    /// What the members are good for, of a stripe whose lock is held.
+    /// Returns the health of a stripe whose lock is held.
     fn health(&self, state: &State, stripe: &Stripe<'_>) -> Health {
         let number = stripe.number();
         let failed = (0..stripe.members()).filter(|member| !self.is_live(state, *member, number));
@@ -252,11 +254,12 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Reads what plans read, all at once, where it has not been read; notes who could not. Returns whether all could.
+    /// Carries out all outstanding reads of the plans at once, and records the members that failed
+    /// to read. Returns whether all reads succeeded.
     pub(super) async fn fetch(&self, desks: &mut [Desk<M::Buffer>]) -> bool {
         for desk in desks.iter_mut().filter(|desk| !desk.is_read) {
             let bytes = desk.sectors() * self.sector_bytes;
-            // What was there goes back first.
+            // The old buffer is released first.
             desk.memory = None;
             desk.memory = (bytes > 0).then(|| self.members.buffer(bytes));
         }
@@ -287,8 +290,8 @@ impl<M: Members> Volume<M> {
         failed.is_empty()
     }
 
-    /// Plans, reads and sums; plans again where a member turns out not to read. What is to be written is the caller's
-    /// business, who holds the stripes' locks.
+    /// Plans, reads and computes exclusive ors. Plans again if a member cannot read. The caller
+    /// holds the stripes' locks and does the writes.
     pub(super) async fn carry_out(
         &self,
         desks: &mut [Desk<M::Buffer>],
@@ -309,7 +312,7 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    /// Makes the sums of what has been read.
+    /// Computes the exclusive ors of the data that has been read.
     pub(super) fn sum(&self, desks: &mut [Desk<M::Buffer>], given: Given<'_>) {
         for desk in desks {
             let stripe = self.stripe(desk.plan.stripe);
@@ -317,7 +320,7 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Writes what plans write; returns who could not.
+    /// Carries out the writes of plans. Returns the members that failed.
     pub(super) async fn put(&self, desks: &[Desk<M::Buffer>], given: Given<'_>) -> Failures {
         let mut ops = Ops::new();
         let mut failed = Failures::new();

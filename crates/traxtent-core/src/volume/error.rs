@@ -1,77 +1,77 @@
-//! Why a volume cannot do what was asked.
+//! The errors of volumes.
 
 use crate::layout::raid::RaidError;
 use crate::units::{Lbn, Sectors};
 
-/// Why a volume cannot do what was asked.
+/// The reason why a volume did not carry out a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VolumeError {
-    /// Sectors that the volume does not have.
+    /// Sectors beyond the end of the volume.
     #[error("sectors {first} to {end}: the volume has {capacity}")]
     Range {
-        /// The first asked for.
+        /// The first sector requested.
         first: Lbn,
-        /// Behind the last.
+        /// The first sector after the request.
         end: Lbn,
-        /// What there is.
+        /// The capacity of the volume.
         capacity: Sectors,
     },
-    /// Not whole sectors.
+    /// A length that is not a whole number of sectors.
     #[error("{bytes} bytes are no whole number of sectors of {sector_bytes} bytes")]
     Length {
-        /// Asked for.
+        /// The number of bytes requested.
         bytes: usize,
-        /// A sector.
+        /// The size of a sector in bytes.
         sector_bytes: usize,
     },
-    /// Neither the member nor the rest of the stripe has the data.
+    /// Data that neither the member nor the rest of the stripe can supply.
     #[error("sector {0}: the member cannot read it, and the other members cannot make up for it")]
     Unreadable(Lbn),
-    /// The data were in flight when the power went, and the member that had them is gone.
+    /// Data that was in flight at a loss of power, on a member that is gone.
     #[error(
         "sectors {0} to {1} are lost: they were being written when the volume stopped, and a member is gone"
     )]
     Lost(u64, u64),
-    /// More members have failed than the level bears.
+    /// More failed members than the level tolerates.
     #[error(
         "{failed} of {members} members have failed: the volume can only be read, where its data are whole"
     )]
     Broken {
-        /// How many have.
+        /// The number of failed members.
         failed: usize,
-        /// Of so many.
+        /// The number of all members.
         members: usize,
     },
-    /// A member has no room for a write, of which nothing was written.
+    /// A member has no space for a write. Nothing was written.
     #[error("member {member}: no space left for the write; free some where the member lies")]
     NoSpace {
-        /// Which.
+        /// The member.
         member: usize,
     },
-    /// It was stopped.
+    /// The volume was stopped.
     #[error("the volume has been stopped")]
     Stopped,
-    /// Lost ranges beyond what a superblock can name.
+    /// More lost ranges than a superblock can list.
     #[error("more than {0} ranges would be lost; nothing was changed")]
     TooMuchLost(usize),
-    /// The journal cannot hold a stripe.
+    /// A journal that cannot hold a stripe.
     #[error("the journal has {journal}, and a stripe needs {needed}")]
     Journal {
-        /// What it has.
+        /// The size of the journal.
         journal: Sectors,
-        /// What is needed.
+        /// The size needed.
         needed: Sectors,
     },
-    /// A record that no volume writes.
+    /// A journal record that no volume writes.
     #[error("the journal asks for a write outside of the data of member {member}, at sector {at}")]
     Record {
-        /// Of which member.
+        /// The member that it names.
         member: u32,
-        /// Where.
+        /// The LBN on that member.
         at: Lbn,
     },
-    /// A repair of data, while a member is in doubt.
+    /// A repair of data while a member is doubtful.
     #[error(
         "member {member}: a superblock of it was missing or damaged; if its data are good, `repair-superblocks` first; if not, `fail` it and rebuild"
     )]
@@ -79,17 +79,17 @@ pub enum VolumeError {
         /// The member.
         member: usize,
     },
-    /// A member is not what the order needs.
+    /// A member whose state does not permit the operation.
     #[error("member {member} {problem}")]
     Member {
-        /// Which.
+        /// The member.
         member: usize,
-        /// What it is instead.
+        /// The problem with it.
         problem: &'static str,
     },
 }
 
-/// Why a stripe of the volume has no plan.
+/// Converts the error of a stripe that cannot be planned.
 pub(super) fn no_plan(error: RaidError) -> VolumeError {
     match error {
         RaidError::Lost { sector, .. } => VolumeError::Unreadable(sector),

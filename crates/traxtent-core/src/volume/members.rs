@@ -1,35 +1,35 @@
-//! What a volume asks of its members.
+//! The interface of a volume to its members.
 
 use std::ops::{DerefMut, Range};
 
 use crate::units::Lbn;
 
-/// The drives, partitions or files that a volume lies on.
+/// The drives, partitions or files on which a volume is stored.
 ///
-/// Between two flushes of a member, any part of its writes may have become durable, in any order; a
-/// write that has been answered is seen by the reads behind it.
+/// Between two flushes of a member, any part of its writes may become durable, in any order. Once a
+/// write is complete, later reads see it.
 pub trait Members {
-    /// Memory for reads and parity.
+    /// The type of memory for reads and parity.
     type Buffer: DerefMut<Target = [u8]>;
 
-    /// Memory of so many bytes, with anything in it.
+    /// Returns a buffer of `bytes` bytes with arbitrary contents.
     fn buffer(&self, bytes: usize) -> Self::Buffer;
 
-    /// Carries out operations in any order, or at once, and sets the outcome of each.
+    /// Carries out operations in any order, or concurrently, and sets the outcome of each.
     fn run(&self, ops: &mut [Op<'_>]) -> impl Future<Output = ()>;
 
-    /// Makes sure that a write of these sectors will not fail for want of room, where the member can tell. Requests call
-    /// this before they write anything.
+    /// Checks that a write of these sectors will not fail for lack of space, as far as the member
+    /// can tell. Requests call this before they write anything.
     ///
     /// # Errors
-    /// If there is no room. The member has not failed then.
+    /// Returns an error if there is no space. This does not count as a failure of the member.
     fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
         let _ = (member, sectors);
         Ok(())
     }
 }
 
-/// A member has no room left for what is to be written.
+/// A member has no space left for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no space left")]
 pub struct NoSpace;
@@ -39,40 +39,40 @@ pub struct NoSpace;
 pub struct Op<'a> {
     /// The member's position in the volume.
     pub member: usize,
-    /// What is to be done.
+    /// The action to perform.
     pub action: Action<'a>,
-    /// How it went.
+    /// The outcome, set by [`Members::run`].
     pub outcome: Result<(), Failed>,
 }
 
-/// What is done on a member.
+/// An action on a member.
 #[derive(Debug)]
 pub enum Action<'a> {
-    /// Whole sectors are read.
+    /// Read whole sectors.
     Read(Lbn, &'a mut [u8]),
-    /// Whole sectors are written.
+    /// Write whole sectors.
     Write(Lbn, &'a [u8]),
-    /// What was written before becomes durable.
+    /// Make all earlier writes durable.
     Flush,
 }
 
-/// A member could not do what was asked.
+/// A member failed to carry out an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operation failed")]
 pub struct Failed;
 
 impl<'a> Op<'a> {
-    /// A read.
+    /// Creates a read.
     pub fn read(member: usize, at: Lbn, into: &'a mut [u8]) -> Op<'a> {
         Op::new(member, Action::Read(at, into))
     }
 
-    /// A write.
+    /// Creates a write.
     pub fn write(member: usize, at: Lbn, from: &'a [u8]) -> Op<'a> {
         Op::new(member, Action::Write(at, from))
     }
 
-    /// A flush.
+    /// Creates a flush.
     pub fn flush(member: usize) -> Op<'a> {
         Op::new(member, Action::Flush)
     }

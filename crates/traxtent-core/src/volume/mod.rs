@@ -1,36 +1,42 @@
-//! A volume on several members: its data, its redundancy, and what survives a crash.
+//! A volume on several members: its data, its redundancy, and its crash safety.
 //!
-//! A [`Volume`] takes requests and turns them into operations on its [`Members`]. It does no I/O and has no
-//! threads: its methods are futures that wait for [`Members::run`] and for each other, so the same code runs on a
-//! server's threads, on drives in simulated time, and on members in memory whose every crash is tried.
+//! A [`Volume`] turns requests into operations on its [`Members`]. It does no I/O and has no
+//! threads. Its methods are futures that wait for [`Members::run`] and for each other. The same
+//! code therefore runs on a server's threads, on drives in simulated time, and on members in memory
+//! in tests that try every possible crash.
 //!
-//! # What holds
-//! - When a flush has been answered, all that was answered before it survives any crash, and in RAID-1 and RAID-5
-//!   any crash together with the loss of any one member.
-//! - What was in flight is found old or new, sector by sector. In RAID-5, if a member is lost in the very crash, those
-//!   of its blocks that were in flight as part of whole stripes are reported as lost ([`VolumeError::Lost`]).
-//! - Parity and copies agree again when a volume has been opened.
-//! - A member that failed is known to have failed before anything that it missed is answered.
+//! # Guarantees
+//! - Once a flush is complete, everything completed before it survives any crash. In RAID-1 and
+//!   RAID-5, it survives any crash together with the loss of any one member.
+//! - Data in flight during a crash is found old or new, sector by sector. In RAID-5, if a member is
+//!   lost in the same crash, those of its blocks that were in flight as part of whole stripes are
+//!   reported as lost ([`VolumeError::Lost`]).
+//! - Parity and mirrors are consistent again once a volume has been opened.
+//! - Before any request that a failed member missed is completed, the failure is recorded.
 //!
-//! # How
-//! The write hole (a crash between the writes of a stripe leaves parity that fits neither the old nor the new
-//! data) is closed by a journal, on the members themselves, each record on two of them:
-//! - A write of part of a stripe first goes to the journal, with its data and the new parity. Once that is durable,
-//!   so is the write; then it goes to its place. After a crash it is written there again.
-//! - A write of a whole stripe only announces itself. After a crash the parity is computed again; without one member
-//!   that cannot be done, and that member's blocks of the stripe are lost, which is remembered.
-//!   Where a member is missing already, whole stripes take the first way.
-//! - Writes to mirrors announce themselves; after a crash the first copy is copied to the others.
+//! # Design
+//! The write hole is closed by a journal. (A crash between the writes of a stripe leaves parity
+//! that fits neither the old nor the new data.) The journal is on the members themselves, with each
+//! record on two of them:
+//! - A write of part of a stripe first goes to the journal, with its data and the new parity. Once
+//!   the record is durable, so is the write; then the data goes to its place. After a crash it is
+//!   written there again.
+//! - A write of a whole stripe only records an intent. After a crash the parity is computed again.
+//!   If a member is lost, this is impossible; that member's blocks of the stripe are then lost, and
+//!   are recorded as lost. If a member is already missing, whole stripes are written in the first
+//!   way.
+//! - Writes to mirrors record an intent. After a crash the first mirror is copied to the others.
 //!
-//! Records are *settled* (what they tell of is in place and durable) all at once: writes pause, all members are
-//! flushed, and a record that says so is made durable. A stripe has records of one kind between two
-//! such moments, so that a repetition never undoes what a later write did. A flush of the volume
-//! settles if whole stripes were written; otherwise the journal has all already, and it does nothing.
+//! A record is *settled* once the writes that it describes are in place and durable. All records
+//! are settled at once: writes pause, all members are flushed, and a record that says so is made
+//! durable. Between two such moments, all records of one stripe are of the same kind, so that a
+//! replay never undoes a later write. A flush of the volume settles if whole stripes were written.
+//! Otherwise everything is already in the journal, and the flush does nothing.
 //!
-//! The bytes on the members are told in docs/volume-format.md.
+//! The on-disk format is described in docs/volume-format.md.
 //!
 //! # Left out
-//! RAID-6; a journal on a device of its own; growing and reshaping.
+//! RAID-6; a journal on a separate device; growing and reshaping.
 
 mod assembly;
 pub mod copies;
@@ -71,83 +77,85 @@ use record::{Record, head_sectors};
 use ring::Ring;
 use superblock::{MemberState, Superblock, superblock_sectors};
 
-/// Stripes share so many locks.
+/// The number of locks that all stripes share.
 const LOCKS: u64 = 64;
 
-/// So many records in a row go to the same two members, so that one flush serves several.
+/// The number of consecutive records that go to the same two members, so that one flush serves
+/// several.
 const RECORDS_IN_A_ROW: u64 = 64;
 
-/// Operations that are carried out together, beyond which lists of them need memory.
+/// The number of operations carried out together. Longer lists are allocated on the heap.
 const AT_ONCE: usize = 32;
 
 type Ops<'a> = SmallVec<[Op<'a>; AT_ONCE]>;
 
-/// How the volume's plans are made. A read costs what a drive of today passes in the time of a seek and half a revolution,
-/// about a track. Nothing is read that nobody needs: what lies between would have to be carried from the member and dropped.
+/// The parameters of the volume's stripe plans. A read costs as many sectors as pass in a modern
+/// drive during a seek and half a revolution, about a track. Dummy reads are off: their data would
+/// have to be transferred from the member and dropped.
 const PLANNER: Planner = Planner {
     positioning: Sectors(1024),
     dummy_reads: false,
 };
 
-/// Whether the write hole is closed.
+/// The protection against the write hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteHole {
-    /// By the journal.
+    /// Closed by the journal.
     Closed,
-    /// Not at all: for measurements, and to show that tests notice.
+    /// Open, without protection: for measurements, and to show that tests detect it.
     Open,
 }
 
-/// A volume that is open. See the module.
+/// An open volume. See [the module](self).
 #[derive(Debug)]
 pub struct Volume<M: Members> {
     array: Array,
     members: M,
     sector_bytes: usize,
     hole: WriteHole,
-    /// Held shared by whoever reads or writes.
+    /// Held in shared mode by every read and write.
     gate: RwLock<State>,
     stripes: Vec<Mutex<()>>,
     ring: Now<Ring>,
     flushers: Vec<Flusher>,
-    /// Desks of requests that are done.
+    /// Stripe buffers of completed requests.
     idle: Now<Vec<Desks<M::Buffer>>>,
-    /// Stripes below this are good on the member that is being rebuilt.
+    /// The number of stripes, from the first on, that are valid on the member being rebuilt.
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
-    /// A copy of the state for [`Volume::known`], renewed with every change.
+    /// A copy of the state for [`Volume::known`], updated with every change.
     known: Now<Known>,
 }
 
-/// The state of a volume as it was last noted, for callers that must not wait for requests.
+/// A copy of a volume's last state, for callers that must not wait for requests.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// The superblock, that of member 0.
+    /// The superblock of member 0.
     pub superblock: Superblock,
-    /// Whether more members have failed than the level bears.
+    /// Whether more members have failed than the level tolerates.
     pub broken: bool,
 }
 
-/// Who rebuilds what.
+/// The distribution of stripes among concurrent rebuild steps.
 #[derive(Debug)]
 struct Rebuilds {
-    /// Stripes below are taken.
+    /// The first stripe that no step has taken yet.
     stripe: u64,
-    /// Locked until the last of those that are taken counts as rebuilt, or is given up.
+    /// Locked until the last step that took stripes has counted them as rebuilt, or has failed.
     last: Arc<Mutex<()>>,
 }
 
-/// What changes seldom.
+/// The state that changes rarely.
 #[derive(Clone, Debug)]
 struct State {
     superblock: Superblock,
-    /// More members have failed than the level bears.
+    /// Whether more members have failed than the level tolerates.
     broken: bool,
     stopped: bool,
 }
 
-/// Lets one flush of a member serve all who wait for one.
+/// Combines concurrent flushes of a member: one flush serves all callers that wait for one.
 #[derive(Debug, Default)]
 struct Flusher {
     written: AtomicU64,
@@ -198,38 +206,38 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// What the volume offers.
+    /// Returns the capacity available to users.
     pub fn capacity(&self) -> Sectors {
         self.array.capacity()
     }
 
-    /// Bytes of a sector.
+    /// Returns the size of a sector in bytes.
     pub fn sector_bytes(&self) -> usize {
         self.sector_bytes
     }
 
-    /// Where its blocks lie.
+    /// Returns the array that maps blocks to members.
     pub fn array(&self) -> &Array {
         &self.array
     }
 
-    /// What it lies on.
+    /// Returns the members.
     pub fn members(&self) -> &M {
         &self.members
     }
 
-    /// The superblock as it stands, that of member 0.
+    /// Returns the current superblock of member 0.
     pub async fn superblock(&self) -> Superblock {
         self.gate.read().await.superblock.clone()
     }
 
-    /// The superblock and whether the volume is broken, without waiting for anything: a member that does not answer holds up
-    /// requests, and whoever asks for the state must be answered all the same.
+    /// Returns the superblock and whether the volume is broken, without waiting. A member that does
+    /// not respond holds up requests, but must not hold up queries of the state.
     pub fn known(&self) -> Known {
         self.known.lock().expect("nobody panics with it").clone()
     }
 
-    /// Renews what [`Volume::known`] returns.
+    /// Updates the copy that [`Volume::known`] returns.
     fn publish(&self, state: &State) {
         *self.known.lock().expect("nobody panics with it") = Known {
             superblock: state.superblock.clone(),
@@ -237,25 +245,26 @@ impl<M: Members> Volume<M> {
         };
     }
 
-    /// Whether more members have failed than the level bears.
+    /// Returns whether more members have failed than the level tolerates.
     pub async fn is_broken(&self) -> bool {
         self.gate.read().await.broken
     }
 
-    /// Sectors that were written anew because a member could not read them.
+    /// Returns the number of sectors that were rewritten because a member could not read them.
     pub fn repaired(&self) -> Sectors {
         Sectors(self.repaired.load(Ordering::Relaxed))
     }
 
-    /// Stripes below this are good on the member that is being rebuilt.
+    /// Returns the number of stripes, from the first on, that are valid on the member being
+    /// rebuilt.
     pub fn rebuilt(&self) -> u64 {
         self.rebuilt.load(Ordering::Relaxed)
     }
 
-    /// Makes durable what was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// If so many members fail that it cannot be.
+    /// Returns an error if too many members fail.
     pub async fn flush(&self) -> Result<(), VolumeError> {
         if !self.ring().dirty {
             return Ok(());
@@ -264,22 +273,23 @@ impl<M: Members> Volume<M> {
         if !self.ring().dirty {
             return Ok(());
         }
-        // Copies need not be exact: what is copied after a crash is right either way.
+        // Mirrors need not retire records here: replaying a copy after a crash is correct in any
+        // case.
         let retire = self.level() != Level::Raid1;
         self.settle(&mut state, retire).await
     }
 
-    /// Stops in order. Writes fail from then on.
+    /// Stops the volume cleanly. Later writes fail.
     ///
     /// # Errors
-    /// If so many members fail that it cannot be.
+    /// Returns an error if too many members fail.
     pub async fn stop(&self) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         if state.stopped {
             return Ok(());
         }
         if state.broken {
-            // As it stands it can be recovered.
+            // In its present state the volume can be recovered.
             return Err(self.broken(&state));
         }
         self.settle(&mut state, true).await?;
@@ -289,10 +299,10 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    /// Declares a member failed.
+    /// Marks a member as failed.
     ///
     /// # Errors
-    /// If the volume cannot do without it.
+    /// Returns an error if the volume needs the member.
     pub async fn fail(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         if state.superblock.members[member].state == MemberState::Failed {
@@ -324,7 +334,7 @@ impl<M: Members> Volume<M> {
         };
         let is_spared = active.count() >= enough;
         if !is_spared {
-            // It keeps its place: what it has is as good as it was.
+            // The member keeps its state: its data is as good as before.
             members[member].state = before;
             state.broken = true;
         }
@@ -346,8 +356,9 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Flushes all members; with `retire`, also voids the journal's records. Nobody else may be at work. The records of a
-    /// broken volume stay: that a member failed may not be noted on the others, which repeat its writes then.
+    /// Flushes all members. With `retire`, it also invalidates the journal's records. The caller
+    /// must have exclusive access. The records of a broken volume are kept: the failure of a member
+    /// may not be recorded on the other members, which will then replay its writes.
     async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
         'again: loop {
             let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
@@ -405,8 +416,8 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    /// Writes the superblocks in a round: the first ones of all members, and when those are durable, the second ones. The
-    /// assembly relies on that order.
+    /// Writes the superblocks in a round: the first ones of all members, and once those are
+    /// durable, the second ones. The assembly relies on this order.
     async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
         'again: loop {
             state.superblock.generation += 1;
@@ -442,10 +453,11 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Waits until what the members have taken is durable there; returns those that failed.
+    /// Waits until all completed writes to the members are durable. Returns the members that
+    /// failed.
     async fn flush_members(&self, members: &[usize]) -> Failures {
         let mut members: SmallVec<[usize; 2]> = SmallVec::from_slice(members);
-        // In order, so that two who wait for the same do not wait for each other.
+        // Members are locked in ascending order, to prevent deadlock.
         members.sort_unstable();
         let mine: SmallVec<[u64; 2]> = members
             .iter()
@@ -480,12 +492,12 @@ impl<M: Members> Volume<M> {
         self.array.shape().level
     }
 
-    /// A stripe, of which there is one of that number.
+    /// Returns a stripe, which must exist.
     fn stripe(&self, number: u64) -> Stripe<'_> {
         self.array.stripe(number).expect("the volume has it")
     }
 
-    /// The stripe of a sector, which has been checked.
+    /// Returns the stripe of a sector, which must have been checked.
     fn stripe_of(&self, sector: Lbn) -> Stripe<'_> {
         let location = self.array.locate(sector);
         location.expect("the volume has it").stripe
@@ -495,7 +507,7 @@ impl<M: Members> Volume<M> {
         (stripe % LOCKS) as usize
     }
 
-    /// Whether a member is good for a stripe, whose lock is held.
+    /// Returns whether a member is valid for a stripe, whose lock is held.
     fn is_live(&self, state: &State, member: usize, stripe: u64) -> bool {
         match state.superblock.members[member].state {
             MemberState::Active => true,
@@ -535,7 +547,7 @@ fn encoded(superblock: &Superblock, index: usize) -> Vec<u8> {
     bytes
 }
 
-/// Members that take writes.
+/// Returns the members that accept writes.
 fn live(superblock: &Superblock) -> impl Iterator<Item = usize> {
     let members = superblock.members.iter().enumerate();
     members
@@ -543,7 +555,7 @@ fn live(superblock: &Superblock) -> impl Iterator<Item = usize> {
         .map(|(index, _)| index)
 }
 
-/// The members that get a record.
+/// Returns the members to which a record is written.
 fn pair(superblock: &Superblock, sequence: u64) -> SmallVec<[usize; 2]> {
     let members = superblock.members.iter().enumerate();
     let active: SmallVec<[usize; 8]> = members

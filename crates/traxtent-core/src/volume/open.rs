@@ -1,4 +1,4 @@
-//! Making volumes, and opening them.
+//! Making and opening volumes.
 
 use uuid::Uuid;
 
@@ -10,29 +10,30 @@ use super::{Members, Op, Ops, Volume, VolumeError, WriteHole, encoded, failures}
 use crate::layout::raid::{Array, Chunks, Level};
 use crate::units::{Lbn, Sectors};
 
-/// What a volume is made with.
+/// The parameters of a new volume.
 #[derive(Clone, Debug)]
 pub struct Format {
-    /// The volume.
+    /// The volume's ID.
     pub volume: Uuid,
-    /// How the members hold what belongs together.
+    /// The RAID level.
     pub level: Level,
-    /// What a chunk is.
+    /// The rule for chunks.
     pub chunks: Chunks,
-    /// Chunks are multiples of so many sectors.
+    /// The number of sectors that every chunk is a multiple of.
     pub granule: u32,
-    /// Spare tracks of each member.
+    /// The number of spare tracks on each member.
     pub spares: u32,
-    /// Bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     pub sector_bytes: u32,
-    /// Sectors of the journal on each member.
+    /// The size of the journal on each member.
     pub journal: Sectors,
-    /// The members: who, how many sectors, and the text of the track map.
+    /// The members: ID, number of sectors, and text of the track map.
     pub members: Vec<(Uuid, Sectors, Vec<u8>)>,
 }
 
 impl Format {
-    /// The first superblock, whose capacity has yet to be set; nothing if a member is too small for it.
+    /// Returns the first superblock, whose capacity is still to be set. `None` if a member is too
+    /// small for it.
     pub fn superblock(&self) -> Option<Superblock> {
         let maps: u64 = self
             .members
@@ -81,10 +82,10 @@ impl Format {
         })
     }
 
-    /// Writes what makes members of the drives: their track maps and superblocks.
+    /// Writes the track maps and superblocks that turn the drives into members.
     ///
     /// # Errors
-    /// The first member that fails.
+    /// Returns an error that names the first member that fails.
     pub async fn write(
         &self,
         superblock: &Superblock,
@@ -127,11 +128,11 @@ impl Format {
 }
 
 impl<M: Members> Volume<M> {
-    /// Opens a volume whose members have been put together: what a crash left is made whole.
+    /// Opens a volume whose members have been assembled, and restores consistency after a crash.
     ///
     /// # Errors
-    /// If a member fails meanwhile, or more data are lost than can be noted; what is on the members is then as
-    /// recoverable as before.
+    /// Returns an error if a member fails meanwhile, or if more data is lost than can be recorded.
+    /// The members are then as recoverable as before.
     pub async fn open(
         array: Array,
         members: M,

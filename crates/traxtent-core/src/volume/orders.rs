@@ -1,4 +1,4 @@
-//! What whoever keeps a volume orders while it is used.
+//! Administrative operations on an open volume.
 
 use uuid::Uuid;
 
@@ -7,11 +7,12 @@ use super::{Members, Volume, VolumeError};
 use crate::layout::raid::Level;
 
 impl<M: Members> Volume<M> {
-    /// Declares a member failed at its keeper's word. Where the volume cannot do without it, it stays what it was: nothing
-    /// has happened to it.
+    /// Marks a member as failed on the administrator's request. If the volume needs the member, its
+    /// state does not change.
     ///
     /// # Errors
-    /// If there is no such member, it cannot be spared, or others fail meanwhile.
+    /// Returns an error if there is no such member, if the volume needs it, or if others fail
+    /// meanwhile.
     pub async fn declare_failed(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };
@@ -38,11 +39,11 @@ impl<M: Members> Volume<M> {
         self.settle(&mut state, true).await
     }
 
-    /// Notes that another drive, known as `id`, has taken the place of a failed member. It has nothing yet:
-    /// [`Volume::begin_rebuild`] is next.
+    /// Records that another drive, with the ID `id`, has replaced a failed member. It has no data
+    /// yet: call [`Volume::begin_rebuild`] next.
     ///
     /// # Errors
-    /// If the member has not failed, or another is being rebuilt.
+    /// Returns an error if the member has not failed, or if another is being rebuilt.
     pub async fn take_place(&self, member: usize, id: Uuid) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };

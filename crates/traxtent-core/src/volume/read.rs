@@ -1,4 +1,4 @@
-//! Reading.
+//! Reading from a volume.
 
 use std::ops::Range;
 
@@ -14,7 +14,8 @@ impl<M: Members> Volume<M> {
     /// Reads whole sectors.
     ///
     /// # Errors
-    /// If the volume has no such sectors, they are lost, or neither their member nor the others can tell them.
+    /// Returns an error if the range is not within the volume, if the sectors are lost, or if
+    /// neither their member nor the others can supply them.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), VolumeError> {
         let range = self.check(at, into.len())?;
         let mut synced = Synced::new();
@@ -37,7 +38,8 @@ impl<M: Members> Volume<M> {
             if let Some(lost) = lost.next() {
                 return Err(VolumeError::Lost(lost.start, lost.end));
             }
-            // What members have goes where it is wanted; what has to be computed waits.
+            // Data that members can read goes directly to its destination. Data that must be
+            // computed comes later.
             let mut ops = Ops::new();
             let mut firsts: SmallVec<[Lbn; AT_ONCE]> = SmallVec::new();
             let mut absent: SmallVec<[(Lbn, &mut [u8]); 4]> = SmallVec::new();
@@ -82,8 +84,8 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    /// Reads sectors of one stripe without the members that are absent, and without one that could not read them: there they
-    /// are written anew.
+    /// Reads sectors of one stripe without the members that are absent, and without a member that
+    /// could not read them. On that member the sectors are rewritten.
     async fn read_around(
         &self,
         state: &State,

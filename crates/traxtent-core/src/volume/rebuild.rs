@@ -1,4 +1,4 @@
-//! Rebuilding a member, stripe by stripe, beside everything else that the volume does.
+//! Rebuilding a member, stripe by stripe, while the volume is in use.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::superblock::MemberState;
 use super::{Failures, Members, PLANNER, State, Volume, VolumeError};
 
 impl<M: Members> Volume<M> {
-    /// Begins to rebuild a failed member, whose place another may have taken.
+    /// Begins to rebuild a failed member, which may have been replaced.
     ///
     /// # Errors
-    /// If the member has not failed.
+    /// Returns an error if the member has not failed, or if another is being rebuilt.
     pub async fn begin_rebuild(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };
@@ -36,12 +36,14 @@ impl<M: Members> Volume<M> {
         self.persist(&mut state).await
     }
 
-    /// Rebuilds the next stripes of the member that is being rebuilt, at most so many; false if there are none left, or no such
-    /// member. Several at a time keep all members busy: some read, one sums, some write. How far the member is rebuilt grows in
-    /// the stripes' order.
+    /// Rebuilds at most `stripes` further stripes of the member that is being rebuilt. Returns
+    /// false if none are left, or if there is no such member. Several concurrent calls keep all
+    /// members busy: some read, one computes, some write. The progress advances in the order of
+    /// stripes.
     ///
     /// # Errors
-    /// If the other members cannot tell what a stripe holds; then all of them stay as they were.
+    /// Returns an error if the other members cannot supply the contents of a stripe. Nothing is
+    /// then written.
     pub async fn rebuild_step(&self, stripes: u64) -> Result<bool, VolumeError> {
         let state = self.gate.read().await;
         let mut members = state.superblock.members.iter();
@@ -55,13 +57,14 @@ impl<M: Members> Volume<M> {
         let first = next.stripe;
         let numbers = first..self.array.stripes().min(first + stripes);
         if numbers.is_empty() {
-            // What is under way counts.
+            // Steps in progress count.
             drop(next.last.lock().await);
             drop((next, state));
             self.rebuild_done(member).await?;
             return Ok(false);
         }
-        // While nobody else takes stripes: who comes later does not hold what is wanted here.
+        // The stripe locks are taken while no other call can take stripes. Later calls therefore do
+        // not hold the locks needed here.
         let mut locks: SmallVec<[usize; 16]> =
             numbers.clone().map(|number| self.lock_of(number)).collect();
         locks.sort_unstable();
@@ -80,7 +83,7 @@ impl<M: Members> Volume<M> {
             .rebuild_stripes(member, numbers.clone(), &state, &mut desks)
             .await;
         self.clear_away(desks);
-        // Stripes count in their order.
+        // Stripes count as rebuilt in their order.
         drop(before.lock().await);
         let is_next = self.rebuilt.load(Ordering::SeqCst) == first;
         if is_next && matches!(&written, Ok(failed) if failed.is_empty()) {
@@ -88,7 +91,7 @@ impl<M: Members> Volume<M> {
         }
         drop(held);
         if written.is_err() {
-            // They are taken again by who tries again.
+            // The stripes are taken again by the next attempt.
             self.rebuild_next.lock().await.stripe = self.rebuilt.load(Ordering::SeqCst);
         }
         drop((turn, state));
@@ -98,7 +101,8 @@ impl<M: Members> Volume<M> {
         Ok(true)
     }
 
-    /// Computes what a member has of stripes, whose locks are held, and writes it there. Returns who refused.
+    /// Computes a member's chunks of stripes, whose locks are held, and writes them. Returns the
+    /// members that failed.
     async fn rebuild_stripes(
         &self,
         member: usize,
@@ -115,13 +119,13 @@ impl<M: Members> Volume<M> {
         self.rewrite(state, member, &mut desks.desks[..count]).await
     }
 
-    /// Makes durable how far a rebuild has come, so that it goes on from there after a stop.
+    /// Makes the progress of a rebuild durable, so that it continues from there after a stop.
     ///
     /// # Errors
-    /// If too many members fail.
+    /// Returns an error if too many members fail.
     pub async fn rebuild_checkpoint(&self) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
-        // What was written to stripes before they were rebuilt has to be durable too.
+        // Data written to stripes before they were rebuilt must be durable too.
         self.settle(&mut state, true).await?;
         let rebuilt = self.rebuilt.load(Ordering::SeqCst);
         for member in &mut state.superblock.members {
@@ -143,14 +147,16 @@ impl<M: Members> Volume<M> {
         let own = &mut state.superblock.members[member].state;
         if matches!(own, MemberState::Rebuilding(_)) {
             *own = MemberState::Active;
-            // What it has was computed from the others, parity included: it agrees with them everywhere.
+            // The member's chunks, parity included, were computed from the others, and are
+            // consistent with them everywhere.
             state.superblock.synced = self.array.stripes();
             self.persist(&mut state).await?;
         }
         Ok(())
     }
 
-    /// Writes what a member has of stripes, whose locks are held, from what the others have. The desks are prepared.
+    /// Writes a member's chunks of stripes, whose locks are held, from the contents of the others.
+    /// The stripe buffers are prepared.
     pub(super) async fn rewrite(
         &self,
         state: &State,

@@ -1,4 +1,4 @@
-//! The records of the journal; to the byte in docs/volume-format.md.
+//! The records of the journal. The exact format is in docs/volume-format.md.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};
@@ -7,46 +7,48 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::units::Lbn;
 
 const MAGIC: [u8; 8] = *b"traxtjnl";
-/// The head's checksum covers what lies behind it.
+/// The offset from which the head's checksum covers it.
 const COVERED: usize = 12;
 
-/// No record's head has more bytes: a record tells of 32 stripes at most, with an entry or two a member.
+/// The largest size of a record's head in bytes. A record describes at most 32 stripes, with one or
+/// two entries per member.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// What is about to happen to the members.
+/// A record of the journal: writes that are about to be made to the members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The volume.
+    /// The volume's ID.
     pub volume: Uuid,
-    /// The assembly that wrote it.
+    /// The epoch of the assembly that wrote the record.
     pub epoch: u64,
-    /// One more than that of the record before.
+    /// The sequence number, one more than that of the preceding record.
     pub sequence: u64,
-    /// Records below this are settled: what they tell of is durable in its place.
+    /// The first sequence number that is not settled. The writes of all records below it are
+    /// durable in place.
     pub tail: u64,
-    /// Its first sector, counted from the beginning of the journal.
+    /// The record's first sector, counted from the beginning of the journal.
     pub position: u64,
-    /// What is about to be written.
+    /// The writes that the record announces.
     pub entries: Vec<Entry>,
 }
 
 /// A write that a record announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// So many sectors of the record's data go there.
+    /// The next sectors of the record's data are to be written to this place.
     Place {
-        /// The stripe that they belong to.
+        /// The stripe to which they belong.
         stripe: u64,
         /// The member.
         member: u32,
-        /// Where.
+        /// The LBN on the member.
         at: Lbn,
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
     },
-    /// The stripe is written without its data being here.
+    /// The stripe is about to be written, and its data is not in the record.
     Intent {
-        /// Which.
+        /// The stripe.
         stripe: u64,
     },
 }
@@ -76,13 +78,13 @@ struct EntryBytes {
     sectors: U64,
 }
 
-/// Sectors of a record's head with so many entries.
+/// Returns the size in sectors of a record's head with `entries` entries.
 pub fn head_sectors(entries: usize, sector_bytes: usize) -> usize {
     (size_of::<Head>() + entries * size_of::<EntryBytes>()).div_ceil(sector_bytes)
 }
 
 impl Record {
-    /// Sectors of data behind the head.
+    /// Returns the number of data sectors after the head.
     pub fn data_sectors(&self) -> usize {
         let sectors = self.entries.iter().map(|entry| match entry {
             Entry::Place { sectors, .. } => *sectors as usize,
@@ -91,12 +93,12 @@ impl Record {
         sectors.sum()
     }
 
-    /// Sectors of head and data.
+    /// Returns the number of sectors of head and data.
     pub fn sectors(&self, sector_bytes: usize) -> usize {
         head_sectors(self.entries.len(), sector_bytes) + self.data_sectors()
     }
 
-    /// Writes the head before the data, which already stand in `bytes`.
+    /// Writes the head before the data, which is already in `bytes`.
     pub fn seal(&self, bytes: &mut [u8], sector_bytes: usize) {
         let (front, data) =
             bytes.split_at_mut(head_sectors(self.entries.len(), sector_bytes) * sector_bytes);
@@ -143,8 +145,9 @@ impl Record {
         front[..size_of::<Head>()].copy_from_slice(head.as_bytes());
     }
 
-    /// Reads the head of the record at the beginning of `bytes`, and the checksum of its data; none if no whole head of a
-    /// record of this volume, epoch and place stands there.
+    /// Reads the head of the record at the beginning of `bytes`, and the checksum of its data.
+    /// Returns `None` unless an intact head of a record of this volume, epoch and position is
+    /// there.
     pub fn read_head(
         bytes: &[u8],
         position: u64,
@@ -178,8 +181,8 @@ impl Record {
         Some((record, head.data_crc.get()))
     }
 
-    /// Reads the record at the beginning of `bytes`, with its data; none if no whole record of this volume, epoch and
-    /// place stands there.
+    /// Reads the record at the beginning of `bytes`, with its data. Returns `None` unless an intact
+    /// record of this volume, epoch and position is there.
     pub fn read(
         bytes: &[u8],
         position: u64,

@@ -1,7 +1,8 @@
-//! Recovery: what the journal tells of is done again, and what cannot be is noted as lost.
+//! Recovery: replays the writes in the journal, and records as lost what cannot be restored.
 //!
-//! The journal is searched in pieces, on all members at once, and only where the records stand is kept; each is read
-//! again when its turn comes. So memory does not grow with the journal's size, beyond some bytes a record.
+//! The journal is searched in pieces, on all members at once. Only the positions of records are
+//! kept in memory, and each record is read again when it is replayed. Memory therefore does not
+//! grow with the journal's size, except for some bytes per record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,26 +15,26 @@ use super::{Action, Failures, Members, Op, Ops, State, Volume, VolumeError, fail
 use crate::layout::raid::{Holds, Stripe};
 use crate::units::Sectors;
 
-/// Bytes of each member's journal that are searched at once.
+/// The number of bytes of each member's journal that are searched at once.
 const SEARCH_BYTES: usize = 1 << 20;
 
-/// Where a record stands.
+/// The position of a record.
 struct Place {
-    /// Its first sector, counted from the beginning of the journal.
+    /// The record's first sector, counted from the beginning of the journal.
     position: u64,
-    /// Its head and data.
+    /// The number of sectors of its head and data.
     sectors: usize,
     /// The members that have its head.
     members: SmallVec<[u8; 2]>,
 }
 
 impl<M: Members> Volume<M> {
-    /// Does again what the journal tells of; returns what is lost.
+    /// Replays the journal. Returns the ranges that are lost.
     pub(super) async fn replay(&self, state: &State) -> Result<Vec<Range<u64>>, VolumeError> {
         let mut intents = BTreeSet::new();
         for place in self.search(&state.superblock).await.into_values() {
             let Some((record, data)) = self.record_at(&state.superblock, &place).await else {
-                // It never was durable, and nothing was written in place for it.
+                // The record was never durable, and nothing was written in place for it.
                 continue;
             };
             for entry in &record.entries {
@@ -56,7 +57,7 @@ impl<M: Members> Volume<M> {
         Ok(lost)
     }
 
-    /// Writes the data of a record in their places.
+    /// Writes the data of a record to its places.
     async fn write_again(
         &self,
         state: &State,
@@ -93,7 +94,7 @@ impl<M: Members> Volume<M> {
         all_well(&failures(&ops))
     }
 
-    /// Finds the records that are not settled, by their sequence numbers.
+    /// Finds the records that are not settled, by sequence number.
     async fn search(&self, superblock: &Superblock) -> BTreeMap<u64, Place> {
         let bytes = self.sector_bytes;
         let journal = superblock.journal.end.0 - superblock.journal.start.0;
@@ -137,8 +138,8 @@ impl<M: Members> Volume<M> {
         records
     }
 
-    /// A piece of the journal of each member, zeros where it cannot be read: the other copies of those records are
-    /// elsewhere.
+    /// Reads a piece of the journal of each member, with zeros for sectors that cannot be read.
+    /// Those records have other copies on other members.
     async fn pieces(
         &self,
         superblock: &Superblock,
@@ -174,7 +175,7 @@ impl<M: Members> Volume<M> {
         pieces
     }
 
-    /// A record and its data, from the first member that has all of it.
+    /// Returns a record and its data, from the first member that has all of it.
     async fn record_at(&self, superblock: &Superblock, place: &Place) -> Option<(Record, Vec<u8>)> {
         let at = superblock.journal.start + Sectors(place.position);
         let mut bytes = self.members.buffer(place.sectors * self.sector_bytes);
@@ -198,7 +199,7 @@ impl<M: Members> Volume<M> {
         None
     }
 
-    /// Makes the parity or the copies of a stripe agree that was in flight.
+    /// Makes the parity or the mirrors of a stripe consistent that was in flight.
     async fn resync(
         &self,
         state: &State,
@@ -208,7 +209,7 @@ impl<M: Members> Volume<M> {
         let Some(parity) = stripe.parity_member() else {
             return match self.sync_held(state, stripe).await {
                 Ok((_, failed)) => all_well(&failed),
-                // No copy can be read: whoever reads it is told.
+                // No mirror can be read; reads will report it.
                 Err(VolumeError::Unreadable(_)) => Ok(()),
                 Err(error) => Err(error),
             };
@@ -236,7 +237,7 @@ impl<M: Members> Volume<M> {
     }
 }
 
-/// An error that names the first of the members that failed.
+/// Returns an error that names the first of the members that failed, if any.
 fn all_well(failed: &Failures) -> Result<(), VolumeError> {
     match failed.first() {
         None => Ok(()),
@@ -247,10 +248,10 @@ fn all_well(failed: &Failures) -> Result<(), VolumeError> {
     }
 }
 
-/// Adds lost ranges to those that a superblock names already.
+/// Adds lost ranges to those that a superblock already lists.
 ///
 /// # Errors
-/// If they are more than it has room for.
+/// Returns an error if there are more ranges than the superblock can hold.
 pub(super) fn note_lost(
     superblock: &mut Superblock,
     lost: Vec<Range<u64>>,

@@ -1,32 +1,33 @@
-//! The journal's accounts: which sectors of it are free, and which stripes it tells of.
+//! The state of the journal: its free sectors, and the stripes described by its records.
 
-/// Sectors that are kept free for the record that settles the others.
+/// The number of sectors kept free for the record that settles the others.
 const MARGIN: u64 = 4;
 
-/// How a stripe stands in the journal since it was last settled.
+/// The kind of a stripe's records since the journal was last settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// With the data of its writes.
+    /// Records hold the data of its writes.
     Logged,
-    /// As written whole.
+    /// Records announce a whole-stripe write.
     Intended,
 }
 
-/// Positions count sectors ever used; modulo the size they are places.
+/// The journal as a ring. `head` and `free_to` count all sectors ever used; modulo the size they
+/// are positions.
 #[derive(Debug)]
 pub(super) struct Ring {
     size: u64,
     head: u64,
-    /// Before this all is free.
+    /// All sectors before this are free.
     free_to: u64,
     reserved: u64,
     /// The sequence number of the next record.
     pub(super) next: u64,
-    /// Records below are settled.
+    /// All records below this are settled.
     pub(super) tail: u64,
-    /// Stripes with a record that is not settled, ascending.
+    /// The stripes with a record that is not settled, ascending.
     kinds: Vec<(u64, Kind)>,
-    /// Whether a write was done since the last flush that the journal cannot repeat.
+    /// Whether a write was made since the last flush that the journal cannot replay.
     pub(super) dirty: bool,
 }
 
@@ -44,13 +45,13 @@ impl Ring {
         }
     }
 
-    /// The longest record.
+    /// Returns the size of the longest record in sectors.
     pub(super) fn record_max(&self) -> u64 {
         self.size.saturating_sub(2 * MARGIN) / 4
     }
 
-    /// Keeps room for a record, which may have to skip the end of the journal. For none there is always room, also where
-    /// there is no journal.
+    /// Reserves space for a record, which may have to skip the end of the journal. Returns whether
+    /// it fits. A record of 0 sectors always fits, even without a journal.
     pub(super) fn reserve(&mut self, sectors: u64) -> bool {
         let used = self.head - self.free_to + self.reserved + MARGIN;
         let fits = sectors == 0 || used + 2 * sectors <= self.size;
@@ -60,12 +61,12 @@ impl Ring {
         fits
     }
 
-    /// Gives back what was reserved.
+    /// Releases a reservation.
     pub(super) fn release(&mut self, sectors: u64) {
         self.reserved -= 2 * sectors;
     }
 
-    /// Takes sectors for a record; returns their position, and the record's sequence number.
+    /// Allocates sectors for a record. Returns their position, and the record's sequence number.
     pub(super) fn take(&mut self, sectors: u64) -> (u64, u64) {
         let left = self.size - self.head % self.size;
         if left < sectors {
@@ -81,14 +82,14 @@ impl Ring {
         (position, self.next - 1)
     }
 
-    /// All records before the one at the head, which is durable, are settled.
+    /// Records that all records before the one at the head, which is durable, are settled.
     pub(super) fn settled(&mut self, sectors: u64) {
         self.free_to = self.head - sectors;
         self.tail = self.next - 1;
         self.kinds.clear();
     }
 
-    /// Whether there is anything to settle.
+    /// Returns whether there is nothing to settle.
     pub(super) fn is_settled(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -100,7 +101,7 @@ impl Ring {
         index.ok().map(|index| self.kinds[index].1)
     }
 
-    /// Returns whether it had none.
+    /// Sets a stripe's kind. Returns whether it had none.
     pub(super) fn set_kind(&mut self, stripe: u64, kind: Kind) -> bool {
         match self
             .kinds

@@ -1,11 +1,12 @@
-//! Scrubs: what disagrees is found and reported, and changed only where it is certain, or said, which side is right.
+//! Scrubs: inconsistencies are found and reported. They are repaired only if it is certain, or
+//! specified, which side is right.
 //!
 //! | found | without repair | repaired by |
 //! |---|---|---|
-//! | a sector that cannot be read, and that the others tell | reported | [`Repair::sectors`] |
-//! | copies that differ, more than half of them alike | reported | [`Repair::sectors`]: the majority |
-//! | copies that differ, no majority | reported | [`Repair::from`]: the member that is named |
-//! | parity that does not match | reported | [`Repair::parity`]: computed from the data as they are |
+//! | an unreadable sector that the others determine | reported | [`Repair::sectors`] |
+//! | differing mirrors, a majority of them equal | reported | [`Repair::sectors`]: the majority |
+//! | differing mirrors, no majority | reported | [`Repair::from`]: the specified member |
+//! | parity that does not match | reported | [`Repair::parity`]: computed from the data |
 
 use smallvec::SmallVec;
 
@@ -14,20 +15,21 @@ use super::{Failures, Members, State, Volume, VolumeError};
 use crate::layout::raid::{Level, Members as MemberSet, Stripe};
 use crate::units::{Lbn, Sectors};
 
-/// What a scrub may change. Nothing, unless it is said.
+/// The changes that a scrub may make. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// Sectors that cannot be read are written from the others; of three and more copies, those that a majority disagrees
-    /// with.
+    /// Rewrite sectors that cannot be read, from the others. With three or more mirrors, also
+    /// rewrite sectors that differ from the majority.
     pub sectors: bool,
-    /// The member whose copy is right where there is no majority.
+    /// The member whose data is right if there is no majority.
     pub from: Option<usize>,
-    /// Parity that does not match is computed from the data. Data that are wrong stay wrong, and can no longer be found.
+    /// Compute parity that does not match from the data. Wrong data stays wrong, and can no longer
+    /// be detected.
     pub parity: bool,
 }
 
 impl Repair {
-    /// Nothing is changed.
+    /// No changes.
     pub const NONE: Repair = Repair {
         sectors: false,
         from: None,
@@ -35,47 +37,49 @@ impl Repair {
     };
 }
 
-/// What a scrub found in a stripe.
+/// The findings of a scrub in one stripe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// What does not agree, ascending by row.
+    /// The inconsistencies, in ascending order of rows.
     pub differences: Vec<Difference>,
 }
 
-/// Rows of a stripe, one after the other, with the same fault.
+/// Consecutive rows of a stripe with the same fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The stripe.
     pub stripe: u64,
-    /// The volume's sector that the first row is about; of parity, the one on the first member that has data there.
+    /// The volume's sector in the first row. For parity, it is the one on the first member that has
+    /// data there.
     pub first: Lbn,
-    /// How many rows.
+    /// The number of rows.
     pub rows: Sectors,
     /// The fault.
     pub fault: Fault,
-    /// The members that have it: those that cannot read, whose copies differ, or the one with the parity.
+    /// The members at fault: those that cannot read, those whose mirrors differ, or the one with
+    /// the parity.
     pub members: MemberSet,
-    /// Whether it was repaired.
+    /// Whether the fault was repaired.
     pub repaired: bool,
 }
 
-/// What can be wrong with a row.
+/// A fault of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A sector cannot be read, and the other members tell what it holds.
+    /// A sector cannot be read, but the other members determine its contents.
     Unreadable,
-    /// Sectors cannot be read, and the other members do not tell what they hold.
+    /// Sectors cannot be read, and the other members do not determine their contents.
     Lost,
-    /// Copies differ from the majority.
+    /// Mirrors differ from the majority.
     Outvoted,
-    /// Copies differ, and none has a majority.
+    /// Mirrors differ, and there is no majority.
     Tied,
     /// Parity does not match the data.
     Parity,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Fault; 5] = [
         Fault::Unreadable,
         Fault::Lost,
@@ -84,7 +88,7 @@ impl Fault {
         Fault::Parity,
     ];
 
-    /// The name by which it is reported.
+    /// Returns the name of the fault in reports.
     pub fn name(self) -> &'static str {
         match self {
             Fault::Unreadable => "unreadable",
@@ -97,7 +101,7 @@ impl Fault {
 }
 
 impl Scrubbed {
-    /// Notes a row, together with the one before if the same is wrong there.
+    /// Records a row, merging it with the preceding one if both have the same fault.
     fn note(&mut self, stripe: &Stripe<'_>, first: Lbn, found: RowFault) {
         let RowFault {
             fault,
@@ -121,13 +125,13 @@ impl Scrubbed {
         });
     }
 
-    /// How many rows have a fault.
+    /// Returns the number of rows with a fault.
     pub fn rows(&self, fault: Fault) -> u64 {
         let of = self.differences.iter().filter(|one| one.fault == fault);
         of.map(|one| one.rows.0).sum()
     }
 
-    /// How many rows do not agree: copies or parity that differ.
+    /// Returns the number of inconsistent rows: those whose mirrors or parity differ.
     pub fn wrong(&self) -> u64 {
         [Fault::Outvoted, Fault::Tied, Fault::Parity]
             .map(|fault| self.rows(fault))
@@ -136,7 +140,7 @@ impl Scrubbed {
     }
 }
 
-/// What is wrong with a row.
+/// The fault found in a row.
 #[derive(Clone, Copy)]
 struct RowFault {
     fault: Fault,
@@ -145,12 +149,13 @@ struct RowFault {
 }
 
 impl<M: Members> Volume<M> {
-    /// Compares the parity or the copies of a stripe with its data, and changes what `repair` allows. Rows whose data are
-    /// noted as lost are left out. A member that refuses what is written to it has failed.
+    /// Compares the parity or the mirrors of a stripe with its data, and makes the changes that
+    /// `repair` allows. Rows with sectors recorded as lost are skipped. A member that fails a write
+    /// is marked as failed.
     ///
     /// # Errors
-    /// If something is to be repaired while a member is doubtful, the named member is none of the volume's, or so
-    /// many members fail that the volume cannot do without.
+    /// Returns an error if a repair is requested while a member is doubtful, if the specified
+    /// member does not exist, or if too many members fail.
     pub async fn scrub(&self, number: u64, repair: Repair) -> Result<Scrubbed, VolumeError> {
         let (scrubbed, failed) = {
             let state = self.gate.read().await;
@@ -306,7 +311,7 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Reports what cannot be read where nothing is kept twice.
+    /// Reports unreadable sectors of a volume without redundancy.
     fn report_unreadable(
         &self,
         stripe: &Stripe<'_>,
@@ -327,11 +332,11 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Takes the doubt from members whose superblocks were found missing or damaged: their data are good, their keeper says.
-    /// All superblocks are written anew.
+    /// Clears the doubtful state of members whose superblocks were missing or damaged: the
+    /// administrator confirms that their data is good. All superblocks are rewritten.
     ///
     /// # Errors
-    /// If so many members fail that the volume cannot do without.
+    /// Returns an error if too many members fail.
     pub async fn repair_superblocks(&self) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         for member in &mut state.superblock.members {
@@ -340,10 +345,10 @@ impl<M: Members> Volume<M> {
         self.persist(&mut state).await
     }
 
-    /// Makes durable how far a scrub has come: the next one begins there.
+    /// Makes the progress of a scrub durable. The next scrub begins there.
     ///
     /// # Errors
-    /// If too many members fail.
+    /// Returns an error if too many members fail.
     pub async fn scrub_checkpoint(&self, next: u64) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         self.settle(&mut state, true).await?;
@@ -361,7 +366,7 @@ fn members_of<B>(rows: &StripeRows<B>, chunks: &[usize]) -> MemberSet {
     members.collect()
 }
 
-/// Whether a repair may begin.
+/// Checks that a repair may begin.
 fn check(state: &State, repair: Repair) -> Result<(), VolumeError> {
     if repair == Repair::NONE {
         return Ok(());

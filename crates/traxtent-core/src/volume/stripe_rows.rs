@@ -1,7 +1,7 @@
-//! A stripe as it is on its members, row by row: what a sync and a scrub compare.
+//! A stripe as it is on its members, row by row, for syncs and scrubs.
 //!
-//! A row is a sector of each chunk that is long enough. In a stripe with parity the sum of a row is zero; in a mirrored one
-//! all its sectors are the same.
+//! A row has one sector of each chunk that is long enough. In a stripe with parity, the exclusive
+//! or of a row is zero. In a mirrored stripe, all sectors of a row are equal.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ use super::{Action, Failures, Members, NoSpace, Op, Ops, State, Volume, VolumeEr
 use crate::layout::raid::{Chunk, Stripe};
 use crate::units::Sectors;
 
-/// A chunk as it was read.
+/// A chunk that was read.
 #[derive(Debug)]
 pub(super) struct ChunkRows<B> {
     pub(super) chunk: Chunk,
     pub(super) bytes: B,
     /// Rows that could not be read, ascending. Their bytes are zeros.
     pub(super) unreadable: Vec<u64>,
-    /// Rows that have got other bytes since they were read, ascending.
+    /// Rows that were changed after they were read, ascending.
     changed: Vec<u64>,
 }
 
-/// The chunks of a stripe on the members that are good for it.
+/// The chunks of a stripe on the members that are valid for it.
 #[derive(Debug)]
 pub(super) struct StripeRows<B> {
     pub(super) chunks: SmallVec<[ChunkRows<B>; 8]>,
-    /// Whether all members are among them.
+    /// Whether all members are included.
     pub(super) is_complete: bool,
     sector_bytes: usize,
 }
@@ -44,7 +44,7 @@ impl<B: std::ops::DerefMut<Target = [u8]>> ChunkRows<B> {
         &self.bytes[row as usize * sector_bytes..][..sector_bytes]
     }
 
-    /// Replaces a row. From then on it can be read.
+    /// Replaces a row, which can be read from then on.
     pub(super) fn set_row(&mut self, row: u64, bytes: &[u8]) {
         self.bytes[row as usize * bytes.len()..][..bytes.len()].copy_from_slice(bytes);
         self.unreadable.retain(|other| *other != row);
@@ -55,20 +55,20 @@ impl<B: std::ops::DerefMut<Target = [u8]>> ChunkRows<B> {
 }
 
 impl<B: std::ops::DerefMut<Target = [u8]>> StripeRows<B> {
-    /// The rows of the longest chunk.
+    /// Returns the rows of the longest chunk.
     pub(super) fn rows(&self) -> Range<u64> {
         let sectors = self.chunks.iter().map(|chunk| chunk.chunk.sectors.0);
         0..sectors.max().unwrap_or(0)
     }
 
-    /// Whether all chunks could be read and hold the same.
+    /// Returns whether all chunks could be read and are equal.
     pub(super) fn all_alike(&self) -> bool {
         let all_read = self.chunks.iter().all(|chunk| chunk.unreadable.is_empty());
         let mut pairs = self.chunks.windows(2);
         all_read && pairs.all(|pair| *pair[0].bytes == *pair[1].bytes)
     }
 
-    /// How many rows of all chunks have changed.
+    /// Returns the number of changed rows in all chunks.
     pub(super) fn changed(&self) -> Sectors {
         Sectors(
             self.chunks
@@ -78,19 +78,19 @@ impl<B: std::ops::DerefMut<Target = [u8]>> StripeRows<B> {
         )
     }
 
-    /// The chunks that have a row, by their index.
+    /// Returns the indexes of the chunks that have a row.
     pub(super) fn with(&self, row: u64) -> impl Iterator<Item = usize> {
         (0..self.chunks.len()).filter(move |index| self.chunks[*index].has(row))
     }
 
-    /// The chunks whose sector of a row cannot be read.
+    /// Returns the indexes of the chunks whose sector in a row cannot be read.
     pub(super) fn unreadable_at(&self, row: u64) -> SmallVec<[usize; 4]> {
         self.with(row)
             .filter(|index| !self.chunks[*index].can_read(row))
             .collect()
     }
 
-    /// The sum of a row, by exclusive or, without one chunk.
+    /// Computes the exclusive or of a row, omitting one chunk.
     pub(super) fn sum(&self, row: u64, without: Option<usize>, into: &mut [u8]) {
         into.fill(0);
         for index in self.with(row).filter(|index| Some(*index) != without) {
@@ -103,8 +103,8 @@ impl<B: std::ops::DerefMut<Target = [u8]>> StripeRows<B> {
 }
 
 impl<M: Members> Volume<M> {
-    /// Reads a stripe whose lock is held, on all members that are good for it; sector by sector where a member cannot read
-    /// all at once.
+    /// Reads a stripe whose lock is held, from all members that are valid for it. If a member
+    /// cannot read its chunk at once, the chunk is read sector by sector.
     pub(super) async fn read_rows(
         &self,
         state: &State,
@@ -155,10 +155,10 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Writes the rows that have changed; returns the members that refused.
+    /// Writes the rows that have changed. Returns the members that failed.
     ///
     /// # Errors
-    /// If a member has no room for them; then nothing is written.
+    /// Returns an error if a member has no space for them; nothing is then written.
     pub(super) async fn write_changed(
         &self,
         rows: &StripeRows<M::Buffer>,
@@ -184,14 +184,15 @@ impl<M: Members> Volume<M> {
         Ok(failures(&ops))
     }
 
-    /// The sector of the volume that a row is about: that of its first chunk of data.
+    /// Returns the volume's sector in a row: that of the first data chunk.
     pub(super) fn sector_of(stripe: &Stripe<'_>, row: u64) -> crate::units::Lbn {
         let mut sectors = stripe.chunks().filter(|chunk| row < chunk.sectors.0);
         let sector = sectors.find_map(|chunk| stripe.logical_at(chunk.member, row));
         sector.unwrap_or(stripe.logical().start)
     }
 
-    /// Whether none of a row's sectors is noted as lost: no parity is right for those that are.
+    /// Returns whether none of a row's sectors is recorded as lost. Parity cannot be checked for
+    /// rows with lost sectors.
     pub(super) fn is_kept(state: &State, stripe: &Stripe<'_>, row: u64) -> bool {
         let lost = &state.superblock.lost;
         lost.is_empty()
@@ -202,7 +203,7 @@ impl<M: Members> Volume<M> {
                 .all(|sector| !lost.iter().any(|lost| lost.contains(&sector.0)))
     }
 
-    /// An error that says that a sector of a row cannot be read.
+    /// Returns the error for a sector of a row that cannot be read.
     pub(super) fn unreadable(stripe: &Stripe<'_>, row: u64) -> VolumeError {
         VolumeError::Unreadable(Self::sector_of(stripe, row))
     }

@@ -1,4 +1,5 @@
-//! What stands at the beginning and at the end of each member; to the byte in docs/volume-format.md.
+//! The superblocks at the beginning and the end of each member. The exact format is in
+//! docs/volume-format.md.
 
 use std::ops::Range;
 
@@ -9,116 +10,118 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::layout::raid::{Chunks, Level};
 use crate::units::{Lbn, Sectors};
 
-/// A superblock has so many bytes.
+/// The size of a superblock in bytes.
 pub const SUPERBLOCK_BYTES: usize = 8192;
 
-/// A volume has at most this many members.
+/// The largest number of members of a volume.
 pub const MEMBERS_MAX: usize = 32;
 
-/// The version that is written and read.
+/// The format version that is written and read.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"traxtvol";
-/// The checksum covers what lies behind it.
+/// The offset from which the checksum covers the superblock.
 const COVERED: usize = 12;
-/// Counters stay below this for longer than any drive lasts, so that none overflows.
+/// The upper bound of counters. No drive lives long enough to reach it, so that none overflows.
 const COUNTER_MAX: u64 = 1 << 62;
 
-/// What a member says of itself and of its volume.
+/// The description of a member and its volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// The volume.
+    /// The volume's ID.
     pub volume: Uuid,
-    /// Which of the members this is.
+    /// The member's index.
     pub index: usize,
     /// All members.
     pub members: Vec<MemberEntry>,
-    /// How the members hold what belongs together.
+    /// The RAID level.
     pub level: Level,
-    /// What a chunk is.
+    /// The rule for chunks.
     pub chunks: Chunks,
-    /// Chunks are multiples of so many sectors.
+    /// The number of sectors that every chunk is a multiple of.
     pub granule: u32,
-    /// Spare tracks of each member.
+    /// The number of spare tracks on each member.
     pub spares: u32,
-    /// Bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     pub sector_bytes: u32,
-    /// The journal, on every member.
+    /// The LBNs of the journal, the same on every member.
     pub journal: Range<Lbn>,
-    /// Sectors of the track maps, which follow the first superblock and precede the second.
+    /// The number of sectors of the track maps, which follow the first superblock and precede the
+    /// second.
     pub maps: Sectors,
-    /// What the volume offers.
+    /// The capacity available to users.
     pub capacity: Sectors,
-    /// A counter that every round of writing superblocks increases. The highest generation found in any *second*
-    /// superblock is believed: its round came far enough to be relied on.
+    /// A counter that every round of writing superblocks increases. The highest generation found in
+    /// any *second* superblock is trusted: its round came far enough to be relied on.
     pub generation: u64,
-    /// Counts the assemblies; records of the journal from another one are void.
+    /// The number of assemblies so far. Journal records of another epoch are void.
     pub epoch: u64,
-    /// Whether the volume was stopped in order.
+    /// Whether the volume was stopped cleanly.
     pub clean: bool,
-    /// The number of stripes, from the first one, that the initial sync is done with: parity and copies
-    /// agree with the data there.
+    /// The number of stripes, from the first one, for which the initial sync is complete. Their
+    /// parity and mirrors are consistent with the data.
     pub synced: u64,
-    /// Where a scrub goes on.
+    /// The stripe at which a scrub continues.
     pub scrubbed: u64,
-    /// The volume's LBNs whose data are lost, ascending.
+    /// The ranges of the volume's LBNs whose data is lost, ascending.
     pub lost: Vec<Range<u64>>,
 }
 
-/// A member in the table of all.
+/// An entry in the table of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberEntry {
-    /// The member.
+    /// The member's ID.
     pub id: Uuid,
-    /// What it is good for.
+    /// The member's state.
     pub state: MemberState,
-    /// Whether one of its superblocks was found missing or damaged, and nobody has said since that its data are good. No
-    /// data are repaired meanwhile: a member whose end is gone may have lost more than its superblock.
+    /// Whether one of its superblocks was found missing or damaged, and its data has not been
+    /// confirmed as good since then. Meanwhile no data is repaired: a member whose end is missing
+    /// may have lost more than its superblock.
     pub doubtful: bool,
-    /// How many sectors it has.
+    /// The number of sectors of the member.
     pub sectors: Sectors,
-    /// Its sectors that hold chunks.
+    /// The sectors that hold chunks.
     pub data: Range<Lbn>,
-    /// Bytes of its track map, 0 without one.
+    /// The size of its track map in bytes; 0 if there is none.
     pub map_bytes: u32,
-    /// Their CRC-32.
+    /// The CRC-32 of its track map.
     pub map_crc: u32,
 }
 
-/// What a member is good for.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberState {
-    /// Everything.
+    /// All its stripes are valid.
     Active,
-    /// Nothing.
+    /// None of its stripes is valid.
     Failed,
-    /// The stripes below this.
+    /// The stripes below this one are valid.
     Rebuilding(u64),
 }
 
-/// Why bytes are no superblock that can be used.
+/// The reason why bytes are not a usable superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuperblockError {
-    /// Something else stands there.
+    /// There is no superblock.
     #[error("no superblock of a volume")]
     None,
-    /// A later version.
+    /// An unknown version.
     #[error("a superblock of version {0}; known is {VERSION}")]
     Version(u32),
-    /// The checksum is wrong.
+    /// A wrong checksum.
     #[error("a damaged superblock: its checksum is wrong")]
     Damaged,
-    /// What it says cannot be.
+    /// Impossible values.
     #[error("a superblock that cannot be: {0}")]
     Impossible(&'static str),
-    /// Its member was not on this device as it is.
+    /// A superblock of another device, or of this one before it changed.
     #[error("a superblock of another device: this one {0}")]
     Elsewhere(&'static str),
-    /// The device reports an error where it should be.
+    /// A read error at the superblock's position.
     #[error("a superblock that cannot be read")]
     Unreadable,
-    /// The other superblock of the device belongs to another volume or member.
+    /// A second superblock of another volume or member than the first one.
     #[error("a superblock of another volume or member than the first one")]
     Mismatched,
 }
@@ -171,10 +174,10 @@ struct LostBytes {
     end: U64,
 }
 
-/// The bit of a member's state that says that it is [doubtful](MemberEntry::doubtful).
+/// The bit of a member's state that marks it as [doubtful](MemberEntry::doubtful).
 const DOUBTFUL: u64 = 1 << 8;
 
-/// The level's number in a superblock.
+/// Returns the level's number in a superblock.
 fn level_number(level: Level) -> u8 {
     match level {
         Level::Raid0 => 0,
@@ -190,10 +193,11 @@ fn level_of(number: u8) -> Option<Level> {
         .find(|level| level_number(*level) == number)
 }
 
-/// The numbers in a superblock that say what a chunk is: a rule, and sectors where all chunks have the same.
+/// Returns the numbers that encode the rule for chunks in a superblock: the rule, and the number of
+/// sectors if all chunks have the same.
 ///
 /// # Panics
-/// If a chunk has 2^32 sectors or more.
+/// Panics if a chunk has 2^32 sectors or more.
 fn chunks_numbers(chunks: Chunks) -> (u8, u32) {
     match chunks {
         Chunks::Fixed(sectors) => (0, u32::try_from(sectors.0).expect("chunks are smaller")),
@@ -213,34 +217,35 @@ fn chunks_of(rule: u8, sectors: u32) -> Option<Chunks> {
     }
 }
 
-/// How many ranges of lost sectors a superblock has room for.
+/// Returns the number of lost ranges that a superblock can hold.
 pub fn lost_max(members: usize) -> usize {
     (SUPERBLOCK_BYTES - size_of::<Head>() - members * size_of::<EntryBytes>())
         / size_of::<LostBytes>()
 }
 
-/// Sectors of a superblock.
+/// Returns the number of sectors of a superblock.
 pub fn superblock_sectors(sector_bytes: u32) -> Sectors {
     Sectors((SUPERBLOCK_BYTES as u64).div_ceil(sector_bytes.into()))
 }
 
-/// Sectors of track maps of so many bytes: what follows them stays at a multiple of 4096 bytes.
+/// Returns the number of sectors for track maps of `bytes` bytes, padded so that the data after
+/// them stays at a multiple of 4096 bytes.
 pub fn maps_sectors(bytes: u64, sector_bytes: u32) -> Sectors {
     let bytes = bytes.next_multiple_of(4096);
     Sectors(bytes.div_ceil(sector_bytes.into()))
 }
 
 impl Superblock {
-    /// Where the second superblock of a member begins.
+    /// Returns the first LBN of a member's second superblock.
     pub fn second(&self, member: usize) -> Lbn {
         let sectors = superblock_sectors(self.sector_bytes);
         Lbn(self.members[member].sectors.0) - sectors
     }
 
-    /// The bytes of the superblock: [`SUPERBLOCK_BYTES`].
+    /// Returns the [`SUPERBLOCK_BYTES`] bytes of the superblock.
     ///
     /// # Panics
-    /// If there are more members or lost ranges than it has room for.
+    /// Panics if there are more members or lost ranges than it can hold.
     pub fn encode(&self) -> Vec<u8> {
         assert!(
             self.members.len() <= MEMBERS_MAX && self.lost.len() <= lost_max(self.members.len())
@@ -305,7 +310,8 @@ impl Superblock {
     /// Reads a superblock.
     ///
     /// # Errors
-    /// If it is none, of another version, damaged, or says what cannot be.
+    /// Returns an error if the bytes are not a superblock, have another version, are damaged, or
+    /// hold impossible values.
     pub fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
         use SuperblockError::Impossible;
         let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
@@ -417,7 +423,7 @@ impl Superblock {
     }
 }
 
-/// Sets the checksum anew: for tests that want damaged superblocks believed.
+/// Recomputes the checksum. For tests in which damaged superblocks must pass the checksum.
 pub fn reseal(bytes: &mut [u8]) {
     if let Some(covered) = bytes.get(COVERED..SUPERBLOCK_BYTES) {
         let crc = crc32fast::hash(covered);
@@ -445,8 +451,8 @@ fn entry(bytes: &[u8]) -> Option<MemberEntry> {
     })
 }
 
-/// The sizes of members that bytes may name which are no whole superblock any more: where a second one may stand. None
-/// of them is believed; what is read there has a checksum of its own.
+/// Returns member sizes found in the bytes of a damaged superblock, as candidates for the position
+/// of a second one. None of them is trusted: the data read there has its own checksum.
 pub(super) fn sizes_in(bytes: &[u8]) -> impl Iterator<Item = Sectors> {
     let entries = bytes.get(size_of::<Head>()..).unwrap_or(&[]);
     let entries = entries.chunks_exact(size_of::<EntryBytes>());

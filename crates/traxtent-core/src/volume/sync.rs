@@ -1,7 +1,9 @@
-//! The initial sync: parity and copies are made to agree with the data, where nobody may have made them yet.
+//! The initial sync: makes parity and mirrors consistent with the data, where they may never have
+//! been initialized.
 //!
-//! It decides which side is right without being asked, so it is a step of its own: a new volume has it once. Recovery
-//! uses the same for stripes of mirrors that were being written in a crash. What disagrees later is a matter for a scrub.
+//! It decides on its own which side is right. It is therefore a separate step, done once for a new
+//! volume. Recovery uses the same code for stripes of mirrors that were being written during a
+//! crash. Later inconsistencies are left to a scrub.
 
 use smallvec::SmallVec;
 
@@ -10,27 +12,28 @@ use super::{Failures, Members, State, Volume, VolumeError};
 use crate::layout::raid::{Level, Stripe};
 use crate::units::{Lbn, Sectors};
 
-/// Stripes that have been synced since a sector that cannot be read was asked for.
+/// Stripes that have been synced for one request because of an unreadable sector.
 pub(super) type Synced = SmallVec<[u64; 2]>;
 
 /// The outcome of a sync of one stripe.
 #[derive(Default)]
 struct SyncedRows {
-    /// Sectors that change.
+    /// The number of sectors to be written.
     written: Sectors,
-    /// Those of them that could not be read.
+    /// The number of those that could not be read.
     repaired: Sectors,
     /// The first row that can neither be read nor computed.
     unreadable: Option<u64>,
 }
 
 impl<M: Members> Volume<M> {
-    /// Makes the parity or the copies of a stripe agree with its data. Of copies, that on the first member is taken, unless
-    /// the member is doubtful and another is not. Returns how many sectors were written.
+    /// Makes the parity or the mirrors of a stripe consistent with its data. Mirrors take the
+    /// contents of the first member, unless that member is doubtful and another is not. Returns the
+    /// number of sectors written.
     ///
     /// # Errors
-    /// If a sector can neither be read nor computed (the other rows are synced all the same), or so many members fail that
-    /// the volume cannot do without.
+    /// Returns an error if a sector can neither be read nor computed, in which case the other rows
+    /// are still synced. Also returns an error if too many members fail.
     pub async fn sync(&self, number: u64) -> Result<Sectors, VolumeError> {
         let (written, failed) = {
             let state = self.gate.read().await;
@@ -42,7 +45,8 @@ impl<M: Members> Volume<M> {
         Ok(written)
     }
 
-    /// [`Volume::sync`] of a stripe whose lock is held; returns also the members that refused to be written.
+    /// Does the work of [`Volume::sync`] for a stripe whose lock is held. Also returns the members
+    /// that failed to write.
     pub(super) async fn sync_held(
         &self,
         state: &State,
@@ -59,13 +63,14 @@ impl<M: Members> Volume<M> {
             self.count_repair(synced.repaired);
         }
         match synced.unreadable {
-            // Members that failed have to be dropped first.
+            // Members that failed must be dropped first.
             Some(row) if failed.is_empty() => Err(Self::unreadable(stripe, row)),
             _ => Ok((synced.written, failed)),
         }
     }
 
-    /// Sets the parity of rows to the sum of their data, and sectors that cannot be read to what parity tells of them.
+    /// Sets the parity of rows to the exclusive or of their data, and unreadable sectors to the
+    /// values computed from parity.
     fn sync_parity(&self, parity: usize, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         if !rows.is_complete {
@@ -97,7 +102,7 @@ impl<M: Members> Volume<M> {
         synced
     }
 
-    /// Sets all copies of rows to one of them.
+    /// Sets all mirrors of rows to the contents of one of them.
     fn sync_copies(&self, state: &State, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         let is_doubtful = |chunk: &usize| {
@@ -127,8 +132,9 @@ impl<M: Members> Volume<M> {
         synced
     }
 
-    /// Syncs the stripe of a sector that cannot be read, if all that is amiss may be that its parity was never made: from
-    /// then on the sector is what was computed. False where that does not help; no stripe is synced twice.
+    /// Syncs the stripe of an unreadable sector, if the cause may be that the stripe's parity was
+    /// never initialized. The sector then has the computed contents. Returns false if that does not
+    /// help. No stripe is synced twice for one request.
     pub(super) async fn sync_for(&self, sector: Lbn, done: &mut Synced) -> bool {
         let stripe = self.stripe_of(sector);
         let number = stripe.number();
@@ -142,10 +148,10 @@ impl<M: Members> Volume<M> {
         may_help && self.sync(number).await.is_ok()
     }
 
-    /// Makes durable how far the initial sync has come: stripes before `next` are done.
+    /// Makes the progress of the initial sync durable: stripes before `next` are done.
     ///
     /// # Errors
-    /// If too many members fail.
+    /// Returns an error if too many members fail.
     pub async fn sync_checkpoint(&self, next: u64) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         self.settle(&mut state, true).await?;

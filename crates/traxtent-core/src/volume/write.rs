@@ -1,4 +1,4 @@
-//! Writing.
+//! Writing to a volume.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -18,14 +18,15 @@ use super::{
 use crate::layout::raid::Level;
 use crate::units::{Lbn, Sectors};
 
-/// A request is cut so that none takes more stripes at a time.
+/// The largest number of stripes that are written together. Longer requests are split.
 const STRIPES_AT_ONCE: usize = 32;
 
 impl<M: Members> Volume<M> {
-    /// Writes whole sectors. When it returns, reads see them; a flush makes them durable.
+    /// Writes whole sectors. Reads see them once this returns; a flush makes them durable.
     ///
     /// # Errors
-    /// If the volume has no such sectors, has stopped, or has lost too many members.
+    /// Returns an error if the range is not within the volume, if the volume has stopped, or if it
+    /// has lost too many members.
     pub async fn write(&self, at: Lbn, data: &[u8]) -> Result<(), VolumeError> {
         let range = self.check(at, data.len())?;
         if self.level() == Level::Raid0 {
@@ -41,7 +42,7 @@ impl<M: Members> Volume<M> {
         Ok(())
     }
 
-    /// Writes parts of stripes as they come: nothing has to agree with anything.
+    /// Writes parts of stripes independently, since there is no redundancy to keep consistent.
     async fn write_apart(&self, range: Range<Lbn>, data: &[u8]) -> Result<(), VolumeError> {
         let state = self.gate.read().await;
         self.check_open(&state)?;
@@ -88,7 +89,8 @@ impl<M: Members> Volume<M> {
         self.hole == WriteHole::Closed && self.level() != Level::Raid0
     }
 
-    /// How far to write at once, and the sectors that a record of it can take.
+    /// Returns the end of the next part to write at once, and the largest number of sectors that
+    /// its record can take.
     fn window(&self, range: Range<Lbn>) -> Result<(Lbn, u64), VolumeError> {
         let first = range.start;
         let (mut to, mut sectors) = (first, 0);
@@ -101,7 +103,7 @@ impl<M: Members> Volume<M> {
         };
         for (stripe, part) in self.array.stripes_of(range).take(STRIPES_AT_ONCE) {
             if journals {
-                // What a chunk has is in one piece, what parity has in two at most.
+                // A data chunk is written as one extent, parity as at most two.
                 entries += stripe.members() + 1;
                 if let Some(parity) = stripe.parity_member() {
                     data += part.end.0 - part.start.0 + stripe.sectors_on(parity).0;
@@ -132,7 +134,8 @@ impl<M: Members> Volume<M> {
     ) -> Result<(), VolumeError> {
         let mut synced = Synced::new();
         let failed = loop {
-            // Room first: whoever holds the gate must not wait for the journal to be settled.
+            // Space is reserved first: a caller that holds the gate must not wait for the journal
+            // to be settled.
             if record > 0 && !self.ring().reserve(record) {
                 let mut state = self.gate.write().await;
                 self.settle(&mut state, true).await?;
@@ -157,7 +160,7 @@ impl<M: Members> Volume<M> {
         self.found_again(range).await
     }
 
-    /// `None` if the journal has to be settled first.
+    /// Writes once. Returns `None` if the journal has to be settled first.
     async fn write_once(
         &self,
         range: Range<Lbn>,
@@ -204,7 +207,7 @@ impl<M: Members> Volume<M> {
         Ok(announced)
     }
 
-    /// Makes sure that members have room for what plans write, and for the journal.
+    /// Checks that members have space for the writes of plans, and for the journal.
     pub(super) fn reserve(
         &self,
         state: &State,
@@ -226,13 +229,13 @@ impl<M: Members> Volume<M> {
         })
     }
 
-    /// What the journal is to know of a stripe before it is written.
+    /// Returns the kind of record that the journal needs before a stripe is written.
     fn kind(&self, desk: &Desk<M::Buffer>, before: Option<Kind>, degraded: bool) -> Option<Kind> {
         let journals = self.journals();
         match self.level() {
             Level::Raid0 => None,
             Level::Raid1 => (journals && desk.plan.writes.len() > 1).then_some(Kind::Intended),
-            // Parity is gone, or its member.
+            // There is no parity to update, or its member is gone.
             Level::Raid4 | Level::Raid5 if desk.plan.sums.is_empty() => None,
             Level::Raid4 | Level::Raid5 => {
                 let whole = desk.is_whole && !degraded && before != Some(Kind::Logged);
@@ -241,7 +244,8 @@ impl<M: Members> Volume<M> {
         }
     }
 
-    /// Makes a record durable before anything is written in place. `None` if the journal has to be settled first.
+    /// Makes a record durable before anything is written in place. Returns `None` if the journal
+    /// has to be settled first.
     async fn announce(
         &self,
         state: &State,
@@ -269,7 +273,7 @@ impl<M: Members> Volume<M> {
                     (Kind::Logged, Some(Kind::Intended)) => return Ok(None),
                     (Kind::Logged, _) => logged.push(desk),
                     (Kind::Intended, None) => entries.push(Entry::Intent { stripe }),
-                    // It is announced already.
+                    // A record of the intent exists already.
                     (Kind::Intended, Some(_)) => continue,
                 }
                 kinds.push((stripe, kind));
@@ -325,7 +329,7 @@ impl<M: Members> Volume<M> {
         failed.sort_unstable();
         failed.dedup();
         if failed.len() == pair.len() {
-            // Nothing was announced.
+            // No record was made durable.
             let mut ring = self.ring();
             new.iter().for_each(|stripe| ring.forget(*stripe));
             return Err(VolumeError::Broken {
@@ -336,14 +340,14 @@ impl<M: Members> Volume<M> {
         Ok(Some(failed))
     }
 
-    /// Lost sectors that have been written are lost no more.
+    /// Removes sectors that have been written from the lost ranges.
     async fn found_again(&self, range: Range<Lbn>) -> Result<(), VolumeError> {
         let overlaps = |lost: &Range<u64>| lost.start < range.end.0 && range.start.0 < lost.end;
         if !self.gate.read().await.superblock.lost.iter().any(overlaps) {
             return Ok(());
         }
         let mut state = self.gate.write().await;
-        // The new data are durable before the old ones cease to be lost.
+        // The new data must be durable before the sectors cease to be recorded as lost.
         self.settle(&mut state, true).await?;
         let mut left = Vec::new();
         for lost in &state.superblock.lost {
@@ -364,7 +368,7 @@ impl<M: Members> Volume<M> {
         self.persist(&mut state).await
     }
 
-    /// Counts a repair.
+    /// Counts repaired sectors.
     pub(super) fn count_repair(&self, sectors: Sectors) {
         self.repaired.fetch_add(sectors.0, Ordering::Relaxed);
     }

@@ -1,11 +1,12 @@
-//! Sums by exclusive or.
+//! Exclusive or of buffers.
 
 use smallvec::SmallVec;
 
-/// Bytes that are summed from all sources before the next: they stay in the nearest cache.
+/// The number of bytes that are combined from all sources before the next ones are. They fit in the
+/// first-level cache.
 const BLOCK: usize = 8192;
 
-/// Makes `into` the sum of sources. A shorter one counts as zero beyond its end.
+/// Sets `into` to the exclusive or of the sources. A shorter source counts as zero beyond its end.
 pub(super) fn sum_into<'a>(into: &mut [u8], sources: impl IntoIterator<Item = &'a [u8]>) {
     let sources: SmallVec<[&[u8]; 16]> = sources.into_iter().collect();
     for (number, into) in into.chunks_mut(BLOCK).enumerate() {
@@ -30,7 +31,7 @@ pub(super) fn sum_into<'a>(into: &mut [u8], sources: impl IntoIterator<Item = &'
     }
 }
 
-// The compiler makes vectors of these.
+// The compiler vectorizes these.
 
 fn add(into: &mut [u8], from: &[u8]) {
     for (into, from) in into.iter_mut().zip(from) {

@@ -1,23 +1,24 @@
 //! Distributions of sizes, distances and times, by name.
 //!
-//! The list covers DiskSim's five (uniform, normal, exponential, poisson, twovalue) plus constants and weighted lists.
+//! The list covers DiskSim's five (uniform, normal, exponential, poisson, twovalue) plus constants
+//! and weighted lists.
 
 use std::fmt;
 
 use super::rng::Rng;
 use crate::units::Span;
 
-/// How a size, a distance or a time is drawn. The unit is that of the key it stands at.
+/// The distribution of a size, a distance or a time. The unit is that of the key it belongs to.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Distribution {
     /// Always the same value.
     Constant(f64),
-    /// Evenly in [low, high).
+    /// Uniform in [low, high).
     Uniform {
         /// The lowest value.
         low: f64,
-        /// The bound that is not reached.
+        /// The upper bound, which is excluded.
         high: f64,
     },
     /// Gaussian.
@@ -27,61 +28,62 @@ pub enum Distribution {
         /// The standard deviation.
         deviation: f64,
     },
-    /// `base` plus an exponential of the given mean; the mean of the whole is their sum.
+    /// `base` plus an exponentially distributed value with the given mean. The overall mean is
+    /// their sum.
     Exponential {
         /// The lowest value.
         base: f64,
-        /// The mean of what is added.
+        /// The mean of the added value.
         mean: f64,
     },
-    /// `base` plus a Poisson-distributed count of the given mean.
+    /// `base` plus a Poisson-distributed count with the given mean.
     Poisson {
         /// The lowest value.
         base: f64,
-        /// The mean of what is added.
+        /// The mean of the added count.
         mean: f64,
     },
-    /// One of a list.
+    /// One value from a weighted list.
     Choice(Choice),
 }
 
 /// A list of values with weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Each value and its weight; a weight needs no normalizing.
+    /// Each value and its weight. Weights need not be normalized.
     items: Vec<(f64, f64)>,
     total: f64,
 }
 
-/// How often a value outside the allowed range is drawn anew before the bound is taken instead.
+/// The number of redraws of a value outside the allowed range before the bound is used instead.
 const REDRAWS: u32 = 1000;
 
-/// The largest mean of a Poisson distribution, in the unit in which it is given: the time to draw grows with it.
+/// The largest mean of a Poisson distribution, in the unit in which it is given. The time to draw a
+/// value grows with the mean.
 pub const POISSON_MEAN_MAX: f64 = 1e4;
 
-/// The longest list of a choice.
+/// The maximum number of values in a choice.
 pub const CHOICES_MAX: usize = 1000;
 
-/// exp(-500) is still a normal number; larger means are drawn in parts.
+/// exp(-500) is still a normal number. Larger means are drawn in parts.
 const POISSON_PART: f64 = 500.0;
 
 impl Distribution {
-    /// `second` with the given probability, else `first`: DiskSim's `twovalue`.
+    /// Returns `second` with the given probability, else `first`. This is DiskSim's `twovalue`.
     pub fn two_value(first: f64, second: f64, probability: f64) -> Distribution {
         Distribution::choice(vec![(first, 1.0 - probability), (second, probability)])
     }
 
-    /// One of the listed values, each as often as its weight says.
+    /// Returns one of the listed values with a probability proportional to its weight.
     pub fn choice(items: Vec<(f64, f64)>) -> Distribution {
         let total = items.iter().map(|&(_, weight)| weight).sum();
         Distribution::Choice(Choice { items, total })
     }
 
-    /// Says what is wrong with the parameters, if anything: they must be finite, in order, of absolute value at
-    /// most `limit`.
+    /// Checks the parameters. They must be finite, in order, and at most `limit` in absolute value.
     ///
     /// # Errors
-    /// A phrase such as "the deviation must be 0 or more".
+    /// Returns a phrase such as "the deviation must be 0 or more" if a parameter is wrong.
     pub fn check(&self, limit: f64) -> Result<(), String> {
         let within = |value: f64| {
             if value.is_finite() && value.abs() <= limit {
@@ -147,7 +149,7 @@ impl Distribution {
         }
     }
 
-    /// The mean of the values drawn, before any is refused by the context.
+    /// The mean of the drawn values, before the context refuses any.
     pub fn mean(&self) -> f64 {
         match *self {
             Distribution::Constant(value) => value,
@@ -167,7 +169,7 @@ impl Distribution {
         }
     }
 
-    /// A value below which nothing is drawn.
+    /// The lower bound of the drawn values.
     pub fn least(&self) -> f64 {
         match *self {
             Distribution::Constant(value) => value,
@@ -182,7 +184,7 @@ impl Distribution {
         }
     }
 
-    /// The same distribution in another unit: every value times `factor`.
+    /// Returns the same distribution in another unit: every value is multiplied by `factor`.
     pub fn scaled(&self, factor: f64) -> Distribution {
         match *self {
             Distribution::Constant(value) => Distribution::Constant(value * factor),
@@ -198,7 +200,7 @@ impl Distribution {
                 base: base * factor,
                 mean: mean * factor,
             },
-            // A count times a factor is no longer a count: its mean is what is kept.
+            // A count times a factor is no longer a count. Only the mean is preserved.
             Distribution::Poisson { base, mean } => Distribution::Poisson {
                 base: base * factor,
                 mean: mean * factor,
@@ -227,7 +229,8 @@ impl Distribution {
         }
     }
 
-    /// Draws a whole number: evenly from low to high - 1 for a uniform distribution, else the nearest to the value drawn.
+    /// Draws a whole number. A uniform distribution gives each of low to high - 1 with equal
+    /// probability; the others round the drawn value to the nearest whole number.
     pub fn sample_whole(&self, rng: &mut Rng) -> i64 {
         match *self {
             Distribution::Uniform { low, high } => {
@@ -237,7 +240,8 @@ impl Distribution {
         }
     }
 
-    /// Draws a time from a distribution in milliseconds. A negative draw is drawn anew, as DiskSim does.
+    /// Draws a time from a distribution in milliseconds. A negative value is redrawn, as in
+    /// DiskSim.
     pub fn sample_time(&self, rng: &mut Rng) -> Span {
         for _ in 0..REDRAWS {
             let ms = self.sample(rng);
@@ -248,7 +252,7 @@ impl Distribution {
         Span::ZERO
     }
 
-    /// Writes the distribution in the workload grammar, each value with `unit` behind it.
+    /// Writes the distribution in the workload grammar, with `unit` after each value.
     pub(super) fn write(&self, f: &mut impl fmt::Write, unit: &str) -> fmt::Result {
         match *self {
             Distribution::Constant(value) => write!(f, "{value}{unit}"),
@@ -281,7 +285,7 @@ impl Choice {
             }
             rest -= weight;
         }
-        // Rounding may leave a crumb behind the last weight.
+        // Rounding may leave a remainder after the last weight.
         self.items
             .iter()
             .rev()
@@ -290,7 +294,8 @@ impl Choice {
     }
 }
 
-/// Marsaglia's polar method; the second of each pair is dropped, so that a sample depends on no earlier one.
+/// Marsaglia's polar method. The second value of each pair is dropped, so that a sample does not
+/// depend on an earlier one.
 fn standard_normal(rng: &mut Rng) -> f64 {
     loop {
         let x = 2.0 * rng.fraction() - 1.0;
@@ -302,7 +307,7 @@ fn standard_normal(rng: &mut Rng) -> f64 {
     }
 }
 
-/// Knuth's product of uniforms, in parts so that exp(-mean) does not underflow.
+/// Knuth's product of uniforms, computed in parts so that exp(-mean) does not underflow.
 fn poisson(mean: f64, rng: &mut Rng) -> f64 {
     let mut count = 0.0;
     let mut left = mean;

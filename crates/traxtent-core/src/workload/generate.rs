@@ -1,11 +1,13 @@
 //! The requests of a synthetic workload: operations, sizes and addresses, without times.
 //!
-//! Every request takes its draws in a fixed order: operation, forced access, way (sequential, local, random), then
-//! place and size. The order is part of workload grammar 1: the same specification, seed and drive give the same
-//! requests in every version that reads this grammar, and on every machine.
+//! Every request draws its random numbers in a fixed order: operation, forced unit access, access
+//! pattern (sequential, local, random), then address and size. The order is part of workload
+//! grammar 1. The same specification, seed and drive give the same requests in every version that
+//! reads this grammar, and on every machine.
 //!
-//! A place or size that does not fit the region is drawn anew, both together, as DiskSim does; so large requests are
-//! slightly rarer near the end of a small region. After 1,000 refusals the first place that fits is taken.
+//! If an address and size do not fit the region, both are redrawn together, as in DiskSim. Large
+//! requests are therefore slightly rarer near the end of a small region. After 1,000 refusals the
+//! first range that fits is used.
 
 use std::ops::Range;
 
@@ -17,24 +19,24 @@ use crate::geometry::Geometry;
 use crate::request::{Op, Request};
 use crate::units::{Lbn, Sectors};
 
-/// Where tracks lie, as far as a workload needs to know.
+/// The track boundaries of a drive, as far as a workload needs them.
 pub trait TrackSource {
-    /// The first LBN of the track that holds `lbn`, and the first LBN behind it.
+    /// Returns the first LBN of the track that holds `lbn`, and the first LBN after the track.
     ///
-    /// Called with LBNs below [`TrackSource::capacity`] only.
+    /// Called only with LBNs below [`TrackSource::capacity`].
     fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn);
 
-    /// How many LBNs the drive has.
+    /// The number of LBNs of the drive.
     fn capacity(&self) -> Sectors;
 
-    /// The LBNs of a zone, counted from 0 in LBN order; `None` beyond the last.
+    /// Returns the LBNs of a zone, counted from 0 in LBN order, or `None` after the last zone.
     fn zone_bounds(&self, zone: u32) -> Option<(Lbn, Lbn)> {
         let _ = zone;
         None
     }
 }
 
-/// A device of which only the capacity is known: one zone, no track boundaries.
+/// A device whose capacity alone is known. It has one zone and no track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Untracked(pub Sectors);
 
@@ -64,7 +66,7 @@ impl TrackSource for Geometry {
     }
 }
 
-/// Draws anew after a refusal at most this often.
+/// The maximum number of redraws after a refusal.
 const REFUSALS_MAX: u32 = 1000;
 
 /// An endless iterator over the requests of a workload.
@@ -79,10 +81,10 @@ pub struct Generator<'a> {
     distance: Distribution,
     sizes: Sizes,
     starts: Starts,
-    /// Sequential requests start where the last one ended, whatever `starts` says of the others.
+    /// True if sequential requests start where the last one ended, regardless of `starts`.
     runs_on: bool,
     region: Range<u64>,
-    /// Start and end of the last request.
+    /// The start and end of the last request.
     last: Range<u64>,
 }
 
@@ -94,7 +96,8 @@ enum Sizes {
 }
 
 impl Sizes {
-    /// The smallest size that is drawn; 1 where that is a matter of the tail of a distribution, or of tracks.
+    /// The smallest size that is drawn. It is 1 if the size is that of a track, or depends on the
+    /// tail of a distribution.
     fn least(&self) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
@@ -113,23 +116,24 @@ impl Sizes {
 
 #[derive(Clone, Copy)]
 enum Starts {
-    /// Multiples of `step` plus `offset`. For a fixed size, `first` and `count` say which of them fit.
+    /// Multiples of `step` plus `offset`. For a fixed size, `first` and `count` give the starts
+    /// that fit.
     Every {
         step: u64,
         offset: u64,
         first: u64,
         count: u64,
     },
-    /// Track starts plus `offset`.
+    /// The first LBN of each track plus `offset`.
     Track { offset: u64 },
 }
 
 impl<'a> Generator<'a> {
-    /// The requests of `spec` on a drive, drawn from `rng`.
+    /// Creates the requests of `spec` on a drive, drawn from `rng`.
     ///
     /// # Errors
-    /// If the specification does not fit the drive: a region beyond its end, a zone it does not have, sizes that fit
-    /// nowhere.
+    /// Returns an error if the specification does not fit the drive: a region beyond its end, a
+    /// zone that it does not have, or sizes that fit nowhere.
     pub fn new(
         spec: &WorkloadSpec,
         sector_bytes: u32,
@@ -219,13 +223,13 @@ impl<'a> Generator<'a> {
             });
         }
         if spec.kind == Kind::Mixed {
-            // A first request that is to be sequential or local follows a random one that is not issued.
+            // A sequential or local first request follows a random request that is not issued.
             generator.last = generator.random();
         }
         Ok(generator)
     }
 
-    /// The LBNs used.
+    /// The range of LBNs used.
     pub fn region(&self) -> Range<Lbn> {
         Lbn(self.region.start)..Lbn(self.region.end)
     }
@@ -257,7 +261,8 @@ impl<'a> Generator<'a> {
                 .last
                 .start
                 .checked_add_signed(self.distance.sample_whole(&mut self.rng));
-            // Drawn even for a place that is refused already: size and place are refused together.
+            // The size is drawn even if the address is already out of range. Address and size are
+            // refused together.
             let near = near.unwrap_or(u64::MAX);
             if let Some(place) = self.place(near) {
                 return place;
@@ -276,7 +281,7 @@ impl<'a> Generator<'a> {
             if let Some(place) = self.fit(next, size) {
                 return place;
             }
-            // Only a size that is drawn can fit the second time.
+            // A second attempt can fit only if the size is drawn.
             if !matches!(self.sizes, Sizes::Drawn { .. }) {
                 break;
             }
@@ -287,7 +292,8 @@ impl<'a> Generator<'a> {
         self.fallback()
     }
 
-    /// A request that starts at the aligned place at or before `near`, or nothing if it leaves the region.
+    /// Returns a request that starts at the aligned LBN at or before `near`, or `None` if it leaves
+    /// the region.
     fn place(&mut self, near: u64) -> Option<Range<u64>> {
         let size = self.draw_size(near);
         let start = self.start_before(near)?;
@@ -318,7 +324,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The last permitted start at or before `near`, shifted by the offset.
+    /// Returns the last permitted start at or before `near`, shifted by the offset.
     fn start_before(&self, near: u64) -> Option<u64> {
         match self.starts {
             Starts::Every { step, offset, .. } => (near / step * step).checked_add(offset),
@@ -329,7 +335,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The first permitted start at or after `lbn`.
+    /// Returns the first permitted start at or after `lbn`.
     fn start_from(&self, lbn: u64) -> u64 {
         match self.starts {
             Starts::Every { step, offset, .. } => {
@@ -353,7 +359,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The first place of the region that a request fits: its start and the size there.
+    /// Returns the first range in the region that a request fits: its start, and the size there.
     fn first_fit(&self) -> Option<Range<u64>> {
         let mut start = self.start_from(self.region.start);
         // Two tracks are enough: the one that the region cuts, and the next.
@@ -443,7 +449,7 @@ fn region(spec: &WorkloadSpec, tracks: &dyn TrackSource) -> Result<Range<u64>, S
     }
 }
 
-/// The starts at multiples of `step`, plus `offset`, of which those that fit a fixed size are counted.
+/// Returns the starts at multiples of `step` plus `offset`, and counts those that fit a fixed size.
 fn every(step: u64, offset: u64, sizes: &Sizes, region: &Range<u64>) -> Starts {
     let first = region.start.saturating_sub(offset).div_ceil(step) * step + offset;
     let count = match sizes {

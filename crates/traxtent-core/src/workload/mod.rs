@@ -1,12 +1,13 @@
-//! What is asked of a drive, and when: synthetic workloads and traces.
+//! The requests that a simulation issues, and their times: synthetic workloads and traces.
 //!
-//! - [`WorkloadSpec`] is workload grammar 1, the line or TOML table in which a synthetic workload is written;
-//!   [`Generator`] makes its requests and [`Synthetic`] puts them in time.
-//! - [`TraceReader`] reads traces of real disks, [`Replay`] puts them in time.
+//! - [`WorkloadSpec`] is workload grammar 1, the line or TOML table in which a synthetic workload
+//!   is written. [`Generator`] makes its requests and [`Synthetic`] schedules them.
+//! - [`TraceReader`] reads traces of real disks, and [`Replay`] schedules them.
 //! - [`Synthio`] is DiskSim's synthetic workload of several processes.
 //!
-//! All three are a [`Source`]: they say when their next request is due and are told of completions. They read no clock
-//! and no file, and the same specification and seed give the same requests on every machine.
+//! All three implement [`Source`]: they report when their next request is due, and receive
+//! completions. They read no clock and no file. The same specification and seed give the same
+//! requests on every machine.
 
 mod distribution;
 mod generate;

@@ -1,4 +1,5 @@
-//! The values of the workload grammar: whole numbers, shares, lengths, times, ranges and distributions of them.
+//! The values of the workload grammar: whole numbers, shares, lengths, times, ranges and
+//! distributions of them.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -6,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 use super::distribution::Distribution;
 use crate::units::Lbn;
 
-/// What a length is counted in. Bytes become sectors when the drive, and so its sector size, is known.
+/// The unit of a length. Bytes are converted to sectors once the drive's sector size is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthUnit {
     /// Logical sectors of the drive.
@@ -19,22 +20,22 @@ pub enum LengthUnit {
 /// A distribution of lengths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Length {
-    /// What the values are counted in.
+    /// The unit of the values.
     pub unit: LengthUnit,
     /// The values.
     pub values: Distribution,
 }
 
-/// Lengths are at most this many sectors or bytes: 2^60, more than any drive has.
+/// The largest length, in sectors or bytes: 2^60, more than any drive has.
 pub(super) const LENGTH_MAX: f64 = 1_152_921_504_606_846_976.0;
 
-/// Times are at most this many milliseconds: 100 days, what a simulation's clock holds.
+/// The longest time, in milliseconds: 100 days, which a simulation's clock can hold.
 pub(super) const TIME_MAX_MS: f64 = 8.64e9;
 
 type Parsed<T> = Result<T, String>;
 
 impl Length {
-    /// Always `count` sectors.
+    /// Returns a constant length of `count` sectors.
     pub fn sectors(count: u64) -> Length {
         Length {
             unit: LengthUnit::Sectors,
@@ -42,7 +43,7 @@ impl Length {
         }
     }
 
-    /// The values in sectors of `sector_bytes`.
+    /// Returns the values in sectors of `sector_bytes`.
     pub fn in_sectors(&self, sector_bytes: u32) -> Distribution {
         match self.unit {
             LengthUnit::Sectors => self.values.clone(),
@@ -91,7 +92,7 @@ impl fmt::Display for Length {
     }
 }
 
-/// A whole number within bounds.
+/// Parses a whole number within bounds.
 pub(super) fn whole(text: &str, bounds: RangeInclusive<u64>) -> Parsed<u64> {
     let expected = || {
         if *bounds.end() == u64::MAX {
@@ -111,7 +112,7 @@ pub(super) fn whole(text: &str, bounds: RangeInclusive<u64>) -> Parsed<u64> {
         .ok_or_else(expected)
 }
 
-/// A share or probability: 0.66 or 66%.
+/// Parses a share or probability: 0.66 or 66%.
 pub(super) fn share(text: &str) -> Parsed<f64> {
     let value = match text.strip_suffix('%') {
         Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
@@ -125,7 +126,7 @@ pub(super) fn share(text: &str) -> Parsed<f64> {
         .ok_or_else(|| "expected a share from 0 to 1, or 0% to 100%".to_owned())
 }
 
-/// One length of at least `least`, a whole number of sectors or bytes.
+/// Parses one length of at least `least`, a whole number of sectors or bytes.
 pub(super) fn length(text: &str, least: u64) -> Parsed<(LengthUnit, u64)> {
     let (value, unit) = length_value(text)?;
     if value != libm::floor(value) || value < least as f64 || value > f64::from(u32::MAX) {
@@ -144,7 +145,7 @@ pub(super) fn length(text: &str, least: u64) -> Parsed<(LengthUnit, u64)> {
     ))
 }
 
-/// A range of LBNs.
+/// Parses a range of LBNs.
 pub(super) fn lbns(text: &str) -> Parsed<Range<Lbn>> {
     let expected = || {
         "expected a range of LBNs that is not empty, such as 0..1000000, end excluded".to_owned()
@@ -159,7 +160,7 @@ pub(super) fn lbns(text: &str) -> Parsed<Range<Lbn>> {
     }
 }
 
-/// A time in milliseconds. `none` counts as 0.
+/// Parses a time in milliseconds. `none` counts as 0.
 pub(super) fn time_ms(text: &str) -> Parsed<f64> {
     if text == "none" {
         return Ok(0.0);
@@ -172,7 +173,7 @@ pub(super) fn time_ms(text: &str) -> Parsed<f64> {
     }
 }
 
-/// A distribution of times, in milliseconds.
+/// Parses a distribution of times, in milliseconds.
 pub(super) fn times(text: &str) -> Parsed<Distribution> {
     let times = distribution(text, TIME_MAX_MS, &mut time_value)?;
     let never = match times {
@@ -189,7 +190,7 @@ pub(super) fn times(text: &str) -> Parsed<Distribution> {
     }
 }
 
-/// A distribution whose numbers `number` reads.
+/// Parses a distribution; `number` parses each of its numbers.
 fn distribution(
     text: &str,
     limit: f64,
@@ -247,7 +248,7 @@ fn distribution(
     Ok(drawn)
 }
 
-/// A number with a unit of length behind it; bare numbers are sectors.
+/// Parses a number followed by a unit of length. A number without a unit is in sectors.
 fn length_value(text: &str) -> Parsed<(f64, LengthUnit)> {
     let (number, unit) = split_unit(text);
     let factor = match unit {
@@ -269,7 +270,7 @@ fn length_value(text: &str) -> Parsed<(f64, LengthUnit)> {
     Ok((number_value(number)? * factor, LengthUnit::Bytes))
 }
 
-/// A number with a unit of time behind it, as milliseconds; only 0 needs none.
+/// Parses a number followed by a unit of time, and returns milliseconds. Only 0 needs no unit.
 fn time_value(text: &str) -> Parsed<f64> {
     let (number, unit) = split_unit(text);
     let value = number_value(number)?;
@@ -289,7 +290,7 @@ fn time_value(text: &str) -> Parsed<f64> {
     })
 }
 
-/// Splits a number from the letters behind it. The e of an exponent belongs to the number.
+/// Splits a number from the letters after it. The e of an exponent belongs to the number.
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let bytes = text.as_bytes();

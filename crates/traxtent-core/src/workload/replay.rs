@@ -1,29 +1,31 @@
-//! A trace on its way through time: at recorded arrival times, semi-closed, or closed.
+//! Trace replay: at recorded arrival times, semi-closed, or closed.
 
 use super::source::{Arrival, Due, Source, Urgency};
 use super::trace::{TraceError, TraceFormat, TraceRecord};
 use crate::units::{SimTime, Span};
 
-/// When the records of a trace are issued.
+/// The rule by which the records of a trace are issued.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReplayPace {
-    /// At the recorded arrival times, divided by `speed`. An arrival before an earlier record's comes with that one.
+    /// At the recorded arrival times, divided by `speed`. A record whose arrival precedes that of
+    /// an earlier record is issued together with the earlier one.
     Recorded {
-        /// 2 is twice as fast as recorded.
+        /// The speed-up; 2 is twice as fast as recorded.
         speed: f64,
     },
-    /// Each after the recorded pause behind the completion of the one before; the first at 0.
+    /// Each record is issued once its recorded pause after the previous completion has passed; the
+    /// first at time 0.
     SemiClosed,
     /// As fast as completions allow.
     Closed {
-        /// This many are always outstanding.
+        /// The number of requests that are always outstanding.
         outstanding: u32,
     },
 }
 
 impl ReplayPace {
-    /// How traces of a format are replayed unless told otherwise: semi-closed if they record pauses, else at their
+    /// Returns the default pace of a format: semi-closed if its traces record pauses, else at their
     /// arrival times.
     pub fn natural(format: TraceFormat) -> ReplayPace {
         match format {
@@ -42,12 +44,12 @@ pub struct Replay<I> {
     outstanding: u32,
     /// The earliest instant for the next record.
     ready: SimTime,
-    /// The pause behind the record that is outstanding.
+    /// The pause after the outstanding record.
     pause: Span,
 }
 
 impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
-    /// Replays `records` at `pace`.
+    /// Creates a source that replays `records` at `pace`.
     pub fn new(records: I, pace: ReplayPace) -> Replay<I> {
         Replay {
             records,
@@ -60,7 +62,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
         }
     }
 
-    /// The reader, for its warnings.
+    /// The trace reader, which holds the warnings.
     pub fn records(&self) -> &I {
         &self.records
     }

@@ -1,9 +1,11 @@
-//! The random numbers of workloads: pinned, seeded, the same on every machine.
+//! The random numbers of workloads: a fixed algorithm, seeded, with the same results on every
+//! machine.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021),
-//! seeded through SplitMix64. Whole numbers come from a 64 by 64 bit product (Lemire, "Fast random integer
-//! generation in an interval", 2019), fractions from the top 53 bits. Logarithms and roots come from `libm`, which
-//! computes in software, so that no platform's own mathematics library changes a bit.
+//! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
+//! generators", 2021), seeded through SplitMix64. Whole numbers come from a 64 by 64 bit product
+//! (Lemire, "Fast random integer generation in an interval", 2019), fractions from the top 53 bits.
+//! Logarithms and roots come from `libm`, which computes them in software, so that the mathematics
+//! library of a platform cannot change a bit.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,27 +15,28 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The sequence that belongs to `seed`.
+    /// Creates the sequence that belongs to `seed`.
     pub fn new(seed: u64) -> Rng {
         Rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Splits off a sequence that does not overlap this one for 2^128 numbers.
     ///
-    /// Addresses and arrival times are drawn from two such sequences, so that a change of one leaves the other alone.
+    /// Addresses and arrival times are drawn from two such sequences, so that a change to one does
+    /// not affect the other.
     pub fn split(&mut self) -> Rng {
         let split = self.clone();
         self.0.jump();
         split
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A whole number in [0, `bound`), every one as likely.
+    /// Returns a whole number in [0, `bound`), each with equal probability.
     ///
     /// # Panics
     /// If `bound` is zero.
@@ -43,21 +46,22 @@ impl Rng {
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
             let low = product as u64;
-            // Products whose low half is this small are over-represented; there are 2^64 mod bound of them.
+            // Products whose low half is this small are over-represented. There are 2^64 mod bound
+            // of them.
             if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (product >> 64) as u64;
             }
         }
     }
 
-    /// A fraction in [0, 1), in steps of 2^-53.
+    /// Returns a fraction in [0, 1), in steps of 2^-53.
     #[inline]
     pub fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// True with the given probability. Draws a number whatever the probability is, so that a change of it
-    /// leaves what is drawn afterwards alone.
+    /// Returns true with the given probability. A number is drawn for every probability, so that
+    /// changing the probability does not affect later draws.
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         self.fraction() < probability

@@ -1,13 +1,15 @@
-//! When requests are issued: the interface between a workload and whatever serves it.
+//! The times at which requests are issued: the interface between a workload and the simulation or
+//! server that runs it.
 //!
-//! A source knows no clock. Its driver asks what is [`Source::due`], brings the clock there (or to an earlier
-//! completion), takes what the source issues and tells it of completions:
+//! A source has no clock. Its driver calls [`Source::due`], advances the clock to that instant (or
+//! to an earlier completion), takes the request that the source issues, and reports completions to
+//! it:
 //!
 //! ```text
 //! loop:  a = source.due();  b = drive.next_wakeup()
-//!        a is At(t), t <= b  ->  source.take(t), submit what it gives
-//!        else b exists       ->  poll the drive at b, source.complete(tag, time) for each completion
-//!        neither             ->  the end
+//!      a is At(t), t <= b  ->  source.take(t), submit what it gives
+//!      else b exists       ->  poll the drive at b, source.complete(tag, time) for each completion
+//!      neither             ->  the end
 //! ```
 
 use std::cmp::Reverse;
@@ -21,61 +23,64 @@ use super::trace::TraceError;
 use crate::request::Request;
 use crate::units::{SimTime, Span};
 
-/// What a source does next.
+/// The next step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Call [`Source::take`] at this instant, unless a completion comes earlier.
     At(SimTime),
-    /// Nothing before another completion.
+    /// Wait for another completion.
     AfterCompletion,
-    /// Nothing any more.
+    /// The source has ended.
     Never,
 }
 
-/// How urgent a request is to the process that issued it. DiskSim's driver lets urgent requests go first.
+/// The urgency of a request for the process that issued it. DiskSim's driver serves urgent requests
+/// first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Urgency {
-    /// The process goes on without the answer.
+    /// The process continues without waiting for the response.
     #[default]
     None,
-    /// The process goes on for a while, then waits.
+    /// The process continues for a limited time, then waits.
     Limited,
     /// The process waits.
     Critical,
 }
 
-/// A request as its source issues it.
+/// A request as issued by its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The instant of issue.
     pub at: SimTime,
-    /// Counts from 0 in order of issue; names the request in [`Source::complete`].
+    /// A number counted from 0 in order of issue. It identifies the request in
+    /// [`Source::complete`].
     pub tag: u64,
-    /// The device, where a workload has several.
+    /// The device, if a workload has several.
     pub device: u32,
-    /// How urgent it is.
+    /// The urgency.
     pub urgency: Urgency,
-    /// The time that a real drive took for it, where a trace tells.
+    /// The time that a real drive took for the request, if a trace records it.
     pub measured: Option<Span>,
     /// The request.
     pub request: Request,
 }
 
-/// A workload on its way through time.
+/// A workload that is issued over simulated time.
 pub trait Source {
-    /// What comes next. Calling it repeatedly changes nothing.
+    /// Returns the next step. Repeated calls change nothing.
     ///
     /// # Errors
-    /// A trace that cannot be read further; the source is then at its end.
+    /// Returns an error if a trace cannot be read further. The source has then ended.
     fn due(&mut self) -> Result<Due, TraceError>;
 
-    /// The request that is due at `now`, or none where the source only had to look at its clock; then ask again.
+    /// Returns the request that is due at `now`, or `None` if the source only had to update its
+    /// state. In that case call [`Source::due`] again.
     ///
     /// # Panics
-    /// May panic if `now` is not what [`Source::due`] said.
+    /// May panic if `now` is not the instant that [`Source::due`] returned.
     fn take(&mut self, now: SimTime) -> Option<Arrival>;
 
-    /// Tells that a request is complete. Times do not run backwards.
+    /// Reports that a request is complete. Times must not decrease.
     fn complete(&mut self, tag: u64, at: SimTime);
 }
 
@@ -92,7 +97,8 @@ pub struct Synthetic<'a> {
 
 #[derive(Clone)]
 enum Flow {
-    /// The instants at which idle slots issue; slots that wait for completions are not listed.
+    /// The instants at which idle slots issue their next request. Slots that wait for completions
+    /// are not listed.
     Closed {
         think: Distribution,
         ready: BinaryHeap<Reverse<SimTime>>,
@@ -104,10 +110,10 @@ enum Flow {
 }
 
 impl<'a> Synthetic<'a> {
-    /// The workload of `spec` on a drive.
+    /// Creates the workload of `spec` on a drive.
     ///
     /// # Errors
-    /// If the specification does not fit the drive.
+    /// Returns an error if the specification does not fit the drive.
     pub fn new(
         spec: &WorkloadSpec,
         sector_bytes: u32,

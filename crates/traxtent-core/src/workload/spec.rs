@@ -5,9 +5,10 @@
 //! kind     := "random" | "sequential" | "mixed"
 //! ```
 //!
-//! `docs/workloads.md` describes every key. [`KEYS`] is the list of them, [`WorkloadSpec::set`] the one place where
-//! a value is read, so that a command line, a TOML file and an override of a single figure obey the same rules.
-//! The text of a specification ([`fmt::Display`]) reads back as the same specification.
+//! `docs/workloads.md` describes every key, and [`KEYS`] lists them. [`WorkloadSpec::set`] is the
+//! only place where a value is parsed, so that a command line, a TOML file and an override of a
+//! single value follow the same rules. The text of a specification ([`fmt::Display`]) parses to the
+//! same specification.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +21,7 @@ use crate::units::{Lbn, SimTime};
 /// The version of the grammar.
 pub const GRAMMAR: u32 = 1;
 
-/// Every key and what it means, in the order in which a specification is written.
+/// Every key and its meaning, in the order in which a specification is written.
 pub const KEYS: &[(&str, &str)] = &[
     ("count", "how many requests; default 10000"),
     (
@@ -84,31 +85,33 @@ pub const KEYS: &[(&str, &str)] = &[
 /// The largest number of outstanding requests of a closed workload.
 pub const OUTSTANDING_MAX: u32 = 65_536;
 
-/// How starts follow each other unless keys say otherwise.
+/// The access pattern, unless keys override it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Anywhere in the region, evenly.
+    /// Anywhere in the region, with equal probability.
     Random,
-    /// Each where the last one ended, from the region's first LBN, and over again at its end.
+    /// Each request starts where the last one ended. The first starts at the region's first LBN,
+    /// and the sequence restarts there at the region's end.
     Sequential,
-    /// Some one way and some the other.
+    /// Some requests are random and some sequential.
     Mixed,
 }
 
 /// The sizes of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Size {
-    /// As long as the track on which the request starts.
+    /// The size of the track on which the request starts.
     Track,
-    /// Drawn.
+    /// Drawn from a distribution.
     Drawn(Length),
 }
 
 /// Where requests may start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Align {
-    /// Random and local requests at multiples of the smallest size, as fio's `blockalign` has it; sequential ones where
-    /// the last one ended. At any sector if the size is that of a track.
+    /// Random and local requests start at multiples of the smallest size, like fio's `blockalign`;
+    /// sequential requests start where the last one ended. If the size is that of a track, requests
+    /// start at any sector.
     Size,
     /// At any sector.
     None,
@@ -132,47 +135,49 @@ pub enum Region {
 /// When requests are issued.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pace {
-    /// A fixed number is always outstanding; each completion brings the next after a pause (in ms).
+    /// The number of outstanding requests is fixed. Each completion is followed by the next request
+    /// after a pause (in ms).
     Closed {
-        /// How many.
+        /// The number of outstanding requests.
         outstanding: u32,
         /// The pause in milliseconds.
         think: Distribution,
     },
-    /// Arrivals do not wait for completions. The first comes one gap after time 0.
+    /// Arrivals do not wait for completions. The first arrives one gap after time 0.
     Open {
         /// The time between arrivals in milliseconds.
         gap: Distribution,
     },
 }
 
-/// A synthetic workload. Made by parsing; checked as a whole by [`WorkloadSpec::check`].
+/// A synthetic workload. It is created by parsing, and checked as a whole by
+/// [`WorkloadSpec::check`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WorkloadSpec {
-    /// How starts follow each other.
+    /// The access pattern.
     pub kind: Kind,
-    /// How many requests.
+    /// The number of requests.
     pub count: u64,
     /// No request is issued after this instant.
     pub time: Option<SimTime>,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// Share of reads.
+    /// The share of reads.
     pub read: f64,
-    /// Share of the writes that force unit access.
+    /// The share of the writes that force unit access.
     pub fua: f64,
-    /// Sizes.
+    /// The sizes of requests.
     pub size: Size,
-    /// Sizes are rounded up to multiples of this.
+    /// The length to whose multiples sizes are rounded up.
     pub round: (LengthUnit, u64),
     /// Where requests may start.
     pub align: Align,
-    /// Added to an aligned start.
+    /// The length added to an aligned start.
     pub offset: (LengthUnit, u64),
-    /// Probability of a sequential start.
+    /// The probability of a sequential start.
     pub sequential: f64,
-    /// Probability of a local start.
+    /// The probability of a local start.
     pub local: f64,
     /// The distance of local starts.
     pub distance: Option<Length>,
@@ -182,7 +187,7 @@ pub struct WorkloadSpec {
     pub pace: Pace,
 }
 
-/// What is wrong with a workload, in one line.
+/// An error in a workload, described in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
@@ -191,49 +196,49 @@ pub enum SpecError {
     Value {
         /// The key.
         key: String,
-        /// What stands there.
+        /// The value found.
         value: String,
-        /// What would be right.
+        /// The values expected.
         expected: String,
     },
-    /// A key that does not exist.
+    /// An unknown key.
     #[error("workload: {key:?} is no key; the keys are {}", key_names())]
     UnknownKey {
         /// The key.
         key: String,
     },
-    /// A key that stands twice.
+    /// A key that is given twice.
     #[error("workload: {key} is given twice")]
     Repeated {
         /// The key.
         key: String,
     },
-    /// Something that is not `key=value`.
+    /// Text that is not `key=value`.
     #[error("workload: {text:?}: expected KEY=VALUE; the keys are {}", key_names())]
     NoValue {
-        /// What stands there.
+        /// The text found.
         text: String,
     },
-    /// No kind, or one that does not exist.
+    /// A missing or unknown kind.
     #[error("workload: {text:?} is no kind; the kinds are random, sequential, mixed")]
     Kind {
-        /// What stands there.
+        /// The text found.
         text: String,
     },
-    /// Keys that exclude each other, or one that needs another.
+    /// Keys that exclude each other, or a key that needs another.
     #[error("workload: {key}: {reason}")]
     Conflict {
         /// The key.
         key: &'static str,
-        /// Why it cannot stand so.
+        /// The reason for the conflict.
         reason: String,
     },
-    /// A TOML file that is not one, or a value in it that does not fit.
+    /// A file that is not valid TOML, or a value in it that does not fit.
     #[error("workload: line {line}: {message}")]
     Toml {
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// A description of the error.
         message: String,
     },
 }
@@ -243,7 +248,7 @@ fn key_names() -> String {
 }
 
 impl WorkloadSpec {
-    /// The specification of the given kind with every key at its default.
+    /// Creates a specification of the given kind with every key at its default.
     pub fn new(kind: Kind) -> WorkloadSpec {
         WorkloadSpec {
             kind,
@@ -271,10 +276,10 @@ impl WorkloadSpec {
         }
     }
 
-    /// Sets one key. Keys may come in any order; [`WorkloadSpec::check`] judges the whole.
+    /// Sets one key. Keys may come in any order; [`WorkloadSpec::check`] checks the whole.
     ///
     /// # Errors
-    /// An unknown key, or a value that does not fit it.
+    /// Returns an error if the key is unknown, or the value does not fit it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
         let value = value.trim();
         let refuse = |expected: String| SpecError::Value {
@@ -349,10 +354,10 @@ impl WorkloadSpec {
         Ok(())
     }
 
-    /// Sets several keys at once, each at most once, and checks the whole.
+    /// Sets several keys, each at most once, and checks the whole.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Returns the first error found.
     pub fn set_all<'a>(
         &mut self,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -364,7 +369,7 @@ impl WorkloadSpec {
         self.check()
     }
 
-    /// Sets a key that stands in one text with those seen before.
+    /// Sets a key that occurs in the same text as the keys in `seen`.
     pub(super) fn set_another<'a>(
         &mut self,
         seen: &mut Vec<&'a str>,
@@ -389,10 +394,10 @@ impl WorkloadSpec {
         self.set(key, value)
     }
 
-    /// Checks what only the whole can tell.
+    /// Checks the constraints between keys.
     ///
     /// # Errors
-    /// Keys that exclude or need each other.
+    /// Returns an error if keys exclude each other, or a key that another needs is missing.
     pub fn check(&self) -> Result<(), SpecError> {
         let conflict = |key, reason: &str| {
             Err(SpecError::Conflict {
@@ -431,11 +436,11 @@ impl WorkloadSpec {
         }
     }
 
-    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`KEYS`], their values as numbers or as
-    /// strings of the grammar.
+    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`KEYS`]. The values
+    /// are numbers, or strings in the grammar.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line.
+    /// Returns the first error found, with its line.
     pub fn from_toml(text: &str) -> Result<WorkloadSpec, SpecError> {
         super::toml_table::read(text)
     }
@@ -494,7 +499,7 @@ impl FromStr for WorkloadSpec {
 }
 
 impl fmt::Display for WorkloadSpec {
-    /// The kind and every key that differs from its default.
+    /// Writes the kind and every key that differs from its default.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = WorkloadSpec::new(self.kind);
         write!(f, "{}", self.kind)?;

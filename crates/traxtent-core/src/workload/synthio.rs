@@ -1,46 +1,57 @@
 //! DiskSim's synthetic workload: generators as processes that compute, issue requests and wait.
 //!
-//! Modelled on DiskSim 4.0 (`disksim_synthio.c` for what is issued, `disksim_pfsim.c` and `disksim_pfdisp.c` for when).
-//! The meaning is reproduced, not the sequence of random numbers.
+//! Modelled on DiskSim 4.0: `disksim_synthio.c` for the requests issued, `disksim_pfsim.c` and
+//! `disksim_pfdisp.c` for their times. The meaning is reproduced, not the sequence of random
+//! numbers.
 //!
-//! # What a generator issues
-//! Addresses and sizes are counted in blocks of `block_sectors`; the device's last block stays unused.
+//! # Requests that a generator issues
+//! Addresses and sizes are counted in blocks of `block_sectors`. The device's last block stays
+//! unused.
 //! - The **first** request is random. Each later one draws u from [0, 1):
-//!   - u <= `sequential`: it starts at the last one's end, on the same device, with the same size and operation. If it
-//!     and a like one behind it would pass the end of the device, it is random instead.
-//!   - else u < `sequential` + `local`: it starts at the last one's start plus a draw of `distances`, on the same
-//!     device; size and operation are drawn.
-//!   - else it is **random**: the device is drawn from the list, the start evenly from the device.
-//! - A size is the whole part of a draw of `sizes`, rounded up to blocks. Places and sizes that do not fit, and sizes of
-//!   zero, are drawn anew together.
+//!   - u <= `sequential`: it starts at the end of the last one, on the same device, with the same
+//!     size and operation. If this request and another of the same size after it would pass the end
+//!     of the device, it is random instead.
+//!   - else u < `sequential` + `local`: it starts at the start of the last one plus a draw of
+//!     `distances`, on the same device. Size and operation are drawn.
+//!   - else it is **random**: the device is drawn from the list, and the start is uniform over the
+//!     device.
+//! - A size is the integer part of a draw of `sizes`, rounded up to blocks. If an address and size
+//!   do not fit, or the size is zero, both are redrawn together.
 //! - Each request is critical with probability `critical`, else limited with probability `limited`.
 //!
-//! # When it issues them
-//! A generator is a process that first computes for a draw of the inter-arrival time of the request's way (`general`,
-//! `sequential_gaps`, `local_gaps`), then issues the request. So an "inter-arrival time" is a think time: it begins when
-//! the process goes on, which is at once after a plain request (an open process) and at the completion of a critical one
-//! (a closed process).
+//! # Times at which it issues them
+//! A generator is a process that first computes for a draw of the inter-arrival time that belongs
+//! to the request's access pattern (`general`, `sequential_gaps`, `local_gaps`), then issues the
+//! request. So an "inter-arrival time" is a think time: it begins when the process continues. A
+//! process continues immediately after a plain request (an open process), and at the completion of
+//! a critical one (a closed process).
 //! - After a **critical** request the process waits for its completion.
-//! - After a **limited** request it goes on, and waits for the completion (if that is still to come) once it has
-//!   computed for a draw of `limits`. DiskSim counts this time down within one inter-arrival time only, from its
-//!   beginning: a limit as long as the request's own inter-arrival time plus the draw of `limits` ends a later
-//!   inter-arrival time only if that alone is longer. That is kept, since its published results stand on it.
-//! - With `system_calls`, a critical request is preceded and followed by that much computing.
+//! - After a **limited** request it continues computing for a draw of `limits`, then waits for the
+//!   completion if the request is still outstanding. DiskSim counts this time down only within a
+//!   single inter-arrival time, from its beginning. The limit is the request's own inter-arrival
+//!   time plus the draw of `limits`, and it expires within a later inter-arrival time only if that
+//!   one alone is longer than the limit. This is kept because DiskSim's published results depend on
+//!   it.
+//! - With `system_calls`, the process computes for the given times before and after a critical
+//!   request.
 //!
-//! Computing takes a **processor**, and processes are never interrupted: one that does not wait keeps its processor
-//! for ever. With three open generators and one processor only the *last* generator of the list ever issues anything.
-//! Processors start with the last generators, in reverse order. A process that wakes up queues for a processor; the
-//! first processor takes it if it is idle (that is where completions interrupt), else it waits until any process gives
-//! up a processor by waiting. Processors other than the first that fall idle stay idle for ever. So in most mixed
-//! workloads one process computes at a time after a while, however many processors there are. How long the others last is
-//! luck: DiskSim's synthmixed has a mean response time of 22.1 ms in the median of 41 seeds, but of 21.1 to 45.5 ms
-//! over them.
+//! Computing occupies a **processor**, and processes are never preempted: a process that does not
+//! wait keeps its processor forever. With three open generators and one processor, only the *last*
+//! generator of the list ever issues anything. Processors start with the last generators, in
+//! reverse order. A process that wakes up queues for a processor. The first processor takes it if
+//! it is idle, because completions interrupt that processor. Otherwise the process waits until
+//! another process gives up a processor by waiting. Processors other than the first that become
+//! idle stay idle forever. In most mixed workloads, therefore, only one process computes at a time
+//! after a while, whatever the number of processors. How long the others last is a matter of
+//! chance: DiskSim's synthmixed has a median mean response time of 22.1 ms over 41 seeds, with a
+//! range of 21.1 to 45.5 ms.
 //!
-//! The workload ends when `count` requests have been made or a process goes on after `time`; DiskSim then stops at once
-//! and drops what is outstanding, here the driver may let it complete.
+//! The workload ends when `count` requests have been made or a process continues after `time`.
+//! DiskSim then stops immediately and drops the outstanding requests; here the driver may let them
+//! complete.
 //!
-//! Left out: generators that read trace files (dead code in DiskSim), times of interrupt handlers and context switches
-//! (zero in DiskSim), clock interrupts (without effect).
+//! Left out: generators that read trace files (dead code in DiskSim), times of interrupt handlers
+//! and context switches (zero in DiskSim), clock interrupts (without effect).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,13 +65,14 @@ use crate::units::{Lbn, SimTime, Span};
 /// A set of generators and the processors that run them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SynthioSpec {
-    /// How many requests all generators make together.
+    /// The number of requests that all generators make together.
     pub count: u64,
     /// No request is made after this instant. DiskSim's parameter is in seconds.
     pub time: SimTime,
     /// The number of processors, at least 1.
     pub processors: u32,
-    /// Computing before and after a critical request; `None` if there are no system calls.
+    /// The computing times before and after a critical request; `None` if there are no system
+    /// calls.
     pub system_calls: Option<(Span, Span)>,
     /// The generators, in the order of the parameter file.
     pub generators: Vec<SynthioGenerator>,
@@ -69,66 +81,66 @@ pub struct SynthioSpec {
 /// One generator. Times are in milliseconds, lengths in sectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SynthioGenerator {
-    /// The devices it uses, as the caller numbers them.
+    /// The devices it uses, by the caller's numbers.
     pub devices: Vec<u32>,
-    /// "Storage capacity per device".
+    /// DiskSim's "Storage capacity per device".
     pub device_sectors: u64,
-    /// "Blocking factor".
+    /// DiskSim's "Blocking factor".
     pub block_sectors: u32,
-    /// Probability of a sequential request.
+    /// The probability of a sequential request.
     pub sequential: f64,
-    /// Probability of a local request.
+    /// The probability of a local request.
     pub local: f64,
-    /// Probability of a read.
+    /// The probability of a read.
     pub read: f64,
-    /// Probability of a critical request.
+    /// The probability of a critical request.
     pub critical: f64,
-    /// Probability of a limited request.
+    /// The probability of a limited request.
     pub limited: f64,
-    /// "Time-limited think times".
+    /// DiskSim's "Time-limited think times".
     pub limits: Distribution,
-    /// "General inter-arrival times".
+    /// DiskSim's "General inter-arrival times".
     pub general: Distribution,
-    /// "Sequential inter-arrival times".
+    /// DiskSim's "Sequential inter-arrival times".
     pub sequential_gaps: Distribution,
-    /// "Local inter-arrival times".
+    /// DiskSim's "Local inter-arrival times".
     pub local_gaps: Distribution,
-    /// "Local distances". The second parameter of DiskSim's normal distributions, which its manual calls the variance,
-    /// acts as the standard deviation and belongs there unchanged.
+    /// DiskSim's "Local distances". DiskSim's manual calls the second parameter of its normal
+    /// distributions the variance, but it acts as the standard deviation. Use it here unchanged.
     pub distances: Distribution,
-    /// "Sizes".
+    /// DiskSim's "Sizes".
     pub sizes: Distribution,
 }
 
-/// What is wrong with a set of generators.
+/// An error in a set of generators.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SynthioError {
-    /// A value of the whole.
+    /// A wrong value of the whole set.
     #[error("synthetic workload: {name}: {value}: {expected}")]
     Whole {
-        /// Which value.
+        /// The name of the value.
         name: &'static str,
-        /// What it is.
+        /// The value found.
         value: String,
-        /// What would be right.
+        /// The values expected.
         expected: &'static str,
     },
-    /// A value of one generator.
+    /// A wrong value of one generator.
     #[error("synthetic workload: generator {generator}: {name}: {value}: {expected}")]
     Generator {
-        /// Which generator, from 0.
+        /// The generator, counted from 0.
         generator: usize,
-        /// Which value.
+        /// The name of the value.
         name: &'static str,
-        /// What it is.
+        /// The value found.
         value: String,
-        /// What would be right.
+        /// The values expected.
         expected: String,
     },
 }
 
-/// A [`SynthioSpec`] on its way through time.
+/// A [`SynthioSpec`] that is issued over simulated time.
 #[derive(Clone, Debug)]
 pub struct Synthio {
     rng: Rng,
@@ -140,18 +152,19 @@ pub struct Synthio {
     tag: u64,
     processes: Vec<Process>,
     processors: Vec<Processor>,
-    /// Processes that could go on but have no processor.
+    /// Processes that are ready to run but have no processor.
     runnable: VecDeque<usize>,
-    /// Outstanding requests, with the process that waits, if one does.
+    /// Outstanding requests, each with the process that waits for it, if any.
     outstanding: BTreeMap<u64, Option<usize>>,
-    /// Made requests that may be waited for later, by their number of making, and the tag they got.
+    /// Issued requests that a process may wait for later: from the number in order of making to the
+    /// tag.
     issued: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Debug)]
 struct Processor {
     process: Option<usize>,
-    /// When its process's next step is due.
+    /// The instant at which the next step of its process is due.
     due: SimTime,
 }
 
@@ -164,7 +177,7 @@ struct Process {
     last: Made,
 }
 
-/// Computing, then something that takes no time.
+/// A period of computing, followed by an action that takes no time.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     compute: Span,
@@ -174,7 +187,7 @@ struct Step {
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Issue(Made),
-    /// Wait for the request of that number of making, if it has been issued and is not complete.
+    /// Waits for the request with this number, if it has been issued and is not complete.
     Wait(u64),
     Compute,
     Make,
@@ -191,7 +204,7 @@ struct Made {
     urgency: Urgency,
 }
 
-/// One of a list of limits, each counted from the one before it.
+/// An entry in the list of limits. Each is counted from the one before it.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     after: Span,
@@ -199,14 +212,14 @@ struct Limit {
 }
 
 impl Synthio {
-    /// The workload of `spec`, drawn from `seed`.
+    /// Creates the workload of `spec`, drawn from `seed`.
     ///
     /// # Errors
-    /// A value out of its range.
+    /// Returns an error if a value is out of its range.
     pub fn new(spec: &SynthioSpec, seed: u64) -> Result<Synthio, SynthioError> {
         check(spec)?;
         let mut processes: Vec<Process> = Vec::new();
-        // DiskSim lists its processes last generator first.
+        // DiskSim lists its processes in reverse order of the generators.
         for generator in spec.generators.iter().rev() {
             let blocks = generator.device_sectors / u64::from(generator.block_sectors);
             let last = Made {
@@ -270,7 +283,7 @@ impl Synthio {
         self.processors[processor].due = SimTime(now.0.saturating_add(compute.0));
     }
 
-    /// The processor whose step comes next; the first of those that are due together.
+    /// Returns the processor whose step comes next; the first one if several are due together.
     fn next_processor(&self) -> Option<usize> {
         let running = |&index: &usize| self.processors[index].process.is_some();
         (0..self.processors.len())
@@ -278,7 +291,7 @@ impl Synthio {
             .min_by_key(|&index| self.processors[index].due)
     }
 
-    /// Makes the next request of a process and puts its steps before what the process still has to do.
+    /// Makes the next request of a process and sets the steps that the process takes for it.
     fn make(&mut self, process: usize, first: bool) {
         self.made += 1;
         let number = self.made;
@@ -287,7 +300,7 @@ impl Synthio {
         let (gap, made) = process.draw(number, first, rng);
         process.last = made;
 
-        // Before the request, and behind it in the list of steps.
+        // The steps before the request and after it.
         let mut steps = vec![Step {
             compute: gap,
             then: Then::Issue(made),
@@ -319,7 +332,7 @@ impl Synthio {
             }
             (Urgency::None, _) => {}
         }
-        // Limits that run out while the process computes for this request come first.
+        // Limits that expire while the process computes for this request come first.
         let mut waits = Vec::new();
         while let Some(&limit) = process
             .limits
@@ -342,7 +355,7 @@ impl Synthio {
 }
 
 impl Process {
-    /// The next request and the time to compute before it.
+    /// Returns the next request and the computing time before it.
     fn draw(&mut self, number: u64, first: bool, rng: &mut Rng) -> (Span, Made) {
         let generator = &self.generator;
         let mut made = Made {
@@ -384,7 +397,8 @@ impl Process {
         (gap, made)
     }
 
-    /// Draws start and size until both fit; the first block where nothing fits in a thousand draws.
+    /// Draws start and size until both fit. Returns the first block if none fit in a thousand
+    /// draws.
     fn place(
         &self,
         rng: &mut Rng,
@@ -405,7 +419,7 @@ impl Process {
         (0, 1)
     }
 
-    /// Puts a limit into the list, in which each counts from the one before.
+    /// Adds a limit to the list, in which each is counted from the one before it.
     fn add_limit(&mut self, mut limit: Limit) {
         let mut at = 0;
         while let Some(earlier) = self

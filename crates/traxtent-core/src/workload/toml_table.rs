@@ -1,10 +1,10 @@
-//! A workload as a TOML table.
+//! Workloads as TOML tables.
 
 use toml::de::{DeTable, DeValue};
 
 use super::spec::{GRAMMAR, Kind, SpecError, WorkloadSpec};
 
-/// The line, from 1, on which the byte at `offset` stands.
+/// Returns the line, counted from 1, that holds the byte at `offset`.
 fn line(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset.min(text.len())]
         .iter()
@@ -62,7 +62,7 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
     }
     let kind =
         kind.ok_or_else(|| at(0, "kind is missing: random, sequential or mixed".to_owned()))?;
-    // In order of the text, so that the first error reported is the first one in the file.
+    // Keys are set in file order, so that the first error reported is the first one in the file.
     pairs.sort_by_key(|pair| pair.0);
 
     let mut spec = WorkloadSpec::new(kind);
@@ -76,7 +76,7 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
     Ok(spec)
 }
 
-/// The message without the word that the line number already says.
+/// Returns the message without the prefix "workload: ", which [`SpecError::Toml`] adds again.
 fn inner(error: &SpecError) -> String {
     let text = error.to_string();
     text.strip_prefix("workload: ")

@@ -1,4 +1,4 @@
-//! DiskSim's own files against what DiskSim makes of them.
+//! DiskSim's own files, compared with DiskSim's results for them.
 
 use std::io::Read;
 use std::path::Path;
@@ -30,7 +30,8 @@ pub(crate) fn csv(geometry: &Geometry) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The first drive of `NAME.parv` in `folder`, with parameters of `NAME.diskspecs` set to other values.
+/// Loads the first drive of `NAME.parv` in `folder`, with parameters of `NAME.diskspecs` set to
+/// other values.
 pub(crate) fn drive_with(folder: &Path, name: &str, changes: &[(&str, &str)]) -> Profile {
     let source = |file: &str| {
         let bytes = std::fs::read(folder.join(file)).map_err(|e| e.to_string())?;
@@ -57,7 +58,8 @@ fn set(text: String, &(key, value): &(&str, &str)) -> String {
     text.lines().map(changed).collect()
 }
 
-/// Does an aged SPTF queue serve requests in DiskSim's order, its weight being in thousandths?
+/// Does an aged SPTF queue, whose weight DiskSim gives in thousandths, serve requests in DiskSim's
+/// order?
 #[test]
 fn the_weight_of_age_is_in_thousandths() {
     let folder = testkit::shared_data!("disksim");
@@ -68,7 +70,7 @@ fn the_weight_of_age_is_in_thousandths() {
     ];
     let profile = drive_with(&folder, "ibm18es", &changes);
     assert_eq!(profile.queue.scheduler, Scheduler::AgedSptf { weight: 0.1 });
-    // When each request arrives, where it reads, and how long it takes in DiskSim 4.0.
+    // The arrival time of each request, its LBN, and its response time in DiskSim 4.0.
     let requests = [
         (0.0, 1_000, 6.791),
         (0.0, 4_402_000, 15.837),
@@ -87,7 +89,7 @@ fn the_weight_of_age_is_in_thousandths() {
     }
 }
 
-/// Is the track list of each reference layout equal, to the byte, to DiskSim's own?
+/// Is the track list of each reference layout equal to DiskSim's own, byte for byte?
 #[test]
 fn track_lists_equal_disksims() {
     for (model, tracks) in [

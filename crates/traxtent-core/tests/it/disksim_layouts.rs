@@ -1,4 +1,4 @@
-//! Small DiskSim layouts against the output of DiskSim's own translation, typed in.
+//! Small DiskSim layouts against the output of DiskSim's own translation, written in the tests.
 
 use traxtent_core::disksim::{Document, Imported, ParamError, disk_geometry};
 use traxtent_core::geometry::Geometry;
@@ -7,7 +7,7 @@ use traxtent_core::units::Lbn;
 use crate::disksim_files::csv;
 use crate::random::Random;
 
-/// A drive of one zone: two surfaces, three cylinders, five sectors a track.
+/// Returns a drive with one zone: two surfaces, three cylinders, five sectors per track.
 fn g1(scheme: u8, mapping: u8, spares: u8, slips: &str, defects: &str) -> String {
     format!(
         "dm_disk d {{ Number of data surfaces = 2, Number of cylinders = 4, Block count = 30,
@@ -35,7 +35,7 @@ fn rows(text: &str) -> Vec<String> {
     csv(&geometry).lines().skip(1).map(str::to_string).collect()
 }
 
-/// Does each sparing scheme give the tracks that DiskSim's code gives?
+/// Does each sparing scheme give the same tracks as DiskSim's code?
 #[test]
 fn sparing_schemes() {
     let forward = |scheme, spares, slips| rows(&g1(scheme, 0, spares, slips, ""));
@@ -73,7 +73,7 @@ fn sparing_schemes() {
     assert_eq!(forward(10, 2, "3")[5], "24,3,2,1");
 }
 
-/// Do LBNs that slips push into a cylinder's spares come out where DiskSim's translation puts them?
+/// Are LBNs that slips push into a cylinder's spares located where DiskSim's translation puts them?
 #[test]
 fn slips_under_scheme_2_collide() {
     let text = g1(2, 0, 2, "3", "");
@@ -89,7 +89,7 @@ fn slips_under_scheme_2_collide() {
     );
 }
 
-/// Do the three mappings turn around where DiskSim's do?
+/// Do the three mappings change direction where DiskSim's do?
 #[test]
 fn mappings() {
     let heads = |mapping, first: u8| {
@@ -110,7 +110,7 @@ fn mappings() {
     assert_eq!(heads(2, 0), [0, 1, 1, 0, 0, 1]);
 }
 
-/// Is a remapped LBN in the row of the track that keeps it?
+/// Is a remapped LBN in the row of the track that holds it?
 #[test]
 fn defects_divide_their_track() {
     assert_eq!(
@@ -123,7 +123,7 @@ fn defects_divide_their_track() {
     );
 }
 
-/// Do slips turn the tracks of later cylinders, as DiskSim's skew does?
+/// Do slips rotate the tracks of later cylinders, as DiskSim's skew does?
 #[test]
 fn slips_turn_later_cylinders() {
     let geometry = Geometry::build(&import_with(&g1(4, 0, 1, "3", ""), "").unwrap().spec).unwrap();
@@ -135,7 +135,7 @@ fn slips_turn_later_cylinders() {
     assert_eq!(turns, [1, 2, 0, 1, 3, 4]);
 }
 
-/// A tree with a cut run, a slip and a remap.
+/// A tree with a truncated run, a slip and a remap.
 const G4: &str = "dm_disk d { Number of data surfaces = 2, Number of cylinders = 8, Block count = 36,
     Layout Model = dm_layout_g4 {
           TP = [ 0, 4, 5 ],
@@ -143,7 +143,7 @@ const G4: &str = "dm_disk d { Number of data surfaces = 2, Number of cylinders =
                   [ 0, 0, 0.0, 20, 2, 0.2, 38, 4, IDX, 0 ] ],
           Slips = [ 7, 2 ], Remaps = [ 2, 1, 7, 1, 0, 5 ] } }";
 
-/// Does a run-length tree with a slip, a cut run and a remap read as it is documented?
+/// Is a run-length tree with a slip, a truncated run and a remap read as documented?
 #[test]
 fn layout_g4() {
     let text = G4;
@@ -238,7 +238,7 @@ fn impossible_layouts_are_refused() {
     }
 }
 
-/// Is damaged text, from parsing to the geometry, refused or read, but never a panic?
+/// Is damaged text either refused or read, from parsing to the geometry, without a panic?
 #[test]
 fn damaged_layouts_never_panic() {
     let whole = [

@@ -16,7 +16,7 @@ fn parse(text: &str) -> Result<Document, String> {
     Document::parse("dir/top", text.as_bytes(), &sources).map_err(|e| e.to_string())
 }
 
-/// Are words, numbers, lists, blocks, devices, ranges and included text told apart?
+/// Are words, numbers, lists, blocks, devices, ranges and included text distinguished?
 #[test]
 fn values() {
     let document = parse(
@@ -68,7 +68,7 @@ fn values() {
     );
 }
 
-/// Does an included file stand where it is named, with its own lines and folder?
+/// Is an included file inserted where it is named, with its own line numbers and folder?
 #[test]
 fn included_files() {
     let document = parse("kind A {\n source inner\n, z = source nothing\n }").unwrap_err();
@@ -84,7 +84,7 @@ fn included_files() {
     );
 }
 
-/// Does a block of a named kind take over what it does not say itself?
+/// Does a block of a named kind inherit the values that it does not set?
 #[test]
 fn derived_blocks() {
     let document = parse("kind A { x = 1, y = 2 } A B { y = 3 }").unwrap();
@@ -95,7 +95,7 @@ fn derived_blocks() {
     );
 }
 
-/// Is broken text refused with its file and line, and never worse?
+/// Is malformed text refused with its file and line?
 #[test]
 fn broken_text() {
     for (text, message) in [
@@ -164,7 +164,7 @@ fn reference_files() {
             if ["parv", "diskspecs", "model", "layout"].contains(&ending)
                 && !name.ends_with("-layout.model")
             {
-                // A layout on its own is a value, not a file of statements.
+                // A layout file is a single value, not a file of statements.
                 if ending != "layout" {
                     Document::parse(name, &read(name).unwrap(), &read)
                         .unwrap_or_else(|e| panic!("{e}"));
@@ -186,7 +186,7 @@ fn reference_files() {
     assert!(read_in > 30, "{read_in}");
 }
 
-/// Are the columns of a seek file told apart, and broken rows named?
+/// Are the columns of a seek file distinguished, and malformed rows reported?
 #[test]
 fn seek_files() {
     let parse = |text: &str| parse_seeks("x.seek", text.as_bytes()).map_err(|e| e.to_string());

@@ -28,7 +28,7 @@ fn starts(geometry: &Geometry, count: usize) -> Vec<u64> {
         .collect()
 }
 
-/// Track-aligned Extents (FAST 2002), Fig. 2(b): 200 sectors a track, two surfaces, a skew of 20
+/// Track-aligned Extents (FAST 2002), Fig. 2(b): 200 sectors per track, two surfaces, a skew of 20
 /// and a slipped sector between LBNs 580 and 581. Where do tracks begin?
 #[test]
 fn slip_of_traxtents_figure_2b() {
@@ -50,8 +50,8 @@ fn slip_of_traxtents_figure_2b() {
 }
 
 /// Validation of Traxtents (Fig. 3): a Maxtor 10K V runs its first serpentine of 32 tracks from
-/// cylinder 31 out to 0 on the top surface, back in on the bottom one, then 63 to 32 on the bottom
-/// and 32 to 63 on the top. Does the named order do so?
+/// cylinder 31 out to 0 on the top surface, back in on the bottom one, then from 63 to 32 on the
+/// bottom and 32 to 63 on the top. Does the named order give this sequence?
 #[test]
 fn serpentine_of_the_maxtor_10k_v() {
     let mut spec = drive(2, 128, 100);
@@ -73,7 +73,7 @@ fn serpentine_of_the_maxtor_10k_v() {
     assert_eq!(tracks[..128], expected);
 }
 
-/// Does a drive of 24 TB with thousands of slips stay a small index?
+/// Does a drive of 24 TB with thousands of slips have a small index?
 #[test]
 fn a_24_tb_drive_is_a_small_index() {
     let mut spec = GeometrySpec {
@@ -108,7 +108,7 @@ fn a_24_tb_drive_is_a_small_index() {
     assert_eq!(geometry.lbn_at(place), Occupant::Lbn(last));
 }
 
-/// Do LBNs listed as moved lie where they are said to, and split their neighbours?
+/// Are LBNs listed as moved located where the list says, and do they split the pieces around them?
 #[test]
 fn moved_lbns_are_pieces_of_their_own() {
     let mut spec = drive(1, 2, 10);

@@ -1,4 +1,4 @@
-//! A layout sector by sector: slow, and plain enough to be checked by reading.
+//! A layout listed sector by sector: slow, and simple enough to be checked by reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ pub(crate) struct NaiveTrack {
     pub(crate) cylinder: u32,
     pub(crate) surface: u16,
     pub(crate) slots: u32,
-    /// In turns.
+    /// The angle at which the track begins, in revolutions.
     pub(crate) origin: f64,
 }
 
@@ -20,16 +20,16 @@ pub(crate) struct NaiveTrack {
 pub(crate) struct Naive {
     /// Every track, mapped or not.
     pub(crate) tracks: Vec<NaiveTrack>,
-    /// For each LBN its track and slot, before remaps.
+    /// The track and slot of each LBN, before remaps.
     pub(crate) home: Vec<(usize, u32)>,
-    /// LBNs that are elsewhere.
+    /// Remapped LBNs and their locations.
     pub(crate) moved: BTreeMap<u64, Spot>,
     pub(crate) bad: BTreeSet<Spot>,
 }
 
 impl Naive {
-    /// Lays out the zones of `spec`, or nothing if spares do not suffice for
-    /// slips, or the zone for its reserved sectors.
+    /// Lays out the zones of `spec`. Returns `None` if the spares are too few for the slips, or the
+    /// zone is too small for its reserved sectors.
     pub(crate) fn build(spec: &GeometrySpec) -> Option<Naive> {
         let mut naive = Naive::default();
         for zone in &spec.zones {
@@ -124,7 +124,7 @@ impl Naive {
     }
 }
 
-/// The LBNs of a zone whose spares are whole tracks.
+/// Returns the LBNs of a zone whose spares are whole tracks.
 fn whole_tracks(zone: &ZoneSpec, tracks: &[NaiveTrack]) -> Option<Vec<(usize, u32)>> {
     let good: Vec<usize> = (0..tracks.len())
         .filter(|&t| !zone.slips.contains(&(t as u64)))
@@ -138,7 +138,7 @@ fn whole_tracks(zone: &ZoneSpec, tracks: &[NaiveTrack]) -> Option<Vec<(usize, u3
     )
 }
 
-/// Positions of each region, and how many of them are spares.
+/// Returns the positions of each region, and how many of them are spares.
 fn regions(
     spec: &GeometrySpec,
     zone: &ZoneSpec,
@@ -174,7 +174,7 @@ fn regions(
     out
 }
 
-/// The positions of a region that hold LBNs.
+/// Returns the positions of a region that hold LBNs.
 fn usable(
     sparing: Sparing,
     region: Vec<usize>,
@@ -204,7 +204,7 @@ fn usable(
     good.get(from..from + count).map(<[usize]>::to_vec)
 }
 
-/// The tracks of a zone in LBN order.
+/// Returns the tracks of a zone in LBN order.
 fn order(spec: &GeometrySpec, zone: &ZoneSpec) -> Vec<NaiveTrack> {
     let surfaces: Vec<u16> = zone
         .surface
@@ -220,7 +220,7 @@ fn order(spec: &GeometrySpec, zone: &ZoneSpec) -> Vec<NaiveTrack> {
     };
     let cylinders: Vec<u32> = (zone.first_cylinder..=zone.last_cylinder).collect();
     let turn = zone.turn_skew.unwrap_or(zone.track_skew);
-    // Each track with the skew that leads to it.
+    // Each track with the skew before it.
     let mut steps: Vec<(u32, u16, Skew)> = Vec::new();
     if spec.order.is_head_first() {
         for (i, &cylinder) in cylinders.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The geometry against a layout written out sector by sector.
+//! The geometry compared with a layout listed sector by sector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn place((cylinder, surface, slot): Spot) -> Place {
     }
 }
 
-/// Compares everything that can be asked of a geometry with the naive layout.
+/// Compares all results of a geometry's functions with the naive layout.
 fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, about: &str) {
     let capacity = naive.home.len() as u64;
     assert_eq!(geometry.capacity().0, capacity, "{about}");
@@ -170,7 +170,7 @@ fn compare_pieces(naive: &Naive, geometry: &Geometry, about: &str) {
     }
 }
 
-/// Builds both; they must agree on whether that is possible, too.
+/// Builds both layouts. They must also agree on whether the specification can be built.
 fn check(spec: &GeometrySpec, about: &str) -> bool {
     let text = toml::to_string(spec).unwrap();
     let read: GeometrySpec = toml::from_str(&text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
@@ -317,7 +317,7 @@ fn random_zone(random: &mut Random, spec: &GeometrySpec, cylinder: u32) -> ZoneS
     }
 }
 
-/// A number below `end`, often close to a multiple of `track`.
+/// Returns a number below `end`, often close to a multiple of `track`.
 fn near_an_edge(random: &mut Random, end: u64, track: u64) -> u64 {
     let at = random.pick(0..end);
     if random.once_in(2) {
@@ -328,8 +328,8 @@ fn near_an_edge(random: &mut Random, end: u64, track: u64) -> u64 {
         .min(end - 1)
 }
 
-/// Do LBNs, places, tracks, pieces and defects of thousands of random drives of every order,
-/// scheme and defect pattern agree with a layout written out sector by sector?
+/// Do LBNs, places, tracks, pieces and defects of thousands of random drives of every order, scheme
+/// and defect pattern agree with a layout listed sector by sector?
 #[test]
 fn random_drives_equal_a_naive_layout() {
     let mut built = 0;
@@ -345,7 +345,7 @@ fn random_drives_equal_a_naive_layout() {
     );
 }
 
-/// Does every tiny drive, with each single slip there can be, agree with the naive layout?
+/// Does every tiny drive, with each possible single slip, agree with the naive layout?
 #[test]
 fn all_tiny_drives_equal_a_naive_layout() {
     for order in Order::ALL {
@@ -415,7 +415,7 @@ fn tiny(order: Order, sparing: Sparing, size: (u16, u32, u32), spares: u32, rese
     }
 }
 
-/// A random tree, and its tracks written out: cylinder, surface, pattern, sectors in use, turns.
+/// A track of a random tree: cylinder, surface, pattern, sectors in use, revolutions.
 type Leaf = (i32, i32, TrackSpec, u32, f64);
 
 fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
@@ -513,7 +513,7 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
     (tree, all, surfaces)
 }
 
-/// Do random run-length trees with slips agree with their tracks written out one by one?
+/// Do random run-length trees with slips agree with their tracks listed one by one?
 #[test]
 fn random_trees_equal_their_tracks_written_out() {
     for seed in 0..2000 {

@@ -1,5 +1,6 @@
-//! Descriptions made to overwhelm: few bytes that stand for much. Each was found by fuzzing or by
-//! asking what it would find, and is refused before it costs memory or time.
+//! Hostile descriptions, in which a few bytes stand for a large amount of data. Each was found by
+//! fuzzing, or by considering what fuzzing would find, and is refused before it costs memory or
+//! time.
 
 use traxtent_core::disksim::load_system;
 use traxtent_core::geometry::{
@@ -47,7 +48,7 @@ fn cylinders_without_end() {
     assert!(refused(&spec).contains("cylinders is 16777216"));
 }
 
-/// Is a single entry refused that moves millions of sectors, each of which would be kept?
+/// Is a single entry refused that moves millions of sectors, each of which would be stored?
 #[test]
 fn moved_sectors_without_end() {
     let spec = GeometrySpec {
@@ -71,7 +72,7 @@ fn moved_sectors_without_end() {
     assert!(refused(&spec).contains("moved 0: sectors in all is 50000000"));
 }
 
-/// Is a single slip refused that covers millions of tracks, each of which would be kept?
+/// Is a single slip refused that covers millions of tracks, each of which would be stored?
 #[test]
 fn slips_without_end() {
     let track = TrackSpec {
@@ -131,7 +132,7 @@ fn instances_without_end() {
     assert!(message.contains("interleaved instances"), "{message}");
 }
 
-/// Is a seek refused that takes longer than the clock runs?
+/// Is a seek refused that takes longer than the clock can count?
 #[test]
 fn seeks_without_end() {
     let line = SeekSpec::Hpl {
@@ -152,14 +153,14 @@ fn seeks_without_end() {
     }
 }
 
-/// Is a number that TOML cannot hold refused rather than written?
+/// Is a number that TOML cannot hold refused, instead of written?
 #[test]
 fn capacity_beyond_toml() {
     let message = profile(|p| p.geometry.capacity_sectors = Some(u64::MAX));
     assert!(message.contains("capacity_sectors"), "{message}");
 }
 
-/// Are DiskSim's ranges, includes and instances bounded in all, not only one by one?
+/// Are DiskSim's ranges, includes and instances bounded in total, not only individually?
 #[test]
 fn parameter_files_that_grow() {
     let ranges = "[ d0 .. d6000, e0 .. e6000 ]";
@@ -182,7 +183,7 @@ fn parameter_files_that_grow() {
     }
 }
 
-/// Does somebody who names a disk that is not there hear which are?
+/// Does the error for an unknown disk name list the existing ones?
 #[test]
 fn names_of_disks() {
     let text = "dm_disk D { Number of data surfaces = 1, Number of cylinders = 1, Block count = 1,
@@ -194,8 +195,8 @@ fn names_of_disks() {
     assert_eq!(error.problem, "there is no disk called \"d7\", but d0, d1");
 }
 
-/// Are thousands of slips refused that DiskSim's translation would meet in each of a million
-/// cylinders? They took minutes.
+/// Are thousands of slips refused that DiskSim's translation would process in each of a million
+/// cylinders? They used to take minutes.
 #[test]
 fn slips_that_run_on_for_ever() {
     let ascending: Vec<String> = (0..200_000).map(|i| (i * 2).to_string()).collect();
@@ -213,7 +214,8 @@ fn slips_that_run_on_for_ever() {
     }
 }
 
-/// Is a record of HP's traces refused whose seconds exceed the clock? They were multiplied first.
+/// Is a record of an HP trace refused whose seconds exceed the clock? They used to be multiplied
+/// before the check.
 #[test]
 fn seconds_beyond_the_clock() {
     let words = [

@@ -1,4 +1,5 @@
-//! Rotation to the picosecond, seek curves through their points, and the closed formulas of the papers.
+//! Rotation to the picosecond, seek curves through their points, and the closed formulas of the
+//! papers.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use traxtent_core::workload::Rng;
 
 use crate::drive::tiny::{read, tiny_with};
 
-/// Speeds and tracks whose sectors last no whole number of picoseconds.
+/// Returns speeds and tracks for which the duration of a sector is not a whole number of
+/// picoseconds.
 fn odd_tracks() -> impl Iterator<Item = (Mechanics, Track)> {
     [
         (7_200.0, 7),
@@ -51,7 +53,7 @@ fn odd_tracks() -> impl Iterator<Item = (Mechanics, Track)> {
 }
 
 /// Does each edge pass at the same picosecond of every revolution, without drift after a week? Is
-/// it missed one picosecond later, and one away one picosecond earlier?
+/// it missed one picosecond later, and still one picosecond away one picosecond earlier?
 #[test]
 fn edges_do_not_drift() {
     for (mechanics, track) in odd_tracks() {
@@ -83,8 +85,8 @@ fn edges_do_not_drift() {
     }
 }
 
-/// Do a track's sectors follow each other without a gap: is their sum one revolution, and does no
-/// sector differ from the others by more than a picosecond?
+/// Do a track's sectors follow each other without a gap: is their sum one revolution, and do their
+/// durations differ by at most a picosecond?
 #[test]
 fn sectors_share_the_revolution() {
     for (mechanics, track) in odd_tracks() {
@@ -103,7 +105,7 @@ fn sectors_share_the_revolution() {
 }
 
 /// Do back-to-back reads of every sector of a track, one by one, take one revolution however the
-/// sectors' lengths are rounded, and a week later too?
+/// sectors' durations are rounded, and also a week later?
 #[test]
 fn back_to_back_sectors_are_seamless() {
     for (sectors, rpm) in [(7, 7_200.0), (334, 10_025.0), (97, 5_411.3)] {
@@ -127,7 +129,7 @@ fn back_to_back_sectors_are_seamless() {
     }
 }
 
-/// Does a read that comes amid read-ahead, for the sector after the one under the head, lose no
+/// Does a read that arrives during read-ahead, for the sector after the one under the head, lose no
 /// revolution to rounding?
 #[test]
 fn read_ahead_hands_over_on_the_edge() {
@@ -168,7 +170,7 @@ fn near(is: Span, should_ms: f64, within_ms: f64) {
 }
 
 /// Does Lee's curve pass through its single-cylinder and full-stroke times, with the stated mean
-/// over all pairs of cylinders, and never fall?
+/// over all pairs of cylinders, and is it monotonic?
 #[test]
 fn a_three_point_curve_keeps_its_points() {
     let spec = SeekSpec::ThreePointCurve {
@@ -224,7 +226,7 @@ fn an_hpl_curve_is_continuous() {
     assert_eq!(measured.time(3), plain.time(3));
 }
 
-/// Do tables interpolate, go on beyond their last point, and serve writes apart?
+/// Do tables interpolate, extrapolate beyond their last point, and keep separate values for writes?
 #[test]
 fn a_table_is_joined_by_lines() {
     let spec = SeekSpec::Table {
@@ -253,7 +255,8 @@ fn a_table_is_joined_by_lines() {
     near(mechanics.seek_curve(true).time(7), 2.0, 1e-9);
 }
 
-/// Is a move the longer of seek and head switch, with settling before writes that may be negative?
+/// Is the time of a move the longer of seek and head switch, plus a write settling time that may be
+/// negative?
 #[test]
 fn seek_and_head_switch_overlap() {
     let moved = |settle: f64, cylinder: u32, surface: u16, write: bool| {
@@ -295,8 +298,9 @@ fn seek_and_head_switch_overlap() {
     }
 }
 
-/// The tiny drive with one surface and many sectors, and the mean rotational latency and rate of head
-/// switches of reads of so many sectors at random places and times.
+/// Returns the mean rotational latency, in revolutions, and the share of head switches of reads of
+/// `sectors` sectors at random places and times, on the tiny drive with one surface and many
+/// sectors.
 fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
     const TRACK: u32 = 400;
     const COUNT: u64 = 30_000;
@@ -311,9 +315,9 @@ fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
     let mut rng = Rng::new(6);
     let (mut rotation, mut within, mut switches) = (0.0, 0.0, 0.0);
     for _ in 0..COUNT {
-        // Each request finds the drive at rest: what is asked is its own latency.
+        // Each request finds the drive idle, so that only its own latency is measured.
         let mut drive = Drive::with_geometry(Arc::clone(&profile), Arc::clone(&geometry));
-        // On any track but the last, which has none behind it.
+        // On any track but the last, which is followed by none.
         let lbn = Lbn(rng.below(geometry.capacity().0 - u64::from(TRACK)));
         drive
             .submit(SimTime(rng.below(1 << 40)), Request::read(lbn, sectors))
@@ -326,7 +330,7 @@ fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
             within += 1.0;
         }
     }
-    // Of a whole track, only aligned requests are on one.
+    // For a whole track, only aligned requests lie on one track.
     if sectors == TRACK {
         rotation = 0.0;
         within = COUNT as f64;
@@ -350,7 +354,7 @@ fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
 
 /// Claims T6 and T7 (track-aligned extents, Figure 3 and section 2.2): is the mean rotational
 /// latency of requests on one track (SPT-1)/(2 SPT) of a revolution at any size, and for
-/// zero-latency access (1-f^2)/2 at a share f of the track, which is 0 for all of it? Is the
+/// zero-latency access (1-f^2)/2 at a share f of the track, which is 0 for the whole track? Is the
 /// probability of a head switch (N-1)/SPT?
 #[test]
 fn rotational_latency_and_head_switches_follow_the_paper() {
@@ -376,7 +380,7 @@ fn rotational_latency_and_head_switches_follow_the_paper() {
 }
 
 /// Claim P6 (track partition layout): is the expected distance to the nearest of m evenly spaced
-/// copies on a track of N sectors N/2m?
+/// replicas on a track of N sectors N/2m?
 #[test]
 fn copies_shorten_the_wait_in_proportion() {
     let profile: Profile = builtin("atlas10k").unwrap();

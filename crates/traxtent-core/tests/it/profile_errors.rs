@@ -1,4 +1,4 @@
-//! Figures out of bounds, unknown keys, figures without an origin: named in one line.
+//! Values out of bounds, unknown keys, values without provenance: each reported in one line.
 
 use traxtent_core::drive::Drive;
 use traxtent_core::profile::{
@@ -11,7 +11,7 @@ fn base() -> Profile {
     builtin("atlas10k2").unwrap()
 }
 
-/// Does every figure that is set take its value, of whatever kind it is?
+/// Can every value be set by its path, whatever its type?
 #[test]
 fn figures_are_set_by_their_path() {
     assert_eq!(
@@ -49,8 +49,8 @@ fn figures_are_set_by_their_path() {
     assert_ne!(fewer.geometry, base().geometry);
 }
 
-/// Can what a drive tells over SCSI be set on a profile that says nothing of it, is it read back,
-/// and does a profile that says only what goes without saying stay as it was?
+/// Can a drive's SCSI properties be set on a profile that does not state them, and are they read
+/// back? Does a profile that states only the defaults stay unchanged?
 #[test]
 fn the_scsi_table_may_be_left_out() {
     let profile = base();
@@ -61,7 +61,7 @@ fn the_scsi_table_may_be_left_out() {
     assert!(!silent.scsi.translates && silent.scsi.defect_lists);
     assert_eq!(Profile::from_toml(&silent.to_toml()).unwrap(), silent);
     assert_eq!(silent.with("scsi.serial", "B7").unwrap().scsi.serial, "B7");
-    // Set in a profile's own text, its figures need origins as all others do.
+    // If they are set in the text of a profile, its values need provenance like all others.
     let text = profile
         .to_toml()
         .replace("[queue]", "[scsi]\ntranslate_ms = 3.5\n\n[queue]");
@@ -94,7 +94,7 @@ fn the_scsi_table_may_be_left_out() {
     }
 }
 
-/// Does setting any figure to its own value change nothing?
+/// Does setting any value to itself change nothing?
 #[test]
 fn a_figure_set_to_itself_changes_nothing() {
     let profile = base();
@@ -221,7 +221,7 @@ fn refusals_name_key_value_and_bound() {
     ] {
         assert_eq!(base().with(key, value).unwrap_err().to_string(), message);
     }
-    // Where the words are another crate's, the key and the value stand before them still.
+    // If another crate words the message, key and value still precede it.
     for (key, value) in [
         ("queue.scheduler", "elevator"),
         ("cache.write_back", "3"),
@@ -236,7 +236,7 @@ fn refusals_name_key_value_and_bound() {
     }
 }
 
-/// Is a profile that is no TOML, or has an unknown key, refused with its line?
+/// Is a profile that is not TOML, or has an unknown key, refused with its line?
 #[test]
 fn syntax_errors_name_their_line() {
     let text = base().to_toml();
@@ -259,7 +259,8 @@ fn syntax_errors_name_their_line() {
     }
 }
 
-/// Is a figure without an origin refused, and an entry without a figure or a known origin?
+/// Is a value without provenance refused, and a provenance entry without a value or a known kind of
+/// source?
 #[test]
 fn every_figure_has_an_origin() {
     let with = |entries: &[(&str, &str)]| {
@@ -317,7 +318,7 @@ fn every_figure_has_an_origin() {
     assert_eq!(longest.of("mechanic"), None);
 }
 
-/// Does a drive check its profile before it is built from it?
+/// Does a drive check its profile before it is built?
 #[test]
 fn a_drive_is_not_built_from_a_bad_profile() {
     let bad = tiny_with(|p| p.queue.depth = 0);

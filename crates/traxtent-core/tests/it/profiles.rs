@@ -1,4 +1,4 @@
-//! The built-in drives against the tables and files that they restate.
+//! The built-in drives, compared with the tables and files from which they were taken.
 
 use traxtent_core::geometry::{Geometry, PerSurface, Track};
 use traxtent_core::profile::{MechanicsSpec, Profile, SeekSpec, builtin};
@@ -17,7 +17,8 @@ fn mechanics(profile: &Profile) -> &MechanicsSpec {
     profile.mechanics.as_ref().unwrap()
 }
 
-/// The time of a read's seek in milliseconds, by the formulas that the profile format documents.
+/// Returns the seek time of a read in milliseconds, by the formulas in the documentation of the
+/// profile format.
 fn seek_ms(seek: &SeekSpec, cylinders: u32, distance: u32) -> f64 {
     let d = f64::from(distance);
     match seek {
@@ -58,7 +59,7 @@ fn seek_ms(seek: &SeekSpec, cylinders: u32, distance: u32) -> f64 {
     }
 }
 
-/// The mean seek over all ordered pairs of different cylinders below `cylinders`.
+/// Returns the mean seek time over all ordered pairs of different cylinders below `cylinders`.
 fn mean_seek_ms(profile: &Profile, cylinders: u32) -> f64 {
     let all = profile.geometry.cylinders;
     let (mut time, mut pairs) = (0.0, 0.0);
@@ -77,7 +78,7 @@ fn sectors_per_track(zone: &PerSurface) -> u32 {
     }
 }
 
-/// Asserts that `is` is within a share of `should`.
+/// Asserts that the relative difference of `is` from `should` is at most `share`.
 fn near(what: &str, is: f64, should: f64, share: f64) {
     let error = (is / should - 1.0).abs();
     assert!(
@@ -87,7 +88,7 @@ fn near(what: &str, is: f64, should: f64, share: f64) {
     );
 }
 
-/// Does every drive load, say where each figure comes from, and survive being written and read?
+/// Does every drive load, state the source of each value, and stay the same when written and read?
 #[test]
 fn every_drive_loads_and_round_trips() {
     for name in builtin::names() {
@@ -127,7 +128,7 @@ fn the_list_of_drives_is_complete() {
 }
 
 /// Claim T1: do the profiles equal Table 1 of the track-aligned extents paper? (Capacities are
-/// printed with one or two digits: half a unit of the last one is allowed.)
+/// printed with one or two digits; half a unit of the last one is allowed.)
 #[test]
 fn table_1_of_the_track_aligned_extents_paper() {
     #[rustfmt::skip]
@@ -167,8 +168,8 @@ fn table_1_of_the_track_aligned_extents_paper() {
     }
 }
 
-/// Does the main drive's first zone have the mean seek that section 5.2 states, which its extent
-/// is fitted to, and do its skews cover what they must?
+/// Does the main drive's first zone have the mean seek time stated in section 5.2, to which its
+/// extent is fitted, and is the bus time of a track right?
 #[test]
 fn the_first_zone_of_the_main_drive() {
     let (profile, _) = drive("atlas10k2");
@@ -205,9 +206,9 @@ fn table_1_of_the_track_partition_layout_paper() {
             "{name}"
         );
     }
-    // Single-cylinder and full-stroke seeks. Those printed for the HP drive are unused entries of
-    // its DiskSim model, beside a measured curve of 1.18 to 18.1 ms, and are not met; those of the
-    // IBM drive are of the same kind, and near the curve.
+    // Single-cylinder and full-stroke seeks. The times printed for the HP drive are unused entries
+    // of its DiskSim model, which also has a measured curve of 1.18 to 18.1 ms; they are not met.
+    // Those of the IBM drive are of the same kind, but close to the curve.
     for (name, single, full, share) in [
         ("atlas10k-disksim", 1.245, 10.828, 0.005),
         ("ibm18es-disksim", 1.086, 12.742, 0.025),
@@ -225,7 +226,7 @@ fn table_1_of_the_track_partition_layout_paper() {
     }
 }
 
-/// Do the extracted drives restate DiskSim's zones, but for defects?
+/// Do the extracted drives equal DiskSim's zones, except for defects?
 #[test]
 fn extracted_drives_restate_disksims_zones() {
     for (name, model) in [
@@ -250,9 +251,9 @@ fn extracted_drives_restate_disksims_zones() {
     }
 }
 
-/// Figure 2 and Table 2 of the Linux validation: is LBN 0 on track 31 of the top surface, do
-/// tracks run outward, then inward on the bottom surface, and so on, and do the four drives differ
-/// as printed?
+/// Figure 2 and Table 2 of the Linux validation: is LBN 0 on track 31 of the top surface, do tracks
+/// run outward, then inward on the bottom surface, and so on, and do the four drives differ as
+/// printed?
 #[test]
 fn the_serpentine_of_the_maxtor_drives() {
     for (name, top, bottom) in [
@@ -280,7 +281,7 @@ fn the_serpentine_of_the_maxtor_drives() {
     }
 }
 
-/// Do drives with 4096-byte sectors keep whole ones on every track, and does the jumper's numbering
+/// Do drives with 4096-byte sectors have whole ones on every track, and does the jumper's numbering
 /// begin a physical sector at LBN 7?
 #[test]
 fn physical_sectors_are_whole() {
@@ -302,7 +303,7 @@ fn physical_sectors_are_whole() {
     }
 }
 
-/// Are LBN counts those that the drives report, and track counts those that were measured?
+/// Do LBN counts equal those that the drives report, and track counts those that were measured?
 #[test]
 fn sizes_of_modern_drives() {
     for (name, blocks, tracks) in [
@@ -331,7 +332,7 @@ fn sizes_of_modern_drives() {
     }
 }
 
-/// Can every drive go on to the next track, of the same or the next cylinder, without losing a
+/// Can every drive continue to the next track, on the same or the next cylinder, without losing a
 /// revolution: do skews cover head switches, and single-cylinder seeks before a write?
 #[test]
 fn skews_cover_what_happens_meanwhile() {

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats (SplitMix64).
+//! Repeatable random numbers from a seed (SplitMix64).
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number of a range that is not empty.
+    /// Returns a number in a range that is not empty.
     pub(crate) fn pick(&mut self, range: Range<u64>) -> u64 {
         range.start + self.next() % (range.end - range.start)
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times on average.
     pub(crate) fn once_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }

@@ -1,8 +1,9 @@
-//! Reference data that lie beside the workspace.
+//! Reference data in a folder next to the workspace.
 
 use std::path::PathBuf;
 
-/// The path of a file of reference data, or `None` and the reason on standard error where it is absent.
+/// Returns the path of a file of reference data, or `None` with the reason on standard error if it
+/// is absent.
 pub(crate) fn path(relative: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let shared =

@@ -1,8 +1,9 @@
-//! Reference data that lies beside the project.
+//! Reference data in a folder next to the project.
 
 use std::path::PathBuf;
 
-/// The path of a file of the reference data, or nothing (and a line that says so).
+/// Returns the path of a file of the reference data. If it is missing, prints a line and returns
+/// `None`.
 pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("TRAXTENT_SHARED").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),

@@ -17,7 +17,7 @@ fn times(count: usize, seed: u64) -> Vec<Span> {
     (0..count).map(|_| slow.sample_time(&mut rng)).collect()
 }
 
-/// Are quantiles exact for small samples and within their stated error for large ones?
+/// Are quantiles exact for small samples, and within their stated error for large ones?
 #[test]
 fn quantiles_keep_their_promise() {
     for count in [1, 2, 9, 1000, SAMPLES_EXACT, SAMPLES_EXACT + 1, 300_000] {
@@ -51,7 +51,7 @@ fn quantiles_keep_their_promise() {
     assert_eq!(Quantiles::default().at(0.5), None);
 }
 
-/// Is a merged stream the same as one stream, whichever side is large?
+/// Is the result of merging equal to that of a single stream, whichever side is large?
 #[test]
 fn merging_is_one_stream() {
     for (a, b) in [
@@ -85,7 +85,7 @@ fn merging_is_one_stream() {
     }
 }
 
-/// Does a shift of every time by d give the demerit d, and a mirror image of a sample none?
+/// Does a shift of every time by d give the demerit d, and a reordering of a sample a demerit of 0?
 #[test]
 fn demerit_of_known_distances() {
     let measured: Vec<f64> = times(10_000, 3).iter().map(|time| time.as_ms()).collect();
@@ -98,7 +98,8 @@ fn demerit_of_known_distances() {
     // Distances 1 and 3: the root of the mean of 1 and 9.
     assert_eq!(demerit(&mut [1.0, 5.0], &mut [2.0, 2.0]), Some(5f64.sqrt()));
     assert_eq!(demerit(&mut [], &mut [1.0]), None);
-    // Of unequal size: every second time of an even grid lies as the whole grid does.
+    // Samples of unequal size: every second time of an even grid is distributed like the whole
+    // grid.
     let mut grid: Vec<f64> = (0..10_000).map(f64::from).collect();
     let mut half: Vec<f64> = (0..5_000)
         .map(|index| 2.0 * f64::from(index) + 0.5)
@@ -130,7 +131,7 @@ fn binned_demerit_is_near() {
     assert_eq!(demerit_binned(&[], &measured), None);
 }
 
-/// Is the interval the textbook's? Five values, t = 2.7764 (95 %) or 2.1318 (90 %).
+/// Does the interval equal the textbook's? Five values, t = 2.7764 (95 %) or 2.1318 (90 %).
 #[test]
 fn confidence_intervals() {
     let figures = [9.8, 10.2, 10.4, 9.9, 10.0];
@@ -150,7 +151,7 @@ fn confidence_intervals() {
     assert_eq!(Interval::of(&[], Confidence::P95), None);
 }
 
-/// Do the means of the components add up to the mean of the whole?
+/// Do the means of the components add up to the mean of the total?
 #[test]
 fn components_add_up() {
     let mut components = ComponentMeans::<3>::default();
@@ -176,7 +177,7 @@ proptest! {
         prop_assert_eq!(moments.greatest(), values.iter().copied().reduce(f64::max));
     }
 
-    /// Is the demerit the same from either side?
+    /// Is the demerit symmetric?
     #[test]
     fn demerit_is_symmetric(a in prop::collection::vec(0.0..50.0f64, 1..60), b in prop::collection::vec(0.0..50.0f64, 1..60)) {
         let one = demerit(&mut a.clone(), &mut b.clone()).unwrap();

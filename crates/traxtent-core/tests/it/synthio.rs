@@ -1,7 +1,7 @@
-//! Does the process workload behave as DiskSim's does?
+//! Does the process workload behave like DiskSim's?
 //!
-//! The expected figures are what DiskSim 4.0 prints for its example set-ups synthopen, synthclosed and synthmixed, whose
-//! generators are restated here.
+//! The expected values are those that DiskSim 4.0 prints for its example set-ups synthopen,
+//! synthclosed and synthmixed, whose generators are repeated here.
 
 use traxtent_core::units::{SimTime, Span};
 use traxtent_core::workload::{
@@ -63,7 +63,7 @@ fn mixed() -> SynthioSpec {
     spec(5, vec![generator; 5])
 }
 
-/// What a run gives.
+/// The result of a run.
 #[derive(Default)]
 struct Run {
     arrivals: Vec<Arrival>,
@@ -80,7 +80,8 @@ impl Run {
     }
 }
 
-/// Runs the workload against one drive that serves in order and takes `service` for each request.
+/// Runs the workload against a drive that serves in order and takes a draw of `service` for each
+/// request.
 fn run(spec: &SynthioSpec, seed: u64, service: &Distribution) -> Run {
     let mut source = Synthio::new(spec, seed).unwrap();
     let mut rng = Rng::new(99);
@@ -130,7 +131,7 @@ fn open_generators_on_one_processor() {
         "{}",
         opened.mean_gap_ms()
     );
-    // With a processor each they run side by side.
+    // With one processor each, they run in parallel.
     let apart = run(
         &spec(3, vec![generator(0), generator(1), generator(2)]),
         1,
@@ -184,7 +185,8 @@ fn closed_generators() {
     }
 }
 
-/// Does the mixed set-up issue with its shares, and at DiskSim's rate once all processors but the first stand still?
+/// Does the mixed set-up issue requests with its shares, and at DiskSim's rate once all processors
+/// but the first are idle?
 #[test]
 fn mixed_generators() {
     let service = Distribution::Normal {
@@ -217,18 +219,19 @@ fn mixed_generators() {
         late += (at(9900) - at(5000)) / 4900.0 / 20.0;
         assert!(mixed.mean_response_ms() > 16.0 && mixed.mean_response_ms() < 30.0);
     }
-    // Five side by side at first. DiskSim's mean gap over a run of this set-up is 48.44 ms with its own seed, and 24.8
-    // to 49.5 ms with seeds 1 to 40, by how long the other processors last. One process at a time gives 50 ms.
+    // Five run in parallel at first. DiskSim's mean gap over a run of this set-up is 48.44 ms with
+    // its own seed, and 24.8 to 49.5 ms with seeds 1 to 40, depending on how long the other
+    // processors last. One process at a time gives 50 ms.
     assert!(early < 25.0, "{early}");
     assert!((late - 49.7).abs() < 0.7, "{late}");
 }
 
-/// Are sequential and local requests as often and as far as they should be?
+/// Do sequential and local requests have the specified frequencies and distances?
 #[test]
 fn ways() {
     let mixed = run(&mixed(), 4, &Distribution::Constant(10.0));
     let mut alone = mixed.arrivals;
-    // One process only, so that each request follows its own predecessor.
+    // Only one process, so that each request follows its own predecessor.
     let single = SynthioSpec {
         generators: vec![self::mixed().generators[0].clone()],
         ..self::mixed()
@@ -250,7 +253,7 @@ fn ways() {
         .filter(|pair| pair[0].request.end() == pair[1].request.lbn)
         .filter(like)
         .count();
-    // A local request may follow on by chance, and then is unlike.
+    // A local request may follow its predecessor by chance; then it differs in size or operation.
     assert!(alike + 5 > sequential, "{alike} of {sequential}");
     for arrival in &alone {
         assert_eq!(
@@ -259,7 +262,7 @@ fn ways() {
         );
         assert!(arrival.request.sectors > 0 && arrival.request.end().0 < 2_056_008);
     }
-    // Sizes: the whole part of an exponential of 8 sectors, none of 0, in blocks of 8.
+    // Sizes: the integer part of an exponential of 8 sectors, none of 0, in blocks of 8.
     let single_block = alone
         .iter()
         .filter(|arrival| arrival.request.sectors == 8)
@@ -272,10 +275,12 @@ fn ways() {
     );
 }
 
-/// Does a limited request hold its process only once the limit is over, and only while it is outstanding?
+/// Does a limited request block its process only after the limit has expired, and only while it is
+/// outstanding?
 #[test]
 fn limits() {
-    // Each computes 10 ms; the limit is 10 + 5 ms from the start of one inter-arrival time, so it never ends one.
+    // Each request is preceded by 10 ms of computing. The limit is 10 + 5 ms from the start of one
+    // inter-arrival time, so it never expires.
     let never = SynthioGenerator {
         limited: 1.0,
         limits: Distribution::Constant(5.0),
@@ -297,8 +302,9 @@ fn limits() {
         at(run(&few(never.clone()), 1, &slow)),
         [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
     );
-    // The gaps are 10 ms (random) and 40 ms (sequential): a limit of 10 + 5 ms set in the first ends 15 ms into the
-    // second, where the process waits for the first request's completion at 1010 ms and computes the other 25 ms.
+    // The gaps are 10 ms (random) and 40 ms (sequential). A limit of 10 + 5 ms set in the first
+    // expires 15 ms into the second. There the process waits for the first request's completion at
+    // 1010 ms, and then computes the other 25 ms.
     let sometimes = SynthioGenerator {
         sequential: 1.0,
         sequential_gaps: Distribution::Constant(40.0),
@@ -306,7 +312,7 @@ fn limits() {
     };
     let found = at(run(&few(sometimes.clone()), 1, &slow));
     assert_eq!(found[..2], [10.0, 1035.0]);
-    // A drive that is quick enough is never waited for.
+    // The process never waits for a drive that is fast enough.
     let quick = Distribution::Constant(1.0);
     assert_eq!(
         at(run(&few(sometimes), 1, &quick)),
@@ -314,7 +320,7 @@ fn limits() {
     );
 }
 
-/// Do system calls add their computing around critical requests?
+/// Do system calls add their computing times around critical requests?
 #[test]
 fn system_calls() {
     let critical = SynthioGenerator {
@@ -334,12 +340,12 @@ fn system_calls() {
             .map(|a| a.at.as_ms())
             .collect::<Vec<_>>()
     };
-    // Call 1, compute 10, issue, then the longer of 2 and the service.
+    // Call 1, compute 10, issue, then the longer of 2 and the service time.
     assert_eq!(at(5.0), [11.0, 27.0, 43.0]);
     assert_eq!(at(1.5), [11.0, 24.0, 37.0]);
 }
 
-/// Does the workload end by time as well as by count, and is the same seed the same run?
+/// Does the workload end by time as well as by count, and does the same seed give the same run?
 #[test]
 fn ends_and_repeats() {
     let ended = SynthioSpec {
@@ -362,7 +368,7 @@ fn ends_and_repeats() {
     );
 }
 
-/// Is what cannot run refused with generator, value and bound?
+/// Are invalid set-ups refused with generator, value and bound?
 #[test]
 fn refusals() {
     let with = |change: fn(&mut SynthioSpec)| {

@@ -29,7 +29,7 @@ fn of_model(name: &str, geometry: &Geometry) -> MapFile {
     MapFile::new(identity, Method::Model, TrackMap::of(geometry))
 }
 
-/// A file of a few tracks in which everything is said.
+/// Returns a file of a few tracks in which every field is set.
 fn small() -> MapFile {
     let mut tracks = MapBuilder::default();
     let mut next = 100;
@@ -77,7 +77,7 @@ fn small() -> MapFile {
     }
 }
 
-/// Is the text the one that the document describes, to the byte?
+/// Is the text equal to the one in the documentation, byte for byte?
 #[test]
 fn golden() {
     let expected = "\
@@ -118,7 +118,7 @@ checksum: ";
 }
 
 proptest! {
-    /// Does any map survive its file, and its drive's noise in names?
+    /// Does any map, with arbitrary notes, parse to itself from its file?
     #[test]
     fn written_and_read(
         first in 0..1_000_000_u64,
@@ -143,7 +143,7 @@ proptest! {
         prop_assert_eq!(MapFile::read(text.as_bytes()).unwrap(), file);
     }
 
-    /// Is every altered byte and every cut noticed?
+    /// Is every altered byte and every truncation detected?
     #[test]
     fn damage_is_noticed(at in 0..400_usize, flip in 1..=255_u8) {
         let text = small().to_text();
@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// Does a file that cannot be used say why in one line?
+/// Does the error for an unusable file give the reason in one line?
 #[test]
 fn errors() {
     let text = small().to_text();
@@ -286,7 +286,7 @@ fn errors() {
     }
 }
 
-/// Does a search go on only from its own checkpoint, of its own drive, behind the last track?
+/// Does a search resume only from its own checkpoint, of its own drive, after the last track?
 #[test]
 fn resuming() {
     let file = small();
@@ -328,7 +328,7 @@ fn resuming() {
 }
 
 /// Are the tracks of every built-in drive the same in the map, in its file and in the geometry, and
-/// are LBNs found that lie anywhere?
+/// are LBNs found wherever they lie?
 #[test]
 fn builtin_drives() {
     for name in profile::builtin::names() {
@@ -353,12 +353,12 @@ fn builtin_drives() {
             assert_eq!(read.tracks.track(mapped.index), Some(mapped));
         }
         println!("{name}: {} tracks, {} bytes", map.tracks.len(), text.len());
-        // Zones, surfaces and serpentines are all that these drives have.
+        // These drives have only zones, surfaces and serpentines.
         assert!(text.len() < 4096, "{name}: {} bytes", text.len());
     }
 }
 
-/// Is the file of a drive of 20 TB small, also where a hundred thousand of its sectors are bad?
+/// Is the file of a drive of 20 TB small, even with a hundred thousand bad sectors?
 #[test]
 fn twenty_terabytes() {
     const SLIPS: u64 = 100_000;
@@ -393,7 +393,7 @@ fn twenty_terabytes() {
     );
 }
 
-/// Is the file of a real drive small that has 21,620 changes of size?
+/// Is the file small for a real drive with 21,620 changes of track size?
 #[test]
 fn maxtor_300_gb() {
     let Some(model) = shared("data/disksim/maxtor300g/maxtor300g.model") else {

@@ -1,4 +1,4 @@
-//! Do generated requests have the sizes, places and times that their specification promises?
+//! Do generated requests have the sizes, addresses and times of their specification?
 
 use proptest::prelude::*;
 use traxtent_core::request::{Op, Request};
@@ -8,7 +8,7 @@ use traxtent_core::workload::{
     WorkloadSpec,
 };
 
-/// Tracks of 100, 101, 102, 100, 101, … sectors; two zones of equal track counts.
+/// Tracks of 100, 101, 102, 100, 101, … sectors, in two zones with equal numbers of tracks.
 struct Tracks {
     starts: Vec<u64>,
 }
@@ -57,7 +57,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// Do whole-track requests begin at a track and end with it, and unaligned ones begin anywhere?
+/// Do whole-track requests begin and end with a track, and do unaligned ones begin anywhere?
 #[test]
 fn track_alignment() {
     let tracks = Tracks::new(200);
@@ -101,7 +101,7 @@ fn sequential_tracks() {
         visited.iter().map(|request| request.lbn.0).eq(expected),
         "{visited:?}"
     );
-    // Half a track at a time: each request begins the next track.
+    // Half a track at a time: each request begins at the next track.
     let halves = requests("sequential,size=60,align=track", &tracks, 8);
     assert!(
         halves
@@ -112,7 +112,7 @@ fn sequential_tracks() {
     );
 }
 
-/// Does a sequential workload leave out nothing and start over at the region's end?
+/// Does a sequential workload omit nothing, and restart at the region's end?
 #[test]
 fn sequential_runs() {
     let run = requests(
@@ -138,7 +138,8 @@ fn sequential_runs() {
     );
 }
 
-/// Are shares of reads, sequential and local requests what the specification says, within 4 deviations?
+/// Are the shares of reads, sequential and local requests as specified, within 4 standard
+/// deviations?
 #[test]
 fn shares() {
     let count = 40_000;
@@ -173,7 +174,8 @@ fn shares() {
     );
 }
 
-/// Are starts spread evenly: does a chi-squared test over 100 classes stay below its 99.9 % point?
+/// Are starts distributed uniformly: does a chi-squared test over 100 classes stay below its 99.9 %
+/// point?
 #[test]
 fn random_starts_are_even() {
     for text in [
@@ -254,7 +256,8 @@ fn distributions_have_their_moments() {
     }
 }
 
-/// Do random and local requests start at multiples of the smallest size unless something else is asked for, as fio's do?
+/// Do random and local requests start at multiples of the smallest size unless another alignment is
+/// set, as in fio?
 #[test]
 fn starts_are_multiples_of_the_smallest_size() {
     let drive = Untracked(Sectors(1_000_000));
@@ -301,7 +304,7 @@ fn sequential_requests_run_on() {
     assert!(all.windows(2).all(|pair| pair[0].end() == pair[1].lbn));
     let all = requests("mixed,seq=100%,size=uniform:8..64", &drive, 500);
     assert!(all.windows(2).all(|pair| pair[0].end() == pair[1].lbn));
-    // An alignment that is asked for holds for all.
+    // An explicit alignment holds for all requests.
     let all = requests("sequential,size=uniform:8..64,align=8", &drive, 500);
     assert!(all.iter().all(|request| request.lbn.0 % 8 == 0));
 }
@@ -330,7 +333,7 @@ fn sizes() {
     assert_eq!(requests("random,size=1MiB", &drive, 1)[0].sectors, 2048);
 }
 
-/// Is what fits no drive refused with the bound, and what just fits taken?
+/// Are values that do not fit the drive refused with the bound, and values that just fit accepted?
 #[test]
 fn misfits() {
     let drive = Tracks::new(10);
@@ -394,7 +397,7 @@ fn misfits() {
     }
 }
 
-/// 64-bit FNV-1a over what a request is made of.
+/// Returns the 64-bit FNV-1a hash of the requests and their times.
 fn fingerprint(requests: impl IntoIterator<Item = (u64, Request)>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for (at, request) in requests {
@@ -412,7 +415,7 @@ fn fingerprint(requests: impl IntoIterator<Item = (u64, Request)>) -> u64 {
     hash
 }
 
-/// Arrivals of a workload against a drive that takes 5 ms for anything, one at a time.
+/// Returns the arrivals of a workload on a drive that takes 5 ms for any request, one at a time.
 fn arrivals(text: &str, tracks: &dyn TrackSource) -> Vec<(u64, Request)> {
     let spec: WorkloadSpec = text.parse().unwrap();
     let mut source = Synthetic::new(&spec, 512, tracks).unwrap();
@@ -436,7 +439,7 @@ fn arrivals(text: &str, tracks: &dyn TrackSource) -> Vec<(u64, Request)> {
     }
 }
 
-/// Does the same seed give the same bytes, in this version and the ones to come?
+/// Does the same seed give the same requests, in this version and later ones?
 #[test]
 fn goldens() {
     let tracks = Tracks::new(5000);
@@ -476,7 +479,7 @@ fn goldens() {
     }
 }
 
-/// Do addresses stay the same when only read share, pace or count change?
+/// Do addresses stay the same if only read share, pace or count change?
 #[test]
 fn figures_are_independent() {
     let tracks = Tracks::new(500);
@@ -492,7 +495,7 @@ fn figures_are_independent() {
     assert_eq!(places("random,count=400")[..], base[..400]);
 }
 
-/// Does an open workload keep its rate and a closed one its queue?
+/// Does an open workload keep its rate, and a closed one its number of outstanding requests?
 #[test]
 fn paces() {
     let drive = Untracked(Sectors(1_000_000));
@@ -507,7 +510,7 @@ fn paces() {
             .map(|at| at.0)
             .eq([0, 0, 0, 5, 10, 15].map(|ms| ms * 1_000_000_000))
     );
-    // A pause of 7 ms behind each completion.
+    // A pause of 7 ms after each completion.
     let thinking = arrivals("random,think=7ms,count=3", &drive);
     assert!(
         thinking
@@ -515,13 +518,13 @@ fn paces() {
             .map(|at| at.0)
             .eq([0, 12, 24].map(|ms| ms * 1_000_000_000))
     );
-    // The last arrival is the one at the end of time.
+    // A request at the end time is still issued.
     assert_eq!(arrivals("random,think=7ms,time=12ms", &drive).len(), 2);
     assert_eq!(arrivals("random,think=7ms,time=11999us", &drive).len(), 1);
 }
 
 proptest! {
-    /// Do all requests lie in their region, aligned, whatever the specification?
+    /// Do all requests lie in their region and have the right alignment, for any specification?
     #[test]
     fn requests_stay_in_their_region(
         tracks in 2..60usize, seed: u64,
@@ -551,7 +554,7 @@ proptest! {
         }
     }
 
-    /// Is a number below a bound below it, for bounds of any size?
+    /// Is a number drawn below a bound really below it, for bounds of any size?
     #[test]
     fn below_is_below(seed: u64, bound in 1..=u64::MAX) {
         let mut rng = Rng::new(seed);

@@ -1,4 +1,4 @@
-//! Workload grammar 1: what is read, what is refused and with which words.
+//! Workload grammar 1: the texts that are accepted, and the messages for those that are refused.
 
 use proptest::prelude::*;
 use traxtent_core::workload::{
@@ -14,7 +14,7 @@ fn refusal(text: &str) -> String {
     text.parse::<WorkloadSpec>().expect_err(text).to_string()
 }
 
-/// Does every key reach its field?
+/// Does every key set its field?
 #[test]
 fn keys_are_read() {
     let read = spec(
@@ -74,7 +74,7 @@ fn keys_are_read() {
     );
 }
 
-/// Is a TOML table the same workload as the line?
+/// Does a TOML table give the same workload as the line?
 #[test]
 fn toml_equals_the_line() {
     let table = "grammar = 1\nkind = \"random\"\nread = 0.66\nsize = 8\ncount = 100_000\nthink = \"exp:2ms\"\n";
@@ -84,7 +84,7 @@ fn toml_equals_the_line() {
     );
 }
 
-/// Does the documentation list every key, and are its examples workloads?
+/// Does the documentation list every key, and are its examples valid workloads?
 #[test]
 fn documentation_agrees() {
     let text = include_str!("../../../../docs/workloads.md");
@@ -109,7 +109,7 @@ fn documentation_agrees() {
     WorkloadSpec::from_toml(toml).unwrap();
 }
 
-/// Is each refusal one line that names the key, the value and what would be right?
+/// Is each refusal one line that names the key, the value and the values expected?
 #[test]
 fn refusals_name_key_value_and_bound() {
     for (text, expected) in [
@@ -186,7 +186,7 @@ fn refusals_name_key_value_and_bound() {
     assert!(KEYS.iter().all(|key| unknown.contains(key.0)), "{unknown}");
 }
 
-/// Does a wrong TOML table name its line?
+/// Does the error for a wrong TOML table name its line?
 #[test]
 fn toml_refusals_name_the_line() {
     for (text, line) in [
@@ -225,7 +225,7 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Does the text of a specification read back as the same specification?
+    /// Does the text of a specification parse to the same specification?
     #[test]
     fn text_round_trips(
         kind in prop::sample::select(vec!["random", "sequential", "mixed"]),
@@ -248,7 +248,7 @@ proptest! {
         prop_assert_eq!(first.to_string(), again.to_string());
     }
 
-    /// Is any text read or refused without a panic?
+    /// Is any text either accepted or refused, without a panic?
     #[test]
     fn any_text_is_judged(text in "(random|mixed|sequential)?(,?[a-z]{0,6}=?[-0-9a-zA-Z:./@%]{0,12}){0,4}", raw in ".{0,60}") {
         let _ = text.parse::<WorkloadSpec>();

@@ -1,7 +1,9 @@
-//! Volumes with copies around the track, on a file or block device: made, found, served.
+//! Volumes with replicas around the track on a file or block device: creation, discovery and
+//! serving.
 //!
-//! What is written is decided in [`traxtent_core::volume::copies`]; here are its device with a clock, and the thread that works
-//! while nobody waits. A request is carried out by the thread that brings it.
+//! [`traxtent_core::volume::copies`] decides what is written. This module supplies the device with
+//! a clock, and the thread that works while the volume is idle. Each request is carried out by the
+//! thread that issues it.
 
 mod server;
 
@@ -27,95 +29,96 @@ use crate::device::guard::volume_on;
 use crate::device::{BlockTarget, DeviceError};
 use crate::volume::{Aligned, Device, Devices, VolumeIoError, wait};
 
-/// A volume with copies on a device, open.
+/// An open volume with replicas on a device.
 pub type DeviceCopies = Copies<TimedDevice>;
 
-/// Why a volume with copies cannot be made or opened on a device.
+/// The reason why a volume with replicas cannot be created or opened on a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopiesIoError {
-    /// The device.
+    /// The device failed.
     #[error(transparent)]
     Device(#[from] VolumeIoError),
-    /// The device, as a probe opens it.
+    /// A probe could not open the device.
     #[error(transparent)]
     Target(#[from] DeviceError),
-    /// Its track map.
+    /// The track map is invalid.
     #[error("{}: {error}", path.display())]
     Map {
-        /// The map's file.
+        /// The path of the map file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the map.
         error: Box<TrackMapError>,
     },
-    /// A map's file that cannot be read.
+    /// The map file cannot be read.
     #[error("{}: {error}", path.display())]
     MapFile {
-        /// Which.
+        /// The path of the map file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The map of another drive.
+    /// The map belongs to another drive.
     #[error("{}: the map of a drive of {theirs}, and {} has {ours}", path.display(), device.display())]
     OtherDrive {
-        /// The map's file.
+        /// The path of the map file.
         path: PathBuf,
         /// The device.
         device: PathBuf,
-        /// Sectors of the map's drive.
+        /// The number of sectors in the map.
         theirs: Sectors,
-        /// Sectors of the device.
+        /// The number of sectors of the device.
         ours: Sectors,
     },
-    /// The survey.
+    /// The survey failed.
     #[error("{}: it cannot be surveyed: {error}", path.display())]
     Survey {
         /// The device.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: Box<ProbeError>,
     },
-    /// Something is there already.
+    /// The device already holds something.
     #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
     Holds {
         /// The device.
         path: PathBuf,
-        /// What.
+        /// A description of its content.
         what: String,
     },
-    /// What the volume says.
+    /// The volume reported an error.
     #[error("{}: {error}", path.display())]
     Copies {
         /// The device.
         path: PathBuf,
-        /// Its words.
+        /// The volume's error.
         error: Box<CopiesError>,
     },
 }
 
-/// What a volume with copies is to be.
+/// The parameters of a new volume with replicas.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The file or block device.
     pub device: PathBuf,
     /// Its track map.
     pub map: PathBuf,
-    /// The fewest and the most copies.
+    /// The minimum and maximum number of replicas.
     pub bounds: Bounds,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block_bytes: u32,
-    /// How often a survey reads each track; 0 for none.
+    /// The number of times that a survey reads each track; 0 for no survey.
     pub readings: u32,
-    /// Whether what is on the device may be overwritten.
+    /// Whether existing content of the device may be overwritten.
     pub force: bool,
 }
 
-/// Makes a volume. Nothing is written before all has been checked, and the device surveyed. `holds` says what is on it already,
-/// `progress` is told how many tracks of how many have been surveyed.
+/// Creates a volume. Nothing is written before all checks have passed and the device has been
+/// surveyed. `holds` returns a description of the device's existing content. `progress` receives
+/// the number of tracks surveyed so far and the total.
 ///
 /// # Errors
-/// What stands against it, or what happens while it is written.
+/// Returns an error if the volume cannot be created as planned, or if writing it fails.
 pub fn create(
     plan: &Plan,
     volume: uuid::Uuid,
@@ -165,7 +168,7 @@ pub fn create(
         map,
         survey: None,
     };
-    // What cannot be is said before the survey, which takes long.
+    // The plan is checked before the survey, which takes long.
     let made = new.make().map_err(copies)?;
     if plan.readings > 0 {
         let tracks = new.map.tracks.len();
@@ -191,10 +194,10 @@ pub fn create(
     Ok(made)
 }
 
-/// Whether a device says that it holds a volume with copies.
+/// Returns whether a device holds a superblock of a volume with replicas, valid or not.
 ///
 /// # Errors
-/// If the device cannot be used.
+/// Returns an error if the device cannot be used.
 pub fn is_one(path: &Path) -> Result<bool, CopiesIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
@@ -205,10 +208,10 @@ pub fn is_one(path: &Path) -> Result<bool, CopiesIoError> {
     ))
 }
 
-/// Finds the volume on a device; nothing is written.
+/// Finds the volume on a device, without writing.
 ///
 /// # Errors
-/// If the device cannot be used, or holds none.
+/// Returns an error if the device cannot be used, or holds no volume.
 pub fn find(path: &Path) -> Result<(TimedDevice, Found), CopiesIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
@@ -220,10 +223,10 @@ pub fn find(path: &Path) -> Result<(TimedDevice, Found), CopiesIoError> {
     Ok((device, found))
 }
 
-/// Removes what makes a device a volume with copies.
+/// Removes the superblocks that identify a volume with replicas.
 ///
 /// # Errors
-/// If it is none, or cannot be written.
+/// Returns an error if there is no such volume, or if the device cannot be written.
 pub fn destroy(path: &Path) -> Result<(), CopiesIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
@@ -256,10 +259,10 @@ pub struct TimedDevice {
 }
 
 impl TimedDevice {
-    /// Opens it for this process alone.
+    /// Opens the device for exclusive use by this process.
     ///
     /// # Errors
-    /// Of [`Device::open`].
+    /// Returns the errors of [`Device::open`].
     pub fn open(path: &Path) -> Result<TimedDevice, VolumeIoError> {
         let device = Device::open(path)?;
         Ok(TimedDevice {
@@ -269,7 +272,7 @@ impl TimedDevice {
         })
     }
 
-    /// How many sectors it has, and the bytes of each.
+    /// Returns the number of sectors and the bytes per sector.
     pub fn size(&self) -> (Sectors, u32) {
         self.size
     }

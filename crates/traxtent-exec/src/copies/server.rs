@@ -1,4 +1,4 @@
-//! A volume with copies as a server calls it, and the thread that works on it while nobody waits.
+//! The server of a volume with replicas, and the thread that works on the volume while it is idle.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -12,10 +12,10 @@ use super::{CopiesIoError, DeviceCopies, find};
 use crate::serve::{BlockSizes, ServeError};
 use crate::volume::wait;
 
-/// What one request may have at most, in bytes.
+/// The maximum size of a request in bytes.
 const REQUEST_MAX: u32 = 32 << 20;
 
-/// A volume with copies, for requests of bytes at offsets from any thread.
+/// A volume with replicas that takes requests for bytes at offsets from any thread.
 #[derive(Debug)]
 pub struct CopiesServer {
     shared: Arc<Shared>,
@@ -29,10 +29,10 @@ struct Shared {
     changed: Condvar,
 }
 
-/// What the worker is told.
+/// Messages to the worker thread.
 #[derive(Debug, Default)]
 struct News {
-    /// A request came or went.
+    /// A request began or ended.
     asked: bool,
     stop: bool,
 }
@@ -41,7 +41,7 @@ impl CopiesServer {
     /// Finds the volume on a device and opens it.
     ///
     /// # Errors
-    /// Of [`find`], or if the table cannot be put right.
+    /// Returns the errors of [`find`], or an error if the table cannot be recovered.
     pub fn open(path: &Path) -> Result<CopiesServer, CopiesIoError> {
         let (device, found) = find(path)?;
         let volume = wait(Copies::open(device, found));
@@ -59,15 +59,15 @@ impl CopiesServer {
         })
     }
 
-    /// The volume.
+    /// Returns the volume.
     pub fn volume(&self) -> &DeviceCopies {
         &self.shared.volume
     }
 
-    /// Starts the thread that works while nobody waits.
+    /// Starts the thread that works while the volume is idle.
     ///
     /// # Errors
-    /// If the system gives none.
+    /// Returns an error if the system cannot start a thread.
     pub fn start(&self) -> Result<(), ServeError> {
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new().name("copies".to_owned());
@@ -77,13 +77,13 @@ impl CopiesServer {
         Ok(())
     }
 
-    /// How large it is.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         let volume = self.volume();
         volume.capacity().0 * volume.sector_bytes() as u64
     }
 
-    /// The sizes that a client should know.
+    /// Returns the block sizes to advertise to a client.
     pub fn block_sizes(&self) -> BlockSizes {
         BlockSizes {
             minimum: self.volume().sector_bytes() as u32,
@@ -95,16 +95,16 @@ impl CopiesServer {
     /// Reads from byte `offset` on.
     ///
     /// # Errors
-    /// Of [`Copies::read`].
+    /// Returns the errors of [`Copies::read`].
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), CopiesError> {
         let at = self.at(offset)?;
         self.then(|volume| wait(volume.read(at, buffer)))
     }
 
-    /// Writes from byte `offset` on; with `fua` it is durable when this returns.
+    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
     ///
     /// # Errors
-    /// Of [`Copies::write`].
+    /// Returns the errors of [`Copies::write`].
     pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), CopiesError> {
         let at = self.at(offset)?;
         self.then(|volume| match fua {
@@ -113,10 +113,10 @@ impl CopiesServer {
         })
     }
 
-    /// Makes `count` bytes from `offset` on zero.
+    /// Zeroes `count` bytes from `offset` on.
     ///
     /// # Errors
-    /// Of [`Copies::zero`].
+    /// Returns the errors of [`Copies::zero`].
     pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), CopiesError> {
         let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
         self.then(|volume| {
@@ -127,27 +127,27 @@ impl CopiesServer {
         })
     }
 
-    /// Tells that nobody needs `count` bytes from `offset` on any more.
+    /// Declares `count` bytes from `offset` on unused.
     ///
     /// # Errors
-    /// Of [`Copies::trim`].
+    /// Returns the errors of [`Copies::trim`].
     pub fn trim(&self, offset: u64, count: u64) -> Result<(), CopiesError> {
         let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
         self.then(|volume| wait(volume.trim(at, sectors)))
     }
 
-    /// Makes all durable that was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// Of [`Copies::flush`].
+    /// Returns the errors of [`Copies::flush`].
     pub fn flush(&self) -> Result<(), CopiesError> {
         self.then(|volume| wait(volume.flush()))
     }
 
-    /// Stops in order.
+    /// Shuts down cleanly.
     ///
     /// # Errors
-    /// Of [`Copies::stop`].
+    /// Returns the errors of [`Copies::stop`].
     pub fn stop(&self) -> Result<(), CopiesError> {
         self.shared.news().stop = true;
         self.shared.changed.notify_all();
@@ -158,7 +158,7 @@ impl CopiesServer {
         wait(self.volume().stop())
     }
 
-    /// Does what is asked; the worker hears of it.
+    /// Carries out a request, then notifies the worker.
     fn then<T>(&self, asked: impl FnOnce(&DeviceCopies) -> T) -> T {
         let done = asked(self.volume());
         self.shared.news().asked = true;
@@ -179,7 +179,7 @@ impl CopiesServer {
 }
 
 impl Shared {
-    /// Works whenever it is due, until it is told to stop.
+    /// Works whenever work is due, until told to stop.
     fn work(&self) {
         loop {
             let due = self.volume.due();
@@ -192,7 +192,8 @@ impl Shared {
             }
             let mut news = self.news();
             if !std::mem::take(&mut news.asked) && !news.stop {
-                // What is due may be so soon that a moment is missed: then it is looked at again.
+                // A notification may be missed if the work is due very soon; the loop then checks
+                // again.
                 let until = due.map_or(Duration::MAX, |due| {
                     Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
                 });

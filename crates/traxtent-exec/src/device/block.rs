@@ -1,6 +1,7 @@
-//! A Linux block device or image file, read directly, and written to where its owner gives a range away.
+//! A Linux block device or image file, which is read directly, and written only in a range that its
+//! owner has released.
 //!
-//! Each request is one pread or pwrite with O_DIRECT between two looks at the clock.
+//! Each request is one pread or pwrite with O_DIRECT between two clock readings.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -19,24 +20,24 @@ use super::error::DeviceError;
 use super::guard::{self, Direct};
 use super::sysfs;
 
-/// A block device or image file that is read for a probe.
+/// A block device or image file that is read by a probe.
 #[derive(Debug)]
 pub struct BlockTarget {
     file: OwnedFd,
     path: PathBuf,
-    /// The device number; `None` of an image file.
+    /// The device number; `None` for an image file.
     device: Option<Dev>,
     identity: Identity,
     clock: Clock,
     buffer: Buffer,
-    /// What the kernel wants places and lengths to be multiples of.
+    /// The alignment in bytes that the kernel requires for offsets and lengths.
     unit: u64,
     rotational: Option<bool>,
     scratch: Option<Box<Scratch>>,
     pub(super) notes: Vec<String>,
 }
 
-/// LBNs that may be overwritten, and with what.
+/// The LBNs that may be overwritten, and the data for it.
 #[derive(Debug)]
 struct Scratch {
     lbns: Range<Lbn>,
@@ -44,16 +45,17 @@ struct Scratch {
     noise: Rng,
 }
 
-/// The most that one request may read, in bytes.
+/// The maximum size of one read in bytes.
 const TRANSFER_MAX: u64 = 64 << 20;
-/// Alignment in memory, and in image files: no file system asks for more.
+/// The alignment in memory and in image files. No file system requires more.
 const PAGE: usize = 4096;
 
 impl BlockTarget {
     /// Opens a block device or image file for reading.
     ///
     /// # Errors
-    /// Where there is none, it may not be read, or it is neither.
+    /// Returns an error if the path does not exist, is not readable, or names neither a block
+    /// device nor a file.
     pub fn open(path: &Path) -> Result<BlockTarget, DeviceError> {
         let failed = |what| move |errno| DeviceError::new(path, what, errno);
         let kind = rustix::fs::stat(path).map_err(failed("read"))?;
@@ -67,7 +69,7 @@ impl BlockTarget {
             }
         };
         let (file, direct) = open_direct(path).map_err(failed("read"))?;
-        // The kernel's BLKGETSIZE64 is the same number.
+        // The kernel's BLKGETSIZE64 returns the same number.
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
         let (logical_bytes, physical_bytes) = match device {
             Some(_) => (
@@ -112,11 +114,13 @@ impl BlockTarget {
         })
     }
 
-    /// Lets requests overwrite `lbns`, and nothing else, with numbers drawn from `seed`; what was there is lost.
+    /// Allows requests to overwrite `lbns`, and nothing else, with random numbers from `seed`. The
+    /// previous content is lost.
     ///
     /// # Errors
-    /// Where the range is beyond the device, or somebody uses it: a file system, swap, a volume, another program. The
-    /// device stays held against all of these.
+    /// Returns an error if the range is beyond the end of the device, or if the device is in use by
+    /// a file system, swap, a volume, or another program. The device stays locked against all of
+    /// these.
     pub fn allow_writes(&mut self, lbns: Range<Lbn>, seed: u64) -> Result<(), DeviceError> {
         let path = self.path.as_path();
         let capacity = self.identity.capacity.0;
@@ -139,21 +143,23 @@ impl BlockTarget {
         Ok(())
     }
 
-    /// Whether the kernel takes it for a rotating disk; `None` where it does not say. It errs often.
+    /// Returns whether the kernel classifies the device as rotational; `None` if it reports
+    /// nothing. The flag is often wrong.
     pub fn rotational(&self) -> Option<bool> {
         self.rotational
     }
 
-    /// What the reader of a report should know, a line each.
+    /// Returns notes for the reader of a report, one per line.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Reads `[start, end)`; returns the instants before and after.
+    /// Reads the bytes `[start, end)`; returns the instants before and after.
     ///
-    /// An io_uring of depth one was tried beside it on a loop device, 20,000 reads of 512 bytes in each of
-    /// three rounds: its median was 2.6 to 9.1 microseconds, this one's 2.4 in each: nothing to gain where
-    /// one request goes at a time and a revolution takes thousands.
+    /// An io_uring of depth one was tried as an alternative on a loop device, with 20,000 reads of
+    /// 512 bytes in each of three rounds. Its median was 2.6 to 9.1 microseconds, against 2.4 in
+    /// each round here. There is nothing to gain when requests are sent one at a time and a
+    /// revolution takes thousands of microseconds.
     fn read(&mut self, start: u64, end: u64) -> Result<Timing, Errno> {
         let first = start / self.unit * self.unit;
         let length = (end - first).next_multiple_of(self.unit) as usize;
@@ -174,7 +180,8 @@ impl BlockTarget {
         Ok(Timing { sent, completed })
     }
 
-    /// Overwrites `bytes` from `start` on, so that they are on the media if `durable`.
+    /// Overwrites `bytes` bytes from `start` on. If `durable`, they are on the media when this
+    /// returns.
     fn write(&mut self, start: u64, bytes: usize, durable: bool) -> Result<Timing, Errno> {
         let Some(scratch) = &mut self.scratch else {
             return Err(Errno::ACCESS);
@@ -207,12 +214,12 @@ impl BlockTarget {
         Ok(Timing { sent, completed })
     }
 
-    /// What a request's failure means.
+    /// Translates a failed request into the probe's error.
     fn failed(&self, request: Request, errno: Errno) -> TargetError {
         let Request { lbn, sectors, .. } = request;
         match self.gone(errno) {
             Some(why) => TargetError::Gone(why),
-            // What the block layer makes of media errors, checksums, and time-outs.
+            // The block layer reports media errors, checksum errors and time-outs like this.
             None if request.op == Op::Read
                 && matches!(
                     errno,
@@ -225,7 +232,8 @@ impl BlockTarget {
         }
     }
 
-    /// Why the device is no more, if so. A removed disk answers with the errors of a bad sector.
+    /// Returns the reason if the device is gone. A removed disk fails with the same errors as a bad
+    /// sector.
     fn gone(&self, errno: Errno) -> Option<String> {
         let path = self.path.display();
         if matches!(
@@ -309,7 +317,8 @@ impl Target for BlockTarget {
     }
 }
 
-/// Opens for direct reads, or plain ones where those are refused; says which.
+/// Opens for direct reads, or for plain reads if direct ones are refused. Returns whether reads are
+/// direct.
 fn open_direct(path: &Path) -> Result<(OwnedFd, bool), Errno> {
     let plain = OFlags::RDONLY | OFlags::CLOEXEC;
     match rustix::fs::open(path, plain | OFlags::DIRECT, Mode::empty()) {
@@ -328,7 +337,7 @@ fn kind_of(kind: FileType) -> &'static str {
     }
 }
 
-/// Memory aligned as direct reads want it.
+/// Memory that is aligned for direct reads.
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
@@ -343,11 +352,13 @@ impl Buffer {
         &mut self.bytes[skip..skip + length]
     }
 
-    /// The same, of numbers without a pattern: drives and what is between leave out what they have already.
+    /// Returns the same buffer filled with random numbers. Drives and intermediate layers may skip
+    /// writing data that they already hold.
     fn noisy(&mut self, length: usize, noise: &mut Rng) -> &[u8] {
         let is_new = self.bytes.len() < length + PAGE;
         let bytes = self.aligned(length);
-        // All of it once, then a number in every page of every request.
+        // A new buffer is filled once; after that, one number in each page changes for each
+        // request.
         let step = if is_new { 8 } else { PAGE };
         for place in bytes.chunks_mut(step) {
             let number = noise.bits().to_le_bytes();
@@ -362,7 +373,8 @@ impl Buffer {
 mod tests {
     use super::*;
 
-    /// Is a file whose file system knows no direct reads opened all the same, and said to be so?
+    /// Is a file opened with plain reads if its file system refuses direct ones, and is this
+    /// reported?
     #[test]
     fn plain_reads_where_direct_ones_are_refused() {
         let path = Path::new("/proc/version");
@@ -373,7 +385,8 @@ mod tests {
         assert!(!direct);
     }
 
-    /// Is nothing written before it is allowed and nothing beside the range after, and is what is in it overwritten?
+    /// Is nothing written before permission, nothing outside the range after it, and is the range
+    /// overwritten?
     #[test]
     fn only_the_range_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
@@ -407,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Is the buffer aligned, at any length, and kept?
+    /// Is the buffer aligned at any length, and reused?
     #[test]
     fn buffers_are_aligned() {
         let mut buffer = Buffer::default();

@@ -1,17 +1,17 @@
-//! The clock of real devices: CLOCK_MONOTONIC_RAW, which nobody sets and nobody slews.
+//! The clock of real devices: CLOCK_MONOTONIC_RAW, which is neither set nor slewed.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use traxtent_core::units::SimTime;
 
-/// Time since this was made.
+/// Measures the time since its creation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     zero: Timespec,
 }
 
-/// How much of a wait is spent spinning: a sleep may end this late.
+/// The end of a wait that is spent spinning, because a sleep may end this late.
 const SPIN_PS: u64 = 150_000_000;
 
 impl Clock {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use traxtent_core::units::Span;
 
-    /// Does a wait end at its time, never before it?
+    /// Does a wait end soon after its time, and never before it?
     #[test]
     fn waits_end_in_time() {
         let clock = Clock::start();

@@ -1,4 +1,4 @@
-//! Why a device cannot be used.
+//! The errors of devices.
 
 use std::path::{Path, PathBuf};
 
@@ -7,74 +7,74 @@ use traxtent_core::probe::TargetError;
 
 use super::guard::Refusal;
 
-/// Why a device cannot be opened as a probe's target.
+/// The reason why a device cannot be opened as a probe's target.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// There is none.
+    /// The path does not exist.
     #[error("{}: there is no such device or file", path.display())]
     Missing {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// It may not be read.
+    /// Access is denied.
     #[error(
         "{}: no permission to {what} it; disks are root's, or the group disk's",
         path.display()
     )]
     NoPermission {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What is not allowed.
+        /// The action that is not permitted.
         what: &'static str,
     },
-    /// It is something else.
+    /// The path names neither a block device nor a file.
     #[error("{}: {kind}, no block device or image file", path.display())]
     NoDisk {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file.
         kind: &'static str,
     },
-    /// It takes no SCSI commands.
+    /// The device does not accept SCSI commands.
     #[error("{}: it takes no SCSI commands", path.display())]
     NoScsi {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
-    /// Another program holds it for itself alone.
+    /// Another program holds the device exclusively.
     #[error("{}: another program holds it", path.display())]
     Busy {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
-    /// It must not be written to.
+    /// Writing is not permitted.
     #[error(transparent)]
     Guarded(#[from] Refusal),
-    /// It is empty, or shorter than one sector.
+    /// The device is empty, or shorter than one sector.
     #[error("{}: it has {bytes} bytes, less than a sector", path.display())]
     Empty {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// How many.
+        /// The size in bytes.
         bytes: u64,
     },
-    /// The drive behind it does not say what a probe must know.
+    /// The drive does not report what a probe must know.
     #[error("{}: {problem}", path.display())]
     Drive {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What it answers.
+        /// The drive's response.
         problem: TargetError,
     },
-    /// The kernel refuses.
+    /// The kernel refused an operation.
     #[error("{}: cannot {what} it: {source}", path.display())]
     System {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: Errno,
     },
 }

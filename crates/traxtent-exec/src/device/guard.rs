@@ -1,9 +1,10 @@
-//! What stands between a path and a write to what it names: every opening for writing goes through here.
+//! Checks before a path is opened for writing. Every such open goes through this module.
 //!
-//! [`open`] refuses what somebody uses, whatever the caller's options: a block device that is mounted, is swap, is part of
-//! something or is held by another program, with its partitions, and a file that backs a loop device, is swap or is locked by
-//! another server. [`volume_on`] finds volumes of this project, which other programs do not recognize. [`refuse_output`] keeps
-//! reports, logs and maps off block devices.
+//! [`open`] refuses devices and files that are in use, regardless of the caller's options. A block
+//! device is in use if it or one of its partitions is mounted, is swap, is part of another device,
+//! or is held by another program. A file is in use if it backs a loop device, is swap, or is locked
+//! by another server. [`volume_on`] finds this project's volumes, which other programs do not
+//! recognize. [`refuse_output`] keeps reports, logs and maps off block devices.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,67 +24,67 @@ use traxtent_core::volume::{Action, Failed, Members, Op, survey};
 use super::in_use;
 use crate::volume::wait;
 
-/// How long a file or device may still be held by who is letting it go: a program that is ending, or a process that another
-/// thread has begun and that is not its own program yet.
+/// The time to wait until a file or device is released by its last user. This may be a program that
+/// is ending, or a process that another thread has forked and that has not yet called exec.
 const LETTING_GO: Duration = Duration::from_millis(500);
 
-/// Why a path must not be written to.
+/// The reason why a path must not be written to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Somebody uses it.
+    /// The device or file is in use.
     #[error("{}: in use: {user}; it is never written to meanwhile", path.display())]
     InUse {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// By whom.
+        /// A description of its user.
         user: String,
     },
-    /// Another server or command has locked it.
+    /// Another server or command has locked the path.
     #[error("{}: another process has locked it", .0.display())]
     Locked(PathBuf),
-    /// It is neither a file nor a block device.
+    /// The path names neither a file nor a block device.
     #[error("{}: neither a file nor a block device", .0.display())]
     Kind(PathBuf),
-    /// An output that would overwrite a device.
+    /// An output would overwrite a device.
     #[error("{}: a block device; output goes to a file: name one", .0.display())]
     Output(PathBuf),
-    /// What the system says.
+    /// The system refused an operation.
     #[error("{}: cannot {what} it: {error}", path.display())]
     System {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Its words.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// A file or block device that is open for writing, locked and, if a device, held exclusively.
+/// A file or block device that is open for writing and locked. A device is also held exclusively.
 #[derive(Debug)]
 pub struct Held {
-    /// It.
+    /// The open file.
     pub file: OwnedFd,
     /// Whether it is a block device.
     pub is_block: bool,
-    /// Whether it was opened for direct transfers.
+    /// Whether it was opened for direct I/O.
     pub is_direct: bool,
 }
 
-/// Whether to transfer directly.
+/// Whether to use direct I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direct {
-    /// No.
+    /// Never.
     No,
-    /// Where the file system offers it.
+    /// If the file system supports it.
     IfPossible,
 }
 
-/// Opens a file or block device for reading and writing, unless somebody uses it.
+/// Opens a file or block device for reading and writing, unless it is in use.
 ///
 /// # Errors
-/// Who uses it, or why it cannot be opened.
+/// Returns an error that names the current user, or the reason why the path cannot be opened.
 pub fn open(path: &Path, direct: Direct) -> Result<Held, Refusal> {
     let failed = |what| {
         move |errno: Errno| Refusal::System {
@@ -102,7 +103,8 @@ pub fn open(path: &Path, direct: Direct) -> Result<Held, Refusal> {
     unused(path, begun)?;
     let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
     if is_block {
-        // The kernel has the last word on who uses it, and keeps others away from now on.
+        // With O_EXCL, the kernel decides whether the device is in use, and excludes others from
+        // now on.
         flags |= OFlags::EXCL;
     }
     let plain = || rustix::fs::open(path, flags, Mode::empty()).map(|file| (file, false));
@@ -130,10 +132,11 @@ pub fn open(path: &Path, direct: Direct) -> Result<Held, Refusal> {
     })
 }
 
-/// Refuses what somebody uses: for what is written to by other ways than [`open`], such as SCSI commands.
+/// Refuses a path that is in use. This is for devices that are written to by other means than
+/// [`open`], such as SCSI commands.
 ///
 /// # Errors
-/// Who uses it.
+/// Returns an error that names the current user.
 pub fn check_unused(path: &Path) -> Result<(), Refusal> {
     unused(path, Instant::now())
 }
@@ -143,7 +146,7 @@ fn unused(path: &Path, begun: Instant) -> Result<(), Refusal> {
         let Some(user) = in_use(path) else {
             return Ok(());
         };
-        // A loop device that is being detached, a program that ends.
+        // A loop device may still be detaching, or a program ending.
         if begun.elapsed() >= LETTING_GO {
             let path = path.to_owned();
             return Err(Refusal::InUse { path, user });
@@ -152,10 +155,10 @@ fn unused(path: &Path, begun: Instant) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses a block device where a report, a log or a map is to be written.
+/// Refuses a block device as the output for a report, a log or a map.
 ///
 /// # Errors
-/// If the path names one.
+/// Returns an error if the path names a block device.
 pub fn refuse_output(path: &Path) -> Result<(), Refusal> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.file_type().is_block_device() => {
@@ -165,8 +168,9 @@ pub fn refuse_output(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// The volume of this project that a file or block device belongs to, in words; also one whose superblock is damaged. `None` if
-/// there is none, or it cannot be read.
+/// Returns a description of this project's volume that a file or block device belongs to, including
+/// one whose superblock is damaged. Returns `None` if there is no volume, or if the device cannot
+/// be read.
 pub fn volume_on(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;

@@ -1,4 +1,4 @@
-//! Who uses a device: what must be asked before anything is written to it.
+//! Detection of a device's users, which must be checked before the device is written to.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -9,11 +9,12 @@ use rustix::io::Errno;
 
 use super::sysfs;
 
-/// Who uses a device, one of its partitions, or an image file: a mounted file system, swap, a
-/// volume above it, or a program that holds it for itself. `None` if nobody is found.
+/// Returns a description of the user of a device, of one of its partitions, or of an image file: a
+/// mounted file system, swap, a volume on top of it, or a program that holds it exclusively.
+/// Returns `None` if no user is found.
 ///
-/// A SCSI generic node stands for the disk behind it. What cannot be looked at counts as unused;
-/// the kernel has the last word when the device is opened with O_EXCL.
+/// A SCSI generic node is treated as the disk that it controls. A device that cannot be examined
+/// counts as unused; the kernel decides finally when the device is opened with O_EXCL.
 pub fn in_use(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let kind = metadata.file_type();
@@ -68,7 +69,7 @@ fn file_in_use(path: &Path) -> Option<String> {
     Some(format!("{} backs /dev/{device}", path.display()))
 }
 
-/// The disk behind a SCSI generic node.
+/// Returns the disk that a SCSI generic node controls.
 fn behind_generic(node: Dev) -> Option<Dev> {
     let generic = format!("/sys/dev/char/{}:{}/device/block", major(node), minor(node));
     let block = Path::new(&generic);
@@ -76,7 +77,7 @@ fn behind_generic(node: Dev) -> Option<Dev> {
     number(&block.join(disk))
 }
 
-/// The device number that a folder of sysfs is about.
+/// Returns the device number that a sysfs directory describes.
 fn number(folder: &Path) -> Option<Dev> {
     parse_number(&sysfs::text(folder, "dev")?)
 }
@@ -97,7 +98,8 @@ fn mounted_on(device: Dev) -> Option<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
     table.lines().find_map(|line| {
         let mount = Mount::parse(line)?;
-        // A file system that spans devices has a number of its own, and names one of them.
+        // A file system that spans devices has a device number of its own, and names one of its
+        // devices.
         (mount.device == device || rdev(&mount.source) == Some(device)).then_some(mount.point)
     })
 }
@@ -129,7 +131,7 @@ fn is_swap(device: Dev) -> bool {
     swaps().iter().any(|file| rdev(file) == Some(device))
 }
 
-/// The files and devices that the kernel swaps to.
+/// Returns the files and devices that the kernel swaps to.
 fn swaps() -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let lines = table.lines().skip(1);
@@ -145,7 +147,7 @@ fn rdev(path: &Path) -> Option<Dev> {
         .then(|| metadata.rdev())
 }
 
-/// Undoes the kernel's octal escapes of white space and backslashes.
+/// Decodes the kernel's octal escapes of white space and backslashes.
 fn unescape(text: &str) -> String {
     let mut plain = text.to_owned();
     for (escape, character) in [
@@ -163,8 +165,8 @@ fn unescape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Are a mount's device, place and source read from the kernel's table, optional fields or
-    /// not, with blanks in names?
+    /// Are a mount's device, mount point and source read from the kernel's table, with and without
+    /// optional fields, and with blanks in names?
     #[test]
     fn mounts_are_read() {
         let plain =
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(Mount::parse("36 35 8 / /"), None);
     }
 
-    /// Is the device of the root file system found to be mounted, where it is a device?
+    /// Is the root file system's device found to be mounted, if it is on a device?
     #[test]
     fn the_root_is_in_use() {
         let Some(table) = fs::read_to_string("/proc/self/mountinfo").ok() else {

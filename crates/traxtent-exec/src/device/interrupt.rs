@@ -1,4 +1,4 @@
-//! A probe that is asked to end.
+//! Interruption of a probe by a signal.
 
 use std::io;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Whether the process has been asked to end.
+/// A flag that is set when the process receives a signal to end.
 ///
-/// From [`Interrupt::catch`] on, the signals only raise this flag. Whoever runs a probe looks at it
-/// (a sink does, for each track) and returns, and on that way the drive's mode pages are restored:
-/// by whoever changed them, or when the target is dropped.
+/// After [`Interrupt::catch`], the signals only set this flag. The code that runs a probe checks
+/// it, for example in a sink that is called for each track, and returns. The drive's mode pages are
+/// restored on the way, either by the code that changed them or when the target is dropped.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
     raised: Arc<AtomicBool>,
@@ -20,7 +20,7 @@ impl Interrupt {
     /// Catches SIGINT, SIGTERM and SIGHUP for the rest of the process.
     ///
     /// # Errors
-    /// Where the kernel refuses.
+    /// Returns an error if the kernel refuses.
     pub fn catch() -> io::Result<Interrupt> {
         let raised = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -29,7 +29,7 @@ impl Interrupt {
         Ok(Interrupt { raised })
     }
 
-    /// Whether one has come.
+    /// Returns whether a signal has arrived.
     pub fn raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
     }

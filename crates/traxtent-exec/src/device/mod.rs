@@ -1,9 +1,10 @@
 //! Real devices as a probe's targets.
 //!
-//! [`open`] takes the best way to what a path names: SCSI commands by SG_IO ([`SgTransport`]) to a
-//! generic node or a disk, else direct reads ([`BlockTarget`]) from a block device or image file.
-//! Nothing here writes, but what [`BlockTarget::allow_writes`] and the SCSI target's like of it are told to.
-//! [`guard`] refuses what must not be written to; [`in_use()`] says who uses a device.
+//! [`open`] uses the best available access to a path: SCSI commands through SG_IO ([`SgTransport`])
+//! for a generic node or a disk, otherwise direct reads ([`BlockTarget`]) of a block device or
+//! image file. Nothing here writes, except in the ranges that [`BlockTarget::allow_writes`] and the
+//! corresponding method of the SCSI target permit. [`guard`] refuses paths that must not be written
+//! to; [`in_use()`] describes the user of a device.
 
 mod block;
 mod clock;
@@ -31,16 +32,17 @@ use traxtent_core::units::{Lbn, SimTime};
 /// A device that has been opened for a probe.
 #[derive(Debug)]
 pub enum Device {
-    /// It takes SCSI commands.
+    /// A device that accepts SCSI commands.
     Scsi(Box<ScsiTarget<SgTransport>>),
-    /// It can only be read.
+    /// A device that can only be read.
     Block(Box<BlockTarget>),
 }
 
 /// Opens a SCSI generic node, block device or image file for reading.
 ///
 /// # Errors
-/// Where there is no such device, it may not be read, or a SCSI drive does not say what it is.
+/// Returns an error if the device does not exist, is not readable, or is a SCSI drive that does not
+/// identify itself.
 pub fn open(path: &Path) -> Result<Device, DeviceError> {
     let transport = match SgTransport::open(path) {
         Err(DeviceError::NoScsi { .. }) => {
@@ -52,7 +54,7 @@ pub fn open(path: &Path) -> Result<Device, DeviceError> {
         Ok(target) => return Ok(Device::Scsi(Box::new(target))),
         Err(problem) => problem,
     };
-    // A disk that does not say by SCSI what it is can perhaps be read.
+    // A disk that does not identify itself through SCSI may still be readable.
     match BlockTarget::open(path) {
         Ok(mut target) if !matches!(problem, TargetError::Gone(_)) => {
             target.notes.push(format!("no SCSI commands: {problem}"));
@@ -66,7 +68,7 @@ pub fn open(path: &Path) -> Result<Device, DeviceError> {
 }
 
 impl Device {
-    /// What the reader of a report should know, a line each.
+    /// Returns notes for the reader of a report, one per line.
     pub fn notes(&self) -> &[String] {
         match self {
             Device::Scsi(_) => &[],

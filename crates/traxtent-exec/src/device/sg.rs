@@ -1,7 +1,8 @@
-//! SCSI commands to a real drive: the kernel's SG_IO, version 3 (`scsi/sg.h`; D. Gilbert, The Linux
-//! SCSI Generic HOWTO).
+//! SCSI commands to a real drive through the kernel's SG_IO, version 3 (`scsi/sg.h`; D. Gilbert,
+//! The Linux SCSI Generic HOWTO).
 //!
-//! SG_IO measures durations in milliseconds; times here are those of the clock around the call.
+//! SG_IO measures durations in milliseconds, so times here are taken from the clock before and
+//! after the call.
 
 use std::ffi::c_void;
 use std::mem::size_of;
@@ -20,7 +21,7 @@ use super::clock::Clock;
 use super::error::DeviceError;
 use super::sysfs;
 
-/// A SCSI generic node or SCSI disk that takes commands.
+/// A SCSI generic node or SCSI disk that accepts commands.
 #[derive(Debug)]
 pub struct SgTransport {
     file: OwnedFd,
@@ -29,7 +30,7 @@ pub struct SgTransport {
     timeout_ms: u32,
 }
 
-/// How long a command may take: longer than a drive's own retries on a bad sector.
+/// The time limit of a command, which is longer than a drive's own retries on a bad sector.
 const TIMEOUT_MS: u32 = 60_000;
 const SENSE_MAX: usize = 252;
 
@@ -37,7 +38,8 @@ impl SgTransport {
     /// Opens a SCSI generic node or a whole SCSI disk.
     ///
     /// # Errors
-    /// [`DeviceError::NoScsi`] where commands cannot be sent, and what opening a file can bring.
+    /// Returns [`DeviceError::NoScsi`] if commands cannot be sent, or an error if the file cannot
+    /// be opened.
     pub fn open(path: &Path) -> Result<SgTransport, DeviceError> {
         let failed = |errno| DeviceError::new(path, "open", errno);
         let no_scsi = || DeviceError::NoScsi {
@@ -46,7 +48,7 @@ impl SgTransport {
         let kind = rustix::fs::stat(path).map_err(failed)?;
         let file = match FileType::from_raw_mode(kind.st_mode) {
             FileType::CharacterDevice => {
-                // A generic node passes every command only where it is open for writing.
+                // A generic node passes every command only if it is open for writing.
                 open(path, OFlags::RDWR).or_else(|errno| match errno {
                     Errno::ACCESS | Errno::PERM | Errno::ROFS => open(path, OFlags::RDONLY),
                     errno => Err(errno),
@@ -70,7 +72,7 @@ impl SgTransport {
         })
     }
 
-    /// The same, but a command that takes longer is given up; from 1 ms.
+    /// Returns the same transport with another time limit for commands, of at least 1 ms.
     pub fn with_timeout_ms(mut self, timeout_ms: u32) -> SgTransport {
         self.timeout_ms = timeout_ms.max(1);
         self
@@ -94,9 +96,9 @@ impl SgTransport {
         }
     }
 
-    /// Whether the host's adapter carried the command.
+    /// Checks that the host adapter delivered the command.
     fn carried(&self, header: &SgIoHeader) -> Result<(), TransportError> {
-        // Host codes of the kernel's scsi_status.h; driver code 6 is a time-out.
+        // Host codes are from the kernel's scsi_status.h; driver code 6 is a time-out.
         match (header.host_status, header.driver_status & 0x0f) {
             (0x00, 0x06) | (0x03, _) => {
                 let why = format!("no answer within {} ms", self.timeout_ms);
@@ -122,7 +124,7 @@ impl Transport for SgTransport {
     fn execute(&mut self, command: &[u8], data: Data<'_>) -> Result<Reply, TransportError> {
         let (direction, buffer, length) = match data {
             Data::None => (SG_DXFER_NONE, ptr::null_mut(), 0),
-            // The kernel only reads from it.
+            // The kernel only reads from this buffer.
             Data::Out(bytes) => (SG_DXFER_TO_DEV, bytes.as_ptr().cast_mut(), bytes.len()),
             Data::In(room) => (SG_DXFER_FROM_DEV, room.as_mut_ptr(), room.len()),
         };
@@ -156,8 +158,8 @@ impl Transport for SgTransport {
             info: 0,
         };
         let sent = self.clock.now();
-        // SAFETY: the command, the sense data and the data are slices that outlive the call, as
-        // long as the header says, and `room` may be written.
+        // SAFETY: the command, the sense data and the data are slices that outlive the call, with
+        // the lengths in the header, and `room` may be written.
         #[allow(unsafe_code)]
         let carried = unsafe { sg_io(&self.file, &mut header) };
         let completed = self.clock.now();
@@ -191,7 +193,7 @@ impl Transport for SgTransport {
 }
 
 fn open(path: &Path, access: OFlags) -> Result<OwnedFd, Errno> {
-    // Without NONBLOCK, opening waits for other users of a generic node and for media.
+    // Without NONBLOCK, opening waits for other users of a generic node, and for media.
     rustix::fs::open(
         path,
         access | OFlags::CLOEXEC | OFlags::NONBLOCK,
@@ -237,7 +239,7 @@ const _: () = assert!(size_of::<SgIoHeader>() == 88);
 #[cfg(target_pointer_width = "32")]
 const _: () = assert!(size_of::<SgIoHeader>() == 64);
 
-/// The version of the interface: 30,000 and above have SG_IO.
+/// Returns the version of the interface; 30,000 and above support SG_IO.
 #[allow(unsafe_code)]
 fn version(file: &OwnedFd) -> Result<i32, Errno> {
     // SAFETY: SG_GET_VERSION_NUM stores one C int and reads nothing.
@@ -247,12 +249,13 @@ fn version(file: &OwnedFd) -> Result<i32, Errno> {
 /// Sends a command.
 ///
 /// # Safety
-/// Of the header's pointers, `cmdp` must be good for reading `cmd_len` bytes, `sbp` for writing
-/// `mx_sb_len`, and `dxferp` for reading or writing `dxfer_len` as `dxfer_direction` says.
+/// The pointers in the header must be valid: `cmdp` for reading `cmd_len` bytes, `sbp` for writing
+/// `mx_sb_len` bytes, and `dxferp` for reading or writing `dxfer_len` bytes, depending on
+/// `dxfer_direction`.
 #[allow(unsafe_code)]
 unsafe fn sg_io(file: &OwnedFd, header: &mut SgIoHeader) -> Result<(), Errno> {
     // SAFETY: SG_IO takes this structure, uses the pointers as the caller guarantees, and keeps
-    // none of them: without SG_FLAG_DIRECT_IO a command that a signal leaves behind fills the
-    // kernel's own memory.
+    // none of them. Without SG_FLAG_DIRECT_IO, a command that is still running after a signal fills
+    // the kernel's own memory.
     unsafe { rustix::ioctl::ioctl(file, Updater::<SG_IO, SgIoHeader>::new(header)) }
 }

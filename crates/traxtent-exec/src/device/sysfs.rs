@@ -1,11 +1,11 @@
-//! What the kernel says of a block device in sysfs.
+//! The kernel's description of block devices in sysfs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dev, major, minor};
 
-/// The folder of a block device.
+/// Returns the sysfs directory of a block device.
 pub(super) fn folder(device: Dev) -> PathBuf {
     PathBuf::from(format!(
         "/sys/dev/block/{}:{}",
@@ -14,25 +14,26 @@ pub(super) fn folder(device: Dev) -> PathBuf {
     ))
 }
 
-/// The text of an attribute, without white space around it; `None` where it is absent or empty.
+/// Returns the text of an attribute without surrounding white space; `None` if it is absent or
+/// empty.
 pub(super) fn text(folder: &Path, attribute: &str) -> Option<String> {
     let text = fs::read_to_string(folder.join(attribute)).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Whether a device is a part of another.
+/// Returns whether a device is a partition of another.
 pub(super) fn is_partition(folder: &Path) -> bool {
     folder.join("partition").exists()
 }
 
-/// Whether it is a whole SCSI disk. Partitions and mapped devices pass commands on to a disk whose
-/// LBNs are not theirs.
+/// Returns whether a device is a whole SCSI disk. Partitions and mapped devices pass commands on to
+/// a disk with different LBNs.
 pub(super) fn is_scsi_disk(folder: &Path) -> bool {
     folder.join("device/scsi_level").exists()
 }
 
-/// The folder of the whole disk.
+/// Returns the sysfs directory of the whole disk.
 pub(super) fn whole(folder: &Path) -> PathBuf {
     if is_partition(folder) {
         folder.join("..")
@@ -41,12 +42,12 @@ pub(super) fn whole(folder: &Path) -> PathBuf {
     }
 }
 
-/// The serial number, from where disks of different kinds have it.
+/// Returns the serial number from one of the places where different kinds of disks report it.
 pub(super) fn serial(whole: &Path) -> Option<String> {
     text(whole, "serial")
         .or_else(|| text(whole, "device/serial"))
         .or_else(|| {
-            // SCSI: the unit serial number page as it came, behind a header of four bytes.
+            // SCSI: the raw unit serial number page, after its header of four bytes.
             let page = fs::read(whole.join("device/vpd_pg80")).ok()?;
             let serial = String::from_utf8_lossy(page.get(4..)?);
             let serial = serial.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -54,7 +55,7 @@ pub(super) fn serial(whole: &Path) -> Option<String> {
         })
 }
 
-/// Names in a folder, ascending; none where there is no such folder.
+/// Returns the names in a directory in ascending order; empty if there is no such directory.
 pub(super) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

@@ -1,8 +1,9 @@
-//! The real clock: simulated time that passes with CLOCK_MONOTONIC, and waits that end on time.
+//! The real clock: simulated time that advances with CLOCK_MONOTONIC, and waits that end on time.
 //!
-//! A sleep ends late, by what the kernel and an idle processor take to wake up. So a wait sleeps until
-//! shortly before its end and spins for the rest. How shortly is measured at the start, and learnt from every
-//! sleep. One processor always stays free of spinning: on a machine of one, every wait sleeps to its end.
+//! A sleep ends late by the time that the kernel and an idle processor take to wake up. A wait
+//! therefore sleeps until shortly before its end, and spins for the rest. This margin is measured
+//! at the start, and updated after every sleep. One processor is always kept free of spinning. On a
+//! machine with one processor, every wait sleeps to its end.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -12,21 +13,21 @@ use std::time::{Duration, Instant};
 
 use traxtent_core::units::{SimTime, Span};
 
-/// How fast simulated time passes: 2 is twice as fast as real. Exact to a millionth.
+/// The speed of simulated time: 2 is twice real time. Exact to a millionth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(u64);
 
 impl Speed {
-    /// As fast as real time.
+    /// Real time.
     pub const REAL: Speed = Speed(MILLION);
 
-    /// Simulated picoseconds in so much real time.
+    /// Returns the simulated picoseconds in a real duration.
     fn simulated(self, real: Duration) -> u64 {
         let ps = real.as_nanos() * u128::from(self.0) / 1000;
         u64::try_from(ps).unwrap_or(u64::MAX)
     }
 
-    /// Real time in so many simulated picoseconds, rounded up to whole nanoseconds.
+    /// Returns the real duration of a simulated span, rounded up to whole nanoseconds.
     pub(super) fn real(self, span: Span) -> Duration {
         let ns = (u128::from(span.0) * 1000).div_ceil(u128::from(self.0));
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -53,30 +54,30 @@ impl fmt::Display for Speed {
     }
 }
 
-/// Simulated time, running.
+/// A running clock of simulated time.
 #[derive(Debug)]
 pub(super) struct Clock {
     zero: Instant,
     speed: Speed,
     /// How long before its end a wait stops sleeping, in nanoseconds.
     margin_ns: AtomicU64,
-    /// How many threads may spin at once, and do.
+    /// The maximum number of threads that may spin at once, and the number that do.
     spinners_max: usize,
     spinners: AtomicUsize,
 }
 
-/// No wait spins longer: what sleeps later than this is late.
+/// The maximum time that a wait spins. Longer oversleeps make the wait late.
 const MARGIN_MAX: Duration = Duration::from_millis(1);
-/// How many sleeps it takes until the margin has forgotten most of a late one. One in a hundred that ends late
-/// is to be remembered.
+/// The number of sleeps after which the effect of a late one on the margin has mostly decayed. It
+/// is large enough to remember one late sleep in a hundred.
 const SLEEPS_REMEMBERED: u64 = 1000;
-/// How often an oversleep is measured, and how long each sleep is: long enough for a processor to fall asleep
-/// too, as it does while a disk turns.
+/// The number of trial sleeps that measure the oversleep, and their duration. The duration is long
+/// enough for an idle processor to enter a sleep state, as it does while a disk rotates.
 const TRIALS: u32 = 20;
 const TRIAL: Duration = Duration::from_millis(2);
 
 impl Clock {
-    /// At 0 now. Takes some milliseconds before, for measuring.
+    /// Starts a clock at 0. Takes some milliseconds to measure the margin first.
     pub(super) fn start(speed: Speed) -> Clock {
         let spinners_max = cpus() - 1;
         Clock {
@@ -91,7 +92,7 @@ impl Clock {
         }
     }
 
-    /// At 0 now, again.
+    /// Sets the clock back to 0.
     pub(super) fn restart(&mut self) {
         self.zero = Instant::now();
     }
@@ -108,7 +109,8 @@ impl Clock {
         Duration::from_nanos(self.margin_ns.load(Ordering::Relaxed))
     }
 
-    /// Waits towards `at`. It may end early, as [`std::thread::park`] may: look at the clock and call again.
+    /// Waits towards `at`. It may return early, like [`std::thread::park`]; the caller checks the
+    /// clock and calls again.
     pub(super) fn wait_towards(&self, at: SimTime) {
         let left = self.left(at);
         let margin = self.margin();
@@ -127,7 +129,7 @@ impl Clock {
         }
     }
 
-    /// Waits for so much real time, as a request does.
+    /// Waits for a real duration, in the same way as a request.
     pub(super) fn hold(&self, time: Duration) {
         let until = self.now() + self.simulated(time);
         while self.now() < until {
@@ -135,23 +137,23 @@ impl Clock {
         }
     }
 
-    /// Simulated time in so much real time.
+    /// Returns the simulated span in a real duration.
     pub(super) fn simulated(&self, real: Duration) -> Span {
         Span(self.speed.simulated(real))
     }
 
-    /// Widens the margin to what a sleep was late by, or lets it fade.
+    /// Widens the margin to the lateness of a sleep, or lets it decay.
     fn learn(&self, late: Duration) {
         if self.spinners_max > 0 {
             let margin = self.margin_ns.load(Ordering::Relaxed);
             let faded = margin - margin / SLEEPS_REMEMBERED;
-            // If another thread learns at the same moment, one of the two is lost, and no harm done.
+            // If two threads update the margin at once, one update is lost, which is harmless.
             let next = faded.max(as_margin(late));
             self.margin_ns.store(next, Ordering::Relaxed);
         }
     }
 
-    /// Sleeps towards `at` and never spins.
+    /// Sleeps towards `at` without spinning.
     pub(super) fn sleep_towards(&self, at: SimTime) {
         sleep(self.left(at));
     }
@@ -161,7 +163,7 @@ impl Clock {
     }
 }
 
-/// Processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub(super) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -170,19 +172,19 @@ fn as_margin(late: Duration) -> u64 {
     late.min(MARGIN_MAX).as_nanos() as u64
 }
 
-/// Parks the thread for at most so long; unparking ends it.
+/// Parks the thread for at most `time`; unparking ends the sleep early.
 fn sleep(time: Duration) {
     thread_local! {
         /// The kernel may end a thread's sleeps late by its timer slack, usually 50 microseconds.
         static SHARP: () = {
-            // Where that is refused, waits end later and the receipt says so.
+            // If this is refused, waits end later, and the receipt shows it.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         };
     }
     SHARP.with(|()| std::thread::park_timeout(time));
 }
 
-/// The most by which one of some sleeps ends late.
+/// Returns the maximum oversleep among the trials.
 fn oversleep() -> Duration {
     (0..TRIALS)
         .map(|_| {
@@ -198,7 +200,7 @@ fn oversleep() -> Duration {
 mod tests {
     use super::*;
 
-    /// Do waits end no earlier than they should, at any speed, and does time never run backwards?
+    /// Do waits never end too early at any speed, and does time never run backwards?
     #[test]
     fn waits_end_in_time() {
         for speed in ["0.5", "1", "100"] {
@@ -216,7 +218,8 @@ mod tests {
         }
     }
 
-    /// Does a late sleep widen the margin at once, up to its bound, and is it forgotten in time?
+    /// Does a late sleep widen the margin at once, up to its bound, and does the margin decay
+    /// afterwards?
     #[test]
     fn margins_follow_sleeps() {
         let clock = Clock::start(Speed::REAL);
@@ -234,7 +237,7 @@ mod tests {
         assert_eq!(clock.margin(), late);
     }
 
-    /// Do real and simulated time convert exactly, and is a day at full speed within range?
+    /// Do real and simulated time convert exactly, and is a day at maximum speed within range?
     #[test]
     fn speeds_convert() {
         let tenth: Speed = "0.1".parse().unwrap();

@@ -1,8 +1,9 @@
-//! The control socket: orders while a drive or a volume is served.
+//! The control socket, which takes orders while a drive or a volume is served.
 //!
-//! A line is an order, of a drive a fault, `power-cut,seed=7`; the answer is a line that begins with `ok` or `error`. The
-//! socket is the user's alone (mode 0600) from the moment it exists. Each client has a thread of its own, so a slow one
-//! holds up nobody else.
+//! Each line is an order; for a drive it is a fault, such as `power-cut,seed=7`. The reply is a
+//! line that begins with `ok` or `error`. Only the socket's owner can access it (mode 0600) from
+//! its creation on. Each client has its own thread, so that a slow client does not delay the
+//! others.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -23,28 +24,28 @@ use super::error::ServeError;
 use super::keys::Key;
 use super::paced::Paced;
 
-/// What takes orders.
+/// A server that takes orders.
 pub(crate) trait Orders: Send + Sync + 'static {
-    /// Carries out an order; what it says fits a line.
+    /// Carries out an order; the result fits on one line.
     fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, ServeError>;
 }
 
-/// A socket that exists as long as this.
+/// A listening socket, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Control {
     path: PathBuf,
     listener: UnixListener,
 }
 
-/// No order takes a longer line.
+/// The maximum length of an order's line in bytes.
 const LINE_MAX: u64 = 16 << 10;
-/// The time that a client has for a whole line, and for taking each answer.
+/// The time limit for a client to send a whole line, and to receive each reply.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The number of clients at a time.
+/// The maximum number of simultaneous clients.
 const CLIENTS_MAX: usize = 16;
-/// The number of clients that may wait to be accepted, as in the standard library.
+/// The number of clients that may wait to be accepted, the same as in the standard library.
 const BACKLOG: i32 = 128;
-/// No answer takes longer: what is ordered of a volume waits for flushes of its members.
+/// The time limit for a reply. Orders to a volume wait for its members to flush.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Control {
@@ -52,7 +53,8 @@ impl Control {
         let failed = |error| ServeError::file(Key::Control, path, "make", error);
         clear_left(path).map_err(failed)?;
         let listener = listen(path).map_err(|error| match error.kind() {
-            // In the system's words an address is in use, which a file is not.
+            // The system's message for this error mentions an address, which would be misleading
+            // for a file.
             io::ErrorKind::AddrInUse => failed(io::Error::other("something is there already")),
             _ => failed(error),
         })?;
@@ -62,10 +64,10 @@ impl Control {
         })
     }
 
-    /// Takes orders from now on, of several clients at a time.
+    /// Takes orders from now on, from several clients at a time.
     pub(crate) fn start<T: Orders>(&self, to: &Arc<T>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        // The thread waits for clients for good; it must not keep what is served that long.
+        // The thread waits for clients forever, and must not keep the server alive.
         let to = Arc::downgrade(to);
         let clients = Arc::new(AtomicUsize::new(0));
         let take_orders = move || {
@@ -78,8 +80,8 @@ impl Control {
     }
 }
 
-/// A socket that nobody but its user can ever connect to, whatever the umask is: Linux gives the file the mode that the socket
-/// has when it is bound.
+/// Creates a socket to which only its owner can ever connect, whatever the umask. Linux gives the
+/// file the mode that the socket has when it is bound.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let socket: OwnedFd = rustix::net::socket_with(
         AddressFamily::UNIX,
@@ -93,7 +95,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Gives a client a thread, unless too many have one.
+/// Starts a thread for a client, unless there are too many clients.
 fn admit<T: Orders>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>) {
     let place = Place(Arc::clone(clients));
     let refuse = |client: &UnixStream, why: &str| {
@@ -110,7 +112,7 @@ fn admit<T: Orders>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>
     let Ok(own) = client.try_clone() else { return };
     let run = move || {
         let _place = place;
-        // A client that goes away in the middle has had its say.
+        // An error means that the client disconnected; there is nobody to report it to.
         let _ = serve(&own, &to);
     };
     let thread = thread::Builder::new().name("orders".to_owned());
@@ -119,7 +121,7 @@ fn admit<T: Orders>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>
     }
 }
 
-/// A client's place among those that are served.
+/// A client's share of the limit on simultaneous clients.
 struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
@@ -128,7 +130,7 @@ impl Drop for Place {
     }
 }
 
-/// A client's bytes, until a line takes too long.
+/// A client's input, with a time limit for each line.
 struct Patient<'a> {
     client: &'a UnixStream,
     until: Instant,
@@ -156,10 +158,11 @@ impl Drop for Control {
     }
 }
 
-/// Removes a socket that a server left behind which was killed: nobody answers there any more. Anything else stays.
+/// Removes a socket that was left by a killed server, which refuses connections. Any other file is
+/// kept.
 ///
 /// # Errors
-/// If it cannot be removed.
+/// Returns an error if the socket cannot be removed.
 pub fn clear_left(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|one| one.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
@@ -172,7 +175,8 @@ pub fn clear_left(path: &Path) -> io::Result<()> {
 fn serve<T: Orders>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
     client.set_write_timeout(Some(PATIENCE))?;
     let until = Instant::now() + PATIENCE;
-    // Room for more than a line: who sends too much is told so, and not cut off.
+    // The buffer is larger than a line, so that a client that sends too much receives an error
+    // before it is disconnected.
     let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, Patient { client, until });
     let mut line = Vec::new();
     loop {
@@ -191,14 +195,14 @@ fn serve<T: Orders>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
             Err(error) => return Err(error),
         }
         if !line.ends_with(b"\n") {
-            // Of a half line nothing is carried out: the seed may be cut off.
+            // An incomplete line is not carried out, because its seed may be truncated.
             let bound = LINE_MAX;
             return writeln!(
                 &*client,
                 "error: an order takes one line of at most {bound} bytes"
             );
         }
-        // What is no text is no order either, and is answered as such.
+        // Invalid UTF-8 is not a valid order, and is rejected as such.
         let line = String::from_utf8_lossy(&line);
         let done = match to.upgrade() {
             Some(to) => to.carry_out(line.trim()),
@@ -220,10 +224,10 @@ impl Orders for Paced {
     }
 }
 
-/// Gives an order, a line, at a control socket; gives the server's answer.
+/// Sends a one-line order to a control socket; returns the server's reply.
 ///
 /// # Errors
-/// If nobody listens there, or the answer does not come.
+/// Returns an error if no server listens there, or if no reply arrives.
 pub fn order(
     socket: &Path,
     line: &(impl fmt::Display + ?Sized),

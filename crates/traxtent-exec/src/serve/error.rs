@@ -1,4 +1,4 @@
-//! Why a drive cannot be served, and why a request fails.
+//! The errors of serving a drive and of its requests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,54 +15,54 @@ use crate::device::guard::Refusal;
 use crate::port::Refused;
 use crate::volume::{LEAST_RATE, VolumeIoError};
 
-/// Why a drive cannot be served, or one of its requests.
+/// The reason why a drive cannot be served, or why one of its requests failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// A key that there is not.
+    /// An unknown key.
     #[error("there is no key {key:?}; known are {}", Key::names())]
     UnknownKey {
-        /// As given.
+        /// The key as given.
         key: String,
     },
     /// A key that is given twice.
     #[error("{key}= is given twice")]
     Twice {
-        /// Which.
+        /// The key.
         key: Key,
     },
-    /// A key without which nothing can be served.
+    /// A required key is missing.
     #[error("{key}= is missing: {}", key.help())]
     Missing {
-        /// Which.
+        /// The key.
         key: Key,
     },
-    /// A value that a key does not take.
+    /// A value that is invalid for its key.
     #[error("{key}={value}: {problem}")]
     Value {
-        /// Which.
+        /// The key.
         key: Key,
-        /// As given.
+        /// The value as given.
         value: String,
-        /// What would be right.
+        /// The expected values.
         problem: String,
     },
-    /// A profile that is none.
+    /// An invalid profile.
     #[error("drive={}: {error}", path.display())]
     Profile {
-        /// Its file.
+        /// The profile's file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the profile.
         error: ProfileError,
     },
     /// A data file that is too small for the drive.
     #[error("file={}: it has {bytes} bytes, the drive {needed}", path.display())]
     TooSmall {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What it has.
+        /// The size of the file in bytes.
         bytes: u64,
-        /// What the drive has.
+        /// The size of the drive in bytes.
         needed: u64,
     },
     /// A data file that must not be written to.
@@ -71,48 +71,48 @@ pub enum ServeError {
     /// An output that must not be written to.
     #[error("{key}={refusal}")]
     Output {
-        /// The key that names it.
+        /// The key that names the output.
         key: Key,
-        /// Why not.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A data file longer than its file system allows.
+    /// A data file that would be longer than its file system permits.
     #[error(
         "file={}: the drive has {needed} bytes, and files on this file system at most {longest}; \
          name a file on another, such as XFS, or a block device",
         path.display()
     )]
     FileTooLarge {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the drive has.
+        /// The size of the drive in bytes.
         needed: u64,
-        /// The most that a file may have.
+        /// The maximum size of a file in bytes.
         longest: u64,
     },
     /// A file that cannot be used.
     #[error("{key}={}: cannot {what} it: {error}", path.display())]
     File {
-        /// The key that names it.
+        /// The key that names the file.
         key: Key,
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A thread that the system does not give.
+    /// The system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// A request that is not made of whole sectors.
+    /// A request that is not aligned to whole sectors.
     #[error("{count} bytes at byte {offset}: the drive has sectors of {sector} bytes")]
     Misaligned {
         /// The first byte.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         count: u64,
-        /// Bytes of a sector.
+        /// The size of a sector in bytes.
         sector: u32,
     },
     /// A request beyond the end of the drive.
@@ -120,90 +120,90 @@ pub enum ServeError {
     BeyondEnd {
         /// The first byte.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         count: u64,
-        /// Bytes of the drive.
+        /// The size of the drive in bytes.
         bytes: u64,
     },
-    /// What the drive answers where it does not do what it is told.
+    /// The drive failed a command.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The data cannot be brought to the disk below.
+    /// The data cannot be transferred to the storage below.
     #[error("cannot {what} the drive's data: {error}")]
     Data {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A scenario that is none.
+    /// An invalid scenario.
     #[error("scenario={}: {error}", path.display())]
     Scenario {
-        /// Its file.
+        /// The scenario's file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the scenario.
         error: ScenarioError,
     },
     /// A scenario that does not fit the drive.
     #[error("scenario={}: {error}", path.display())]
     Misfit {
-        /// Its file.
+        /// The scenario's file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the scenario.
         error: DiskError,
     },
-    /// An order that is no fault.
+    /// An order that is not a valid fault.
     #[error(transparent)]
     Fault(#[from] FaultError),
-    /// Simulated time has come to its end, after some 106 days.
+    /// Simulated time has reached its maximum, after about 106 days.
     #[error("simulated time has come to its end, after 106 days")]
     ClockEnded,
-    /// A key of a drive beside one of a volume.
+    /// A drive's key that is combined with a volume's.
     #[error(
         "{key}= cannot be combined with volume=; only control=, member-timeout= and sync-rate= can"
     )]
     NotOfVolume {
-        /// Which.
+        /// The key.
         key: String,
     },
-    /// A key of a volume that is given twice.
+    /// A volume's key that is given twice.
     #[error("{key}= is given twice")]
     TwiceOfVolume {
-        /// Which.
+        /// The key.
         key: &'static str,
     },
-    /// A key that volumes with copies do not have.
+    /// A key that volumes with replicas do not have.
     #[error("{key}= cannot be used with a volume with copies; leave it out")]
     NotOfCopies {
-        /// Which.
+        /// The key.
         key: &'static str,
     },
-    /// A rate of the initial sync that cannot be.
+    /// An invalid rate of the initial sync.
     #[error("sync-rate={value}: expected bytes a second, {LEAST_RATE} at least, or off")]
     SyncRate {
-        /// As given.
+        /// The value as given.
         value: String,
     },
-    /// A member time-out that cannot be.
+    /// An invalid member time-out.
     #[error(
         "member-timeout={value}: expected whole seconds from {} to {}",
         crate::volume::MEMBER_TIMEOUTS.start(),
         crate::volume::MEMBER_TIMEOUTS.end()
     )]
     MemberTimeout {
-        /// As given.
+        /// The value as given.
         value: String,
     },
     /// A volume that cannot be opened.
     #[error(transparent)]
     VolumeOpen(#[from] VolumeIoError),
-    /// What a volume reports.
+    /// A volume reported an error.
     #[error(transparent)]
     Volume(#[from] VolumeError),
-    /// A volume with copies that cannot be opened.
+    /// A volume with replicas that cannot be opened.
     #[error(transparent)]
     CopiesOpen(#[from] CopiesIoError),
-    /// What a volume with copies reports.
+    /// A volume with replicas reported an error.
     #[error(transparent)]
     Copies(#[from] CopiesError),
     /// The server is stopping.
@@ -222,7 +222,7 @@ impl ServeError {
         }
     }
 
-    /// What a client is told: the number that the system has for it.
+    /// Returns the system's error number that the client receives.
     pub fn errno(&self) -> i32 {
         match self {
             ServeError::Misaligned { .. } => Errno::INVAL.raw_os_error(),

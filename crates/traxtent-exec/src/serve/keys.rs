@@ -1,4 +1,4 @@
-//! What a served drive is told, as `key=value`.
+//! The settings of a served drive, given as `key=value`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use super::error::ServeError;
 pub enum Key {
     /// The drive.
     Drive,
-    /// Where its data are.
+    /// The file with the drive's data.
     File,
-    /// How fast its time passes.
+    /// The speed of simulated time.
     Speed,
-    /// What is random in its faults.
+    /// The seed of random faults.
     Seed,
     /// Its faults.
     Scenario,
@@ -28,7 +28,7 @@ pub enum Key {
     Receipt,
     /// The control socket.
     Control,
-    /// Whether what transport takes is taken off.
+    /// Whether the transport time is subtracted.
     Transport,
 }
 
@@ -46,7 +46,7 @@ impl Key {
         Key::Transport,
     ];
 
-    /// How the key is written.
+    /// Returns the key's name.
     pub fn name(self) -> &'static str {
         match self {
             Key::Drive => "drive",
@@ -61,7 +61,7 @@ impl Key {
         }
     }
 
-    /// What its value is, in a line.
+    /// Returns a one-line description of the key's value.
     pub fn help(self) -> &'static str {
         match self {
             Key::Drive => "a built-in drive's name, or a profile's file (with / or . in its name)",
@@ -78,7 +78,7 @@ impl Key {
         }
     }
 
-    /// The names of all keys.
+    /// Returns the names of all keys.
     pub(super) fn names() -> String {
         Key::ALL.map(Key::name).join(", ")
     }
@@ -90,34 +90,34 @@ impl fmt::Display for Key {
     }
 }
 
-/// What is to be served, and how.
+/// The settings of a served drive.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The drive as it was named.
     pub drive: String,
-    /// The drive.
+    /// The drive's profile.
     pub profile: Profile,
-    /// Where its data are; in memory without it.
+    /// The file with the drive's data; `None` keeps them in memory.
     pub file: Option<PathBuf>,
-    /// How fast its time passes.
+    /// The speed of simulated time.
     pub speed: Speed,
-    /// What is random in faults; the scenario's, or 1, without it.
+    /// The seed of random faults. If it is absent, the scenario's seed applies, or else 1.
     pub seed: Option<u64>,
-    /// Faults, a line each.
+    /// A file of faults, one per line.
     pub scenario: Option<PathBuf>,
-    /// Where the request log goes.
+    /// The file for the request log.
     pub log: Option<PathBuf>,
-    /// Where the receipt goes.
+    /// The file for the receipt.
     pub receipt: Option<PathBuf>,
-    /// Where the control socket is made.
+    /// The path at which the control socket is created.
     pub control: Option<PathBuf>,
-    /// Whether the time that sockets take between a client and this process is taken off, as measured at the
-    /// start. Not for callers within this process.
+    /// Whether to subtract the time that sockets take between a client and this process, as
+    /// measured at the start. It does not apply to callers within this process.
     pub take_off_transport: bool,
 }
 
 impl Settings {
-    /// A drive in memory, at real speed.
+    /// Returns settings for a drive in memory, at real speed.
     pub fn of(drive: &str, profile: Profile) -> Settings {
         Settings {
             drive: drive.to_owned(),
@@ -136,7 +136,8 @@ impl Settings {
     /// Reads keys and their values.
     ///
     /// # Errors
-    /// The first key that is unknown, doubled or missing, or whose value is none; a profile that cannot be read.
+    /// Returns an error for the first key that is unknown, repeated or missing, or whose value is
+    /// invalid. Returns an error if the profile cannot be read.
     pub fn read<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Settings, ServeError> {
@@ -180,7 +181,8 @@ impl Settings {
     }
 }
 
-/// The profile of a built-in drive, or in a file: a name without `/` or `.` is a built-in drive.
+/// Loads the profile of a built-in drive, or from a file. A name without `/` or `.` is a built-in
+/// drive.
 fn load(drive: &str) -> Result<Profile, ServeError> {
     if !drive.contains(['/', '.']) {
         return profile::builtin(drive).ok_or_else(|| {
@@ -201,7 +203,7 @@ fn load(drive: &str) -> Result<Profile, ServeError> {
     })
 }
 
-/// A path that holds also where the server changes its folder.
+/// Returns a path that remains valid if the server changes its working directory.
 fn absolute(key: Key, value: &str) -> Result<PathBuf, ServeError> {
     std::path::absolute(value).map_err(|_| wrong(key, value, "expected the name of a file"))
 }

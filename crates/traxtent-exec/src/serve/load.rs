@@ -1,4 +1,4 @@
-//! What the machine does besides serving, from `/proc`. A figure that is not to be had is 0.
+//! The load on the machine besides serving, from `/proc`. A figure that is unavailable is 0.
 
 use super::receipt::Machine;
 
@@ -9,7 +9,7 @@ pub(super) struct Load {
     own: u64,
 }
 
-/// Ticks of all processors since boot.
+/// The ticks of all processors since boot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     total: u64,
@@ -25,7 +25,7 @@ impl Load {
         }
     }
 
-    /// The shares since then.
+    /// Returns the shares of processor time since the start.
     pub(super) fn since_start(&self) -> Machine {
         let now = Load::now();
         let since = |now: u64, start: u64| now.saturating_sub(start) as f64;
@@ -40,7 +40,7 @@ impl Load {
 }
 
 impl Counters {
-    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
     fn read() -> Option<Counters> {
         let stat = std::fs::read_to_string("/proc/stat").ok()?;
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
@@ -58,8 +58,8 @@ impl Counters {
     }
 }
 
-/// This process's time in user and system mode: fields 14 and 15 of `/proc/self/stat`, the second of
-/// which, the program's name, stands in brackets and may hold blanks.
+/// Returns this process's ticks in user and system mode, which are fields 14 and 15 of
+/// `/proc/self/stat`. Field 2 is the program's name, which is in brackets and may contain blanks.
 fn own_ticks() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, behind_name) = stat.rsplit_once(')')?;

@@ -1,4 +1,4 @@
-//! The request log of a served drive, written by a thread of its own.
+//! The request log of a served drive, written by its own thread.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,11 +14,11 @@ use crate::packed::Packed;
 use crate::request_log;
 use crate::simulate::Outcome;
 
-/// So many rows may wait to be written. Then requests wait for the log: a log without gaps is worth more
-/// than a run that is in time, and the receipt shows the delay.
+/// The maximum number of rows that wait to be written. Beyond it, requests wait for the log. A log
+/// without gaps is worth more than a punctual run, and the receipt shows the delay.
 const ROWS_WAITING: usize = 1 << 16;
 
-/// How long a row stays in the buffer at most while nothing more comes.
+/// The maximum time that a row stays in the buffer while no other arrives.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// A log that is being written.
@@ -31,14 +31,14 @@ pub(super) struct Log {
 
 #[derive(Debug)]
 enum Stage {
-    /// Open, and nobody writes yet.
+    /// The file is open, and the writer has not started.
     Open(Box<Packed<BufWriter<File>>>, Receiver<Outcome>),
     Writing(JoinHandle<io::Result<()>>),
     Done,
 }
 
 impl Log {
-    /// Makes the file and writes the names of the columns.
+    /// Creates the file and writes the column names.
     pub(super) fn create(path: &Path) -> Result<Log, ServeError> {
         let failed = |error| ServeError::file(Key::Log, path, "write", error);
         super::refuse_output(Key::Log, path)?;
@@ -53,7 +53,7 @@ impl Log {
         })
     }
 
-    /// Starts the thread.
+    /// Starts the writer thread.
     pub(super) fn start(&self) -> io::Result<()> {
         let mut stage = self.begun.lock().expect("nobody panics with it");
         if let Stage::Open(out, rows) = std::mem::replace(&mut *stage, Stage::Done) {
@@ -67,12 +67,12 @@ impl Log {
     pub(super) fn push(&self, outcome: Outcome) {
         let rows = self.rows.lock().expect("nobody panics with it");
         if let Some(rows) = &*rows {
-            // The writer is gone after an error, which `finish` reports.
+            // The send fails if the writer has stopped after an error, which `finish` reports.
             let _ = rows.send(outcome);
         }
     }
 
-    /// Writes what is still held.
+    /// Writes the remaining buffered rows.
     pub(super) fn finish(&self) -> Result<(), ServeError> {
         self.rows.lock().expect("nobody panics with it").take();
         let mut stage = self.begun.lock().expect("nobody panics with it");

@@ -1,9 +1,10 @@
-//! A drive served in real time: what an NBD server, or any program with threads, calls.
+//! A drive served in real time, for an NBD server or any multithreaded program.
 //!
-//! [`Server`] holds a model disk on the real clock, its data, a request log, a receipt, and a socket on which
-//! faults are ordered. Every call of [`Server::read`] and its kin blocks until the model ends the command.
+//! [`Server`] holds a model disk on the real clock, its data, a request log, a receipt, and a
+//! socket that takes orders for faults. [`Server::read`] and the other requests block until the
+//! model completes the command.
 //!
-//! Left out: the protocol. That is nbdkit's (`bindings/nbdkit`).
+//! The protocol is left out; nbdkit implements it (`bindings/nbdkit`).
 
 mod clock;
 pub(crate) mod control;
@@ -41,7 +42,7 @@ use paced::{Delivered, Paced};
 use receipt::Tally;
 use store::{Platters, Store};
 
-/// A drive that is served. See the module.
+/// A drive that is served; see the module's documentation.
 #[derive(Debug)]
 pub struct Server {
     settings: Settings,
@@ -55,7 +56,7 @@ pub struct Server {
     running: OnceLock<Running>,
 }
 
-/// What there is once time passes.
+/// The state that exists once time passes.
 #[derive(Debug)]
 struct Running {
     paced: Arc<Paced>,
@@ -63,25 +64,26 @@ struct Running {
     pacer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The sizes that a client should know, in bytes.
+/// The block sizes to advertise to a client, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// Requests are multiples of this: the logical sector.
+    /// Requests must be multiples of this, the logical sector.
     pub minimum: u32,
-    /// Best are multiples of this: the physical sector.
+    /// Requests should be multiples of this, the physical sector.
     pub preferred: u32,
-    /// The most that one request may have.
+    /// The maximum size of one request.
     pub maximum: u32,
 }
 
-/// The most that one request may read or write, in bytes: what NBD clients may send unasked.
+/// The maximum size of a read or write in bytes, which is the largest that NBD clients may send
+/// without negotiation.
 const REQUEST_MAX: u32 = 32 << 20;
 
 impl Server {
     /// Opens everything that may fail. No time passes yet, and no thread is started.
     ///
     /// # Errors
-    /// A profile out of its bounds, a file that cannot be used.
+    /// Returns an error if the profile is out of bounds, or if a file cannot be used.
     pub fn open(settings: Settings) -> Result<Server, ServeError> {
         let drive = Drive::new(&settings.profile).map_err(|error| ServeError::Profile {
             path: settings.drive.clone().into(),
@@ -106,10 +108,10 @@ impl Server {
         })
     }
 
-    /// Starts the drive's clock and the threads that the server needs. Later calls do nothing.
+    /// Starts the drive's clock and the server's threads. Later calls do nothing.
     ///
     /// # Errors
-    /// If the system has no thread to give.
+    /// Returns an error if the system cannot start a thread.
     pub fn start(&self) -> Result<(), ServeError> {
         if self.running.get().is_some() {
             return Ok(());
@@ -124,7 +126,7 @@ impl Server {
         if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
             control.start(&paced).map_err(ServeError::Thread)?;
         }
-        // Nobody else starts it at the same time.
+        // No other thread starts it at the same time.
         let _ = self.running.set(Running {
             paced,
             load: Load::now(),
@@ -133,17 +135,17 @@ impl Server {
         Ok(())
     }
 
-    /// The drive's size in bytes.
+    /// Returns the drive's size in bytes.
     pub fn bytes(&self) -> u64 {
         bytes_of(&self.drive)
     }
 
-    /// What it is told.
+    /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The sizes that a client should know.
+    /// Returns the block sizes to advertise to a client.
     pub fn block_sizes(&self) -> BlockSizes {
         let sector = &self.settings.profile.sector;
         BlockSizes {
@@ -153,10 +155,11 @@ impl Server {
         }
     }
 
-    /// Reads from byte `offset` on, in the drive's time.
+    /// Reads from byte `offset` on, taking the drive's time.
     ///
     /// # Errors
-    /// A request that is misaligned or beyond the end, and what the drive or its data report.
+    /// Returns an error if the request is misaligned or beyond the end, or if the drive or its data
+    /// report an error.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
@@ -176,21 +179,21 @@ impl Server {
                         if disk.unflushed_bytes() > 0 {
                             return Some(disk.fetch(lbn, &mut into.borrow_mut()));
                         }
-                        // Where nothing is volatile, the media have it all.
+                        // If no data is volatile, the media hold everything.
                         (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
                     })?;
             if delivered.completion.outcome.is_ok() {
-                // Nobody need wait for them.
+                // The model is unlocked now, so no other request waits for this read.
                 fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
             }
             Ok(delivered)
         })
     }
 
-    /// Writes from byte `offset` on; with `fua` it is on the media when this returns.
+    /// Writes from byte `offset` on. With `fua`, the data is on the media when this returns.
     ///
     /// # Errors
-    /// As of [`Server::read`].
+    /// Returns the same errors as [`Server::read`].
     pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServeError> {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
@@ -200,10 +203,10 @@ impl Server {
         })
     }
 
-    /// Makes `count` bytes from `offset` on zero, in the time of a write.
+    /// Zeroes `count` bytes from `offset` on, taking the time of a write.
     ///
     /// # Errors
-    /// As of [`Server::read`].
+    /// Returns the same errors as [`Server::read`].
     pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, count)?;
@@ -212,11 +215,11 @@ impl Server {
         })
     }
 
-    /// Tells that nobody needs `count` bytes from `offset` on any more; with `fua` what that changes is on the media
-    /// when this returns, by a flush.
+    /// Declares `count` bytes from `offset` on unused. With `fua`, a flush puts the change on the
+    /// media before this returns.
     ///
     /// # Errors
-    /// As of [`Server::read`].
+    /// Returns the same errors as [`Server::read`].
     pub fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, count)?;
@@ -225,15 +228,15 @@ impl Server {
         if fua { self.flush() } else { Ok(()) }
     }
 
-    /// Brings every write that is complete to the media.
+    /// Writes all completed writes to the media.
     ///
     /// # Errors
-    /// What the drive or its data report.
+    /// Returns the error that the drive or its data report.
     pub fn flush(&self) -> Result<(), ServeError> {
         self.noted(|running| self.tell(running, Command::Flush, Vec::new(), true))
     }
 
-    /// The receipt so far; none before [`Server::start`].
+    /// Returns the receipt so far; `None` before [`Server::start`].
     pub fn receipt(&self) -> Option<Receipt> {
         let running = self.running.get()?;
         let mut tally = self.tally.lock().expect("nobody panics with it");
@@ -249,10 +252,10 @@ impl Server {
         Some(tally.receipt(&subject, clock, &running.load))
     }
 
-    /// Writes the receipt so far to its file, if it has one.
+    /// Writes the receipt so far to its file, if one is set.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write_receipt(&self) -> Result<(), ServeError> {
         let (Some(receipt), Some(path)) = (self.receipt(), &self.settings.receipt) else {
             return Ok(());
@@ -263,10 +266,10 @@ impl Server {
             .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))
     }
 
-    /// Ends the threads, and writes log and receipt. What is outstanding fails.
+    /// Ends the threads, and writes the log and the receipt. Outstanding requests fail.
     ///
     /// # Errors
-    /// If the log or the receipt cannot be written.
+    /// Returns an error if the log or the receipt cannot be written.
     pub fn stop(&self) -> Result<(), ServeError> {
         if let Some(running) = self.running.get() {
             running.paced.stop();
@@ -281,8 +284,8 @@ impl Server {
         log
     }
 
-    /// Sends a command to the drive and waits for it; what it puts on the media is brought to the disk
-    /// below if it must be `durable`.
+    /// Sends a command to the drive and waits for it. If `durable`, the media's new data is then
+    /// synchronized to the storage below.
     fn tell(
         &self,
         running: &Running,
@@ -297,7 +300,7 @@ impl Server {
         Ok(delivered)
     }
 
-    /// Carries a command out, and counts how it ended and when.
+    /// Carries out a command, and records its outcome and its time.
     fn noted(
         &self,
         command: impl FnOnce(&Running) -> Result<Delivered, ServeError>,
@@ -328,7 +331,7 @@ impl Server {
         }
     }
 
-    /// Adds a row to the log, if the drive has worked on the command.
+    /// Adds a row to the log if the drive has processed the command.
     fn log_row(&self, delivered: &Delivered) {
         let Completion {
             submitted,
@@ -338,7 +341,7 @@ impl Server {
         } = delivered.completion;
         if let (Some(log), Some(served)) = (&self.log, delivered.completion.served) {
             let mut arrival = delivered.arrival;
-            // What the log calls measured: the time as it was delivered.
+            // The log's `measured` column is the response time as delivered.
             arrival.measured = Some(delivered.at.since(arrival.at));
             log.push(Outcome {
                 arrival,
@@ -354,7 +357,7 @@ impl Server {
         }
     }
 
-    /// The sectors that bytes are in.
+    /// Returns the sectors that hold a range of bytes.
     fn sectors(&self, offset: u64, count: u64) -> Result<(Lbn, u32), ServeError> {
         let sector = self.settings.profile.sector.logical_bytes;
         let bytes = u64::from(sector);
@@ -378,7 +381,7 @@ impl Server {
     }
 }
 
-/// The faults to come, and the seed of those that bring none.
+/// Returns the scheduled faults, with the seed for faults that have none of their own.
 fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeError> {
     let mut scenario = Scenario {
         seed: 1,
@@ -391,7 +394,7 @@ fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeErro
             path: path.clone(),
             error,
         })?;
-        // Of faults, only a disk knows whether they fit.
+        // Only a disk can check whether the faults fit.
         Disk::with_media(drive.clone(), Memory::new())
             .play(&scenario)
             .map_err(|error| ServeError::Misfit {
@@ -405,7 +408,7 @@ fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeErro
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Who wants to know of errors calls it before.
+        // Callers that need the errors call `stop` before.
         let _ = self.stop();
     }
 }
@@ -415,19 +418,19 @@ fn bytes_of(drive: &Drive) -> u64 {
     sectors * u64::from(drive.profile().sector.logical_bytes)
 }
 
-/// Refuses a block device where a log or a receipt is to be written.
+/// Refuses a block device as the output for a log or a receipt.
 fn refuse_output(key: Key, path: &Path) -> Result<(), ServeError> {
     guard::refuse_output(path).map_err(|refusal| ServeError::Output { key, refusal })
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file atomically: it exists complete, or not at all.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = beside(path);
     std::fs::write(&new, bytes)?;
     std::fs::rename(&new, path)
 }
 
-/// Fails if no file can be made beside `path`, as [`write_whole`] does.
+/// Returns an error if no file can be created beside `path`, as [`write_whole`] does.
 fn try_beside(path: &Path) -> std::io::Result<()> {
     let new = beside(path);
     std::fs::write(&new, [])?;

@@ -1,12 +1,13 @@
 //! The model drive on the real clock.
 //!
-//! Requests come from many threads. Each hands its request to the model at the instant of its arrival and
-//! then waits for its own completion. The model tells a completion in advance as soon as it is certain,
-//! so the waiting thread sleeps towards it by itself; nobody has to wake it. What is left for the pacer, a
-//! thread of its own, is to look at the model when it decides what to serve next. The model is lazy: to
-//! look late changes nothing of what it does, so only a completion's delivery can be late, never the model.
+//! Requests come from many threads. Each thread submits its request to the model at the instant of
+//! its arrival, and then waits for its own completion. The model announces a completion as soon as
+//! it is certain. The waiting thread can therefore sleep until then, and no other thread has to
+//! wake it. The pacer, a separate thread, only has to poll the model when the model decides what to
+//! serve next. The model is evaluated lazily, and a late poll does not change its behaviour. Only
+//! the delivery of a completion can be late, never the model.
 //!
-//! No lock is held while anybody sleeps.
+//! No lock is held while a thread sleeps.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -23,11 +24,11 @@ use super::store::Platters;
 use super::transport::Transport;
 use crate::port::Port;
 
-/// See the module.
+/// The model drive on the real clock; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct Paced {
     clock: Clock,
-    /// What it takes off; nothing where there is none.
+    /// The transport time to subtract, if any.
     transport: Option<Transport>,
     state: Mutex<State>,
     pacer: OnceLock<Thread>,
@@ -39,13 +40,13 @@ struct State {
     /// The number of the next request.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// Faults of the scenario that are still to come.
+    /// The number of the scenario's faults that are still to come.
     faults: usize,
-    /// Those that have happened and that nobody has asked for.
+    /// Faults that have happened and have not been collected.
     events: Vec<Event>,
-    /// When something last happened to the model: nothing happens earlier any more.
+    /// The time of the model's last event; nothing can happen earlier any more.
     last: SimTime,
-    /// When the pacer looks next.
+    /// The time at which the pacer polls next.
     look: Option<SimTime>,
     stopped: bool,
 }
@@ -54,13 +55,13 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     host: Thread,
-    /// When it will be complete, once that is certain.
+    /// The completion time, once it is certain.
     due: Option<SimTime>,
     end: Option<(Arrival, Completion)>,
 }
 
 impl Waiting {
-    /// Lets its thread look again, if that is not this one.
+    /// Wakes the request's thread, unless it is the current one.
     fn wake(&self) {
         if self.host.id() != thread::current().id() {
             self.host.unpark();
@@ -68,26 +69,27 @@ impl Waiting {
     }
 }
 
-/// A request that has been answered.
+/// A request that has been completed and delivered.
 #[derive(Clone, Debug)]
 pub(super) struct Delivered {
     pub(super) arrival: Arrival,
     pub(super) completion: Completion,
-    /// How much earlier than it came the model saw the request, if transport is taken off.
+    /// How much before its arrival the model saw the request, if transport time is subtracted.
     pub(super) dated_back: Option<Span>,
-    /// When the waiting thread went on.
+    /// The time at which the waiting thread continued.
     pub(super) at: SimTime,
 }
 
-/// The simulated clock ends here: half of what it can count, so that no sum overflows.
+/// The end of the simulated clock: half of its range, so that no sum overflows.
 const LAST: SimTime = SimTime(u64::MAX / 2);
 
 impl Paced {
-    /// The disk at rest, with so many faults to come, its clock starting at the end of this call.
+    /// Starts with an idle disk and `faults` scheduled faults. The clock starts at the end of this
+    /// call.
     pub(super) fn start(disk: Disk<Platters>, faults: usize, settings: &Settings) -> Arc<Paced> {
         let mut clock = Clock::start(settings.speed);
         let timed = settings.profile.mechanics.is_some();
-        // A drive that takes no time has none from which to take it off.
+        // A drive that takes no time has none to subtract the transport from.
         let transport = (settings.take_off_transport && timed).then(|| Transport::measure(&clock));
         clock.restart();
         Arc::new(Paced {
@@ -111,7 +113,7 @@ impl Paced {
         &self.clock
     }
 
-    /// Starts the pacer; it ends after [`Paced::stop`].
+    /// Starts the pacer, which ends after [`Paced::stop`].
     pub(super) fn pace(self: &Arc<Self>) -> std::io::Result<JoinHandle<()>> {
         let paced = Arc::clone(self);
         let handle = thread::Builder::new()
@@ -121,11 +123,12 @@ impl Paced {
         Ok(handle)
     }
 
-    /// Hands a command to the model, with what it writes, and waits until it has ended. If there is time to
-    /// wait, `meanwhile` is called first; `then` sees the disk at the end, with nothing under way.
+    /// Submits a command and the data that it writes to the model, and waits for its completion. If
+    /// there is time to wait, `meanwhile` is called first. `then` receives the disk at the end,
+    /// while the model is locked and no change is in progress.
     ///
-    /// The model sees the command as early as it may, up to what its transport takes: nothing that has happened
-    /// changes, and nothing is answered before the model has done it.
+    /// The model sees the command earlier by up to its transport time. This never changes past
+    /// events, and no response is delivered before the model has completed it.
     pub(super) fn serve<T>(
         &self,
         command: Command,
@@ -143,7 +146,7 @@ impl Paced {
         let dated_back = seen.map(|seen| at.since(seen));
         let number = state.take_in(seen.unwrap_or(at), command, data)?;
         loop {
-            // What takes no time is over by now: no reason to let go of the model.
+            // Commands that take no time are complete now, so the model need not be unlocked.
             let at = self.clock.now();
             state.advance(at)?;
             let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
@@ -172,20 +175,20 @@ impl Paced {
         }
     }
 
-    /// Lets a fault happen, now.
+    /// Injects a fault now.
     pub(super) fn inject(&self, fault: Fault) -> Result<Option<Cut>, ServeError> {
         let mut state = self.lock();
         let at = self.now()?;
         state.catch_up(at)?;
         let cut = state.port.unit_mut().inject(at, fault)?;
         state.last = at;
-        // What was certain may have changed.
+        // Completions that were certain may have changed.
         state.advance(at)?;
         self.tell_pacer(&mut state);
         Ok(cut)
     }
 
-    /// The scenario's faults that have happened since the last call.
+    /// Returns the scenario's faults that have happened since the last call.
     pub(super) fn take_events(&self) -> Vec<Event> {
         std::mem::take(&mut self.lock().events)
     }
@@ -198,7 +201,7 @@ impl Paced {
         Ok(now)
     }
 
-    /// Gives up what is outstanding, and ends the pacer.
+    /// Abandons outstanding requests, and ends the pacer.
     pub(super) fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
@@ -210,12 +213,12 @@ impl Paced {
         }
     }
 
-    /// What the pacer does.
+    /// The pacer's loop.
     fn look_on(&self) {
         loop {
             let look = {
                 let mut state = self.lock();
-                // Whoever waits sees the same error.
+                // The waiting threads receive the same error.
                 if state.stopped || state.advance(self.clock.now()).is_err() {
                     return;
                 }
@@ -229,7 +232,7 @@ impl Paced {
         }
     }
 
-    /// Wakes the pacer if it would look too late.
+    /// Wakes the pacer if it would poll too late.
     fn tell_pacer(&self, state: &mut State) {
         let look = state.next_look();
         if let (Some(at), Some(pacer)) = (look, self.pacer.get())
@@ -246,7 +249,7 @@ impl Paced {
 }
 
 impl State {
-    /// The bytes of data that the command's answer brings.
+    /// Returns the bytes of data in the command's response.
     fn answer_bytes(&self, command: &Command) -> u32 {
         match command {
             Command::Read { sectors, .. } => {
@@ -257,7 +260,8 @@ impl State {
         }
     }
 
-    /// The instant so much before `now` if nothing has happened since, or just after the last thing that has.
+    /// Returns the instant `before` earlier than `now`, but later than the model's last event and
+    /// at most `now`.
     fn as_early_as(&self, now: SimTime, before: Span) -> SimTime {
         let earliest = self.last + Span(1);
         SimTime(now.0.saturating_sub(before.0))
@@ -265,7 +269,7 @@ impl State {
             .min(now)
     }
 
-    /// Takes a command in at its arrival; returns its number.
+    /// Submits a command at its arrival; returns its number.
     fn take_in(&mut self, at: SimTime, command: Command, data: Vec<u8>) -> Result<u64, ServeError> {
         if self.stopped {
             return Err(ServeError::Stopped);
@@ -289,14 +293,16 @@ impl State {
             request: disk::request(&command),
         };
         if let Err(refused) = self.port.arrive(arrival, (command, data)) {
-            // Only what the drive has room for at once is refused so; nothing is left of it.
+            // Only a command that is passed to the drive at once can be refused here; it leaves no
+            // trace.
             self.waiting.remove(&number);
             return Err(refused.into());
         }
         Ok(number)
     }
 
-    /// Does everything that is due by `now`, and tells those who wait when they will be served.
+    /// Processes all events that are due by `now`, and gives the waiting threads their completion
+    /// times.
     fn advance(&mut self, now: SimTime) -> Result<(), ServeError> {
         self.catch_up(now)?;
         for (number, at) in self.port.foreseen() {
@@ -309,7 +315,7 @@ impl State {
         Ok(())
     }
 
-    /// Does everything that is due by `now`, each thing at its own instant.
+    /// Processes all events that are due by `now`, each at its own time.
     fn catch_up(&mut self, now: SimTime) -> Result<(), ServeError> {
         let waiting = &mut self.waiting;
         while let Some(wake) = self.port.next_wakeup().filter(|wake| *wake <= now) {
@@ -329,8 +335,8 @@ impl State {
         Ok(())
     }
 
-    /// When the pacer must look at the model: when it goes on, if somebody does not know yet when to wake
-    /// up, or may have to wake up earlier because of a fault.
+    /// Returns the time at which the pacer must poll the model. This is the model's next event if a
+    /// waiting thread has no completion time yet, or if a fault might move a completion forward.
     fn next_look(&self) -> Option<SimTime> {
         let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.end.is_none();
         if self.faults > 0 || self.waiting.values().any(unsure) {

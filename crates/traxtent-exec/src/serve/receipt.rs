@@ -1,8 +1,8 @@
-//! The fidelity receipt: how true to the model a run was.
+//! The fidelity receipt: how closely a run followed the model.
 //!
-//! A request is *late* by the time between the instant at which the model completes it and the instant at
-//! which its thread goes on with the answer. What the client then sees has the network, the kernel and
-//! the client itself on top, which no receipt of the server can know.
+//! The *lateness* of a request is the time between its completion in the model and the instant at
+//! which its thread continues with the response. The client also sees the delays of the network,
+//! the kernel and the client itself, which a server cannot measure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,82 +29,82 @@ pub struct Receipt {
     pub drive: String,
     /// SHA-256 of the profile as `Profile::to_toml` writes it.
     pub profile_sha256: String,
-    /// What was random in faults.
+    /// The seed of random faults.
     pub seed: u64,
-    /// How fast simulated time passed.
+    /// The speed of simulated time.
     pub speed: f64,
-    /// Simulated time that passed.
+    /// The simulated time that passed.
     pub simulated_ms: f64,
-    /// Requests that were answered.
+    /// Requests that were completed.
     pub requests: u64,
-    /// Of these, reads.
+    /// Reads among these.
     pub reads: u64,
-    /// Of these, writes, also of zeros.
+    /// Writes among these, including those of zeros.
     pub writes: u64,
-    /// Of these, flushes.
+    /// Flushes among these.
     pub flushes: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// The scenario's faults that have happened, with the simulated time; the last thousand.
+    /// The scenario's faults that have happened, with their simulated time; only the last thousand.
     pub faults: Vec<String>,
-    /// How late answers were, in real time.
+    /// The lateness of responses, in real time.
     pub lateness_us: Percentiles,
-    /// How much earlier than requests came the model saw them, in real time: what transport takes, as measured
-    /// at the start.
+    /// How much before their arrival the model saw requests, in real time. This is the transport
+    /// time as measured at the start.
     #[serde(default)]
     pub transport_us: Percentiles,
-    /// The share of requests that were late by more than 1 % of their response time in the model.
+    /// The share of requests whose lateness exceeds 1 % of their response time in the model.
     pub share_late_1_percent: f64,
-    /// Response times in the model.
+    /// The response times in the model.
     pub modelled_ms: Percentiles,
-    /// Response times as delivered.
+    /// The response times as delivered.
     pub delivered_ms: Percentiles,
-    /// The machine while it served.
+    /// The state of the machine during the run.
     pub machine: Machine,
-    /// Whether delivered times may be taken for the model's.
+    /// Whether the delivered times are accurate enough to represent the model's.
     pub verdict: Verdict,
-    /// What speaks against it.
+    /// The reasons for a negative verdict.
     pub reasons: Vec<String>,
-    /// What the verdict asks for.
+    /// The criteria of the verdict.
     pub bounds: String,
 }
 
-/// Percentiles by the nearest rank; all 0 where there is nothing.
+/// Percentiles by the nearest rank; all 0 if there are no values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// Half are no greater.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100 are no greater.
+    /// The 99th percentile.
     pub p99: f64,
-    /// 999 of 1,000 are no greater.
+    /// The 99.9th percentile.
     pub p99_9: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
-/// What the machine did.
+/// The state of the machine during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processors for this process.
+    /// The number of processors available to this process.
     pub cpus: usize,
-    /// The share of all processors' time that others than this process used, its clients among them.
+    /// The share of all processors' time that other processes used, including the server's clients.
     pub others_share: f64,
-    /// The share that a hypervisor took away.
+    /// The share of processor time that a hypervisor took.
     pub stolen_share: f64,
-    /// How long before its end a wait stops sleeping and spins, in microseconds: how late sleeps have ended
-    /// lately, at most 1000.
+    /// How long before its end a wait stops sleeping and spins, in microseconds. It is the recent
+    /// lateness of sleeps, at most 1000.
     pub spin_us: f64,
 }
 
-/// Whether delivered times may be taken for the model's.
+/// Whether the delivered times are accurate enough to represent the model's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// They may.
+    /// They are.
     Trustworthy,
-    /// They may not.
+    /// They are not.
     NotTrustworthy,
-    /// No request was answered, or the drive takes no time.
+    /// No request was completed, or the drive takes no time.
     NothingToJudge,
 }
 
@@ -113,15 +113,16 @@ const P50_SHARE: f64 = 0.01;
 const P99_SHARE: f64 = 0.02;
 const LATE_P50_US: f64 = 50.0;
 const LATE_P99_US: f64 = 1000.0;
-/// A drive that never takes so long takes no time, and nothing can be late by a share of it.
+/// The response time in milliseconds below which a drive counts as taking no time. Lateness cannot
+/// be judged as a share of it.
 const JUDGED_MS: f64 = 0.001;
-/// What is said of them.
+/// The bounds as text.
 const BOUNDS: &str = "delivered p50 within 1 % and p99 within 2 % of the model's; lateness p50 at most 50 us and p99 at most 1 ms";
-/// More of the processors than this in others' hands is worth a remark where a run was late.
+/// The share of processor time used by others above which a late run's receipt mentions it.
 const OTHERS_SHARE: f64 = 0.5;
 const STOLEN_SHARE: f64 = 0.01;
 
-/// What was served.
+/// The subject of a receipt.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
     pub(super) drive: &'a str,
@@ -129,7 +130,8 @@ pub(super) struct Subject<'a> {
     pub(super) seed: u64,
 }
 
-/// What a receipt is made of, as it grows. Its memory stays the same however long a run.
+/// The statistics of a receipt, accumulated during the run. They take constant memory, however long
+/// the run.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     reads: u64,
@@ -146,14 +148,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts a request that was answered.
+    /// Counts a completed request.
     pub(super) fn add(&mut self, delivered: &Delivered) {
         let completion = &delivered.completion;
         match completion.command {
             Command::Read { .. } => self.reads += 1,
             Command::Write { .. } | Command::WriteZeroes { .. } => self.writes += 1,
             Command::Flush => self.flushes += 1,
-            // Takes no time in the model.
+            // A trim takes no time in the model.
             Command::Trim { .. } => return,
         }
         let lateness = delivered.at.saturating_since(completion.completed);
@@ -169,12 +171,12 @@ impl Tally {
         self.delivered.push(modelled + lateness);
     }
 
-    /// Counts a request that failed.
+    /// Counts a failed request.
     pub(super) fn add_error(&mut self) {
         self.errors += 1;
     }
 
-    /// Notes a fault of the scenario.
+    /// Records a fault of the scenario.
     pub(super) fn add_event(&mut self, event: &Event) {
         const KEPT: usize = 1000;
         let what = match &event.outcome {
@@ -190,7 +192,7 @@ impl Tally {
             .push_back(format!("{at:.3} ms: {}{what}", event.fault));
     }
 
-    /// The receipt so far.
+    /// Returns the receipt so far.
     pub(super) fn receipt(&mut self, subject: &Subject<'_>, clock: &Clock, load: &Load) -> Receipt {
         let speed = clock.speed();
         let us = |span| as_us(speed.real(span));
@@ -236,7 +238,7 @@ impl Receipt {
             return;
         }
         let (modelled, delivered, late) = (self.modelled_ms, self.delivered_ms, self.lateness_us);
-        // Of an answer that takes no time, only its lateness can be judged.
+        // If a response takes no time in the model, only its lateness can be judged.
         let off = |delivered: f64, modelled: f64| match modelled > 0.0 {
             true => (delivered - modelled) / modelled,
             false => 0.0,
@@ -270,7 +272,7 @@ impl Receipt {
         self.reasons = reasons;
     }
 
-    /// The receipt for people, a line each.
+    /// Returns the receipt as human-readable lines.
     pub fn lines(&self) -> Vec<String> {
         let row = |name: &str, p: &Percentiles, unit: &str| {
             format!(
@@ -336,7 +338,7 @@ impl Percentiles {
     }
 }
 
-/// The hash of a profile, in hexadecimal digits.
+/// Returns the hash of a profile, in hexadecimal digits.
 pub(super) fn sha256(profile: &Profile) -> String {
     let digest = Sha256::digest(profile.to_toml().as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,7 +1,8 @@
-//! Where a served drive's data are: in a sparse file, or in memory.
+//! The data of a served drive, in a sparse file or in memory.
 //!
-//! The file is locked: one server writes it at a time. It holds what the model's media hold, so a server
-//! that is killed loses what was in the drive's volatile cache, and no more.
+//! The file is locked, so that only one server writes it at a time. It holds the content of the
+//! model's media. A server that is killed therefore loses only the content of the drive's volatile
+//! cache.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,26 +27,28 @@ pub(super) struct Store {
     changes: AtomicU64,
 }
 
-/// Where they are.
+/// The location of the data.
 #[derive(Debug)]
 enum Place {
     File(File),
-    /// Stripes of the drive in turn, so that threads seldom wait for each other.
+    /// Stripes of the drive in rotation, so that threads seldom wait for each other.
     Memory {
         memories: Vec<RwLock<Memory>>,
-        /// Bytes that they may take in addition.
+        /// The number of bytes that the memories may still allocate.
         left: AtomicU64,
     },
 }
 
-/// Bytes of a stripe, and how many memories take turns.
+/// The size of a stripe in bytes, and the number of memories in rotation.
 const STRIPE: u64 = 1 << 20;
 const MEMORIES: u64 = 64;
 
-/// A drive's data may take one part of so many of the memory that is available when the server starts: half.
+/// The divisor for the memory that a drive's data may take: half of the memory available when the
+/// server starts.
 const MEMORY_SHARE: u64 = 2;
 
-/// What the data of a drive without a file may take of this machine's memory, in bytes, if that is known.
+/// Returns the maximum memory, in bytes, for the data of a drive without a file; `None` if the
+/// available memory is unknown.
 pub fn memory_limit() -> Option<u64> {
     let table = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = table
@@ -56,10 +59,10 @@ pub fn memory_limit() -> Option<u64> {
 }
 
 impl Store {
-    /// Opens the drive's file, or makes it if there is none; or takes memory.
+    /// Opens the drive's file, creating it if it does not exist, or allocates memory.
     ///
     /// # Errors
-    /// A file that is too small, that another server holds, or that cannot be used.
+    /// Returns an error if the file is too small, is held by another server, or cannot be used.
     pub(super) fn open(path: Option<&Path>, bytes: u64) -> Result<Store, ServeError> {
         let place = match path {
             Some(path) => Place::File(Store::open_file(path, bytes)?),
@@ -91,7 +94,7 @@ impl Store {
             opened => opened,
         };
         let file = File::from(held.map_err(ServeError::Guarded)?.file);
-        // Also tells the size of a block device.
+        // Seeking also works for the size of a block device.
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0))
             .map_err(|errno| ServeError::file(Key::File, path, "measure", errno.into()))?;
         if bytes < needed {
@@ -105,8 +108,8 @@ impl Store {
         Ok(file)
     }
 
-    /// A number that every change increases when it is made: what was read since this was so is what is there, unless
-    /// a change is under way.
+    /// Returns a counter that every change increments when it is done. Data that was read at the
+    /// current count is up to date, unless a change is in progress.
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -123,7 +126,8 @@ impl Store {
         }
     }
 
-    /// Brings memory near that is about to be written, which is quicker than to wait for it with the model locked.
+    /// Loads memory that is about to be written into the processor's cache. This is faster than
+    /// waiting for it while the model is locked.
     pub(super) fn warm(&self, at: u64, count: u64) {
         if let Place::Memory { memories, .. } = &self.place {
             for stripe in stripes(at, count) {
@@ -148,7 +152,7 @@ impl Store {
         written
     }
 
-    /// Makes bytes zero, and gives up their space where that can be.
+    /// Zeroes bytes, and releases their space if possible.
     fn zero(&self, at: u64, count: u64) -> Result<(), MediaError> {
         let zeroed = match &self.place {
             Place::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
@@ -164,7 +168,7 @@ impl Store {
         zeroed
     }
 
-    /// Brings what was written to the disk below.
+    /// Synchronizes written data to the storage below.
     pub(super) fn sync(&self) -> Result<(), ServeError> {
         match &self.place {
             Place::File(file) => file.sync_data().map_err(|error| ServeError::Data {
@@ -178,26 +182,26 @@ impl Store {
 
 const SOUND: &str = "nobody panics with the data";
 
-/// Bytes of one stripe.
+/// A range of bytes within one stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stripe {
-    /// Which of the memories has them.
+    /// The index of the memory that holds the bytes.
     memory: usize,
-    /// Where they begin there: in each memory, its stripes follow one another.
+    /// The offset in that memory, where its stripes are contiguous.
     at: u64,
     count: u64,
-    /// How many bytes of the request are before them.
+    /// The number of the request's bytes that precede these.
     before: u64,
 }
 
 impl Stripe {
-    /// Where they are in a request's buffer.
+    /// Returns the range of these bytes in a request's buffer.
     fn place(&self) -> Range<usize> {
         self.before as usize..(self.before + self.count) as usize
     }
 }
 
-/// The stripes that bytes are in, cut to them.
+/// Returns the stripes that hold a range of bytes, cut to the range.
 fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
     let mut before = 0;
     std::iter::from_fn(move || {
@@ -213,7 +217,7 @@ fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
     })
 }
 
-/// Makes a drive's file, sparse; nothing is left of it where that fails.
+/// Creates a drive's sparse file, and removes it again on failure.
 fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
     let failed = |what| move |error| ServeError::file(Key::File, path, what, error);
     let made = OpenOptions::new().write(true).create_new(true).open(path);
@@ -222,7 +226,7 @@ fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
         return Ok(());
     };
     let longest = (error.kind() == io::ErrorKind::FileTooLarge).then(|| longest(&file, bytes));
-    // What was just made is empty; the first error is the one to tell.
+    // The new file is empty. The first error is the one to report.
     let _ = std::fs::remove_file(path);
     Err(match longest {
         Some(longest) => ServeError::FileTooLarge {
@@ -234,7 +238,8 @@ fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
     })
 }
 
-/// The most bytes, to a mebibyte, that the file system lets a file have which may not have `bytes`.
+/// Returns the maximum file size, rounded down to a mebibyte, for a file system that refused
+/// `bytes`.
 fn longest(file: &File, bytes: u64) -> u64 {
     let (mut fits, mut fails) = (0, bytes >> 20);
     while fails - fits > 1 {
@@ -247,7 +252,7 @@ fn longest(file: &File, bytes: u64) -> u64 {
     fits << 20
 }
 
-/// Takes bytes of those that are left.
+/// Takes bytes from the remaining limit.
 fn take(left: &AtomicU64, bytes: u64) -> Result<(), MediaError> {
     if bytes == 0 {
         return Ok(());
@@ -258,7 +263,7 @@ fn take(left: &AtomicU64, bytes: u64) -> Result<(), MediaError> {
     taken.map(drop).map_err(|_| MediaError::NoSpace)
 }
 
-/// Punches a hole, or writes zeros where the file system has none.
+/// Punches a hole, or writes zeros if the file system does not support holes.
 fn zero(file: &File, at: u64, count: u64) -> io::Result<()> {
     static BLOCK: [u8; 1 << 16] = [0; 1 << 16];
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -293,8 +298,8 @@ impl Media for Platters {
         self.0.zero(at, length)
     }
 
-    /// Nothing: this is called with the model locked. Who flushes calls [`Store::sync`] afterwards, before
-    /// the client hears of it.
+    /// Does nothing, because it is called with the model locked. A request that flushes calls
+    /// [`Store::sync`] afterwards, before the client receives its response.
     fn sync(&mut self) -> Result<(), MediaError> {
         Ok(())
     }
@@ -314,7 +319,7 @@ fn failed(error: &io::Error) -> MediaError {
 mod tests {
     use super::*;
 
-    /// Do stripes cover bytes without gaps, and does memory hold what is written across them?
+    /// Do stripes cover bytes without gaps, and does memory hold data that is written across them?
     #[test]
     fn memory_is_striped() {
         let store = Store::open(None, 8 * STRIPE).unwrap();
@@ -331,7 +336,7 @@ mod tests {
         assert_eq!(stripes(0, 0).count(), 0);
     }
 
-    /// Is every byte in a place of its own, without gaps in a memory?
+    /// Does every byte have its own location, without gaps in a memory?
     #[test]
     fn stripes_fill_memories() {
         let bytes = 3 * MEMORIES * STRIPE;
@@ -346,7 +351,8 @@ mod tests {
         assert!(ends.iter().all(|end| *end == 3 * STRIPE));
     }
 
-    /// Does memory end at its limit with an error that clients know, and does what is trimmed make room?
+    /// Do writes beyond the memory limit fail with an error that clients understand, and does
+    /// trimming free space?
     #[test]
     fn memory_ends_at_its_limit() {
         let store = Store {
@@ -354,7 +360,7 @@ mod tests {
             changes: AtomicU64::new(0),
         };
         let full = (0..64).find(|page| store.write(&[1; 512], page << 12).is_err());
-        // Sixteen pages, less the tables.
+        // Sixteen pages, minus the tables.
         assert!(
             full.is_some_and(|page| (12..16).contains(&page)),
             "{full:?}"

@@ -1,13 +1,16 @@
-//! What a request and its answer spend between a client and this process, as measured when a server starts.
+//! The time that a request and its response spend between a client and this process, measured when
+//! a server starts.
 //!
-//! A drive's host waits from sending a request to having its answer. A client of ours waits for sockets and for
-//! processors that wake up on top, which is no drive's doing. So a server takes that time off: it lets the model see a
-//! request as early as it was sent, and earlier still by what its answer will need. What the client then waits is the
-//! model's time. Measured is an exchange as NBD's over a pair of sockets, between a client that waits as libnbd does
-//! and threads that receive and answer as nbdkit's do, when a wait of the server's clock ends.
+//! A drive's host waits from sending a request until it has received the response. A client of this
+//! server also waits for sockets and for processors that wake up, which are not part of the drive.
+//! The server therefore subtracts that time. The model sees a request at the time it was sent, and
+//! earlier still by the time that its response will need. The client's total wait then equals the
+//! model's time. The measurement is an exchange in the pattern of NBD over a pair of sockets. The
+//! client waits as libnbd does. The server's threads receive and respond as nbdkit's threads do,
+//! after a wait on the server's clock.
 //!
-//! Left out: what nbdkit and the client compute beside, networks, and the bytes that a write brings. All that
-//! makes answers late; nothing makes them early.
+//! This leaves out additional computation in nbdkit and the client, networks, and the data of a
+//! write. All of these make responses late; none makes them early.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -19,48 +22,50 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::clock::Clock;
 
-/// How long exchanges take, by the bytes of the answer.
+/// The duration of exchanges by the size of the response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transport {
-    /// In ascending order; none: nothing is taken off.
+    /// Sizes in ascending order with their durations. If it is empty, nothing is subtracted.
     measured: Vec<(u32, Duration)>,
 }
 
-/// Answers that are measured, in bytes of data.
+/// The response sizes that are measured, in bytes of data.
 const SIZES: [u32; 5] = [0, 4 << 10, 64 << 10, 256 << 10, 1 << 20];
-/// How often each is.
+/// The number of trials per size.
 const TRIALS: usize = 16;
-/// How long each answer is waited for: long enough that processors fall asleep, as they do while a disk turns.
+/// The time before each response. It is long enough for processors to enter a sleep state, as they
+/// do while a disk rotates.
 const HOLD: Duration = Duration::from_millis(2);
-/// No more is ever taken off.
+/// The maximum time that is ever subtracted.
 const MOST: Duration = Duration::from_millis(1);
 
-/// Bytes of NBD's messages: a request; an answer's head and the offset behind it, which nbdkit sends apart, as
-/// it does the data. libnbd reads 16 bytes of the head first.
+/// The sizes of NBD's messages in bytes: a request; the header of a response; and the offset after
+/// it, which nbdkit sends separately, like the data. libnbd reads 16 bytes of the header first.
 const REQUEST: usize = 28;
 const HEAD: usize = 20;
 const OFFSET: usize = 8;
 const BYTES_MAX: usize = SIZES[SIZES.len() - 1] as usize;
 
 impl Transport {
-    /// Measures; takes some 200 ms. Nothing is taken off where sockets or threads are refused.
+    /// Measures the exchanges, which takes about 200 ms. Nothing is subtracted if sockets or
+    /// threads are refused.
     pub(super) fn measure(clock: &Clock) -> Transport {
         Transport {
             measured: exchanges(clock).unwrap_or_default(),
         }
     }
 
-    /// What to take off an exchange whose answer has so many bytes of data.
+    /// Returns the time to subtract for an exchange whose response has `bytes` bytes of data.
     pub(super) fn of(&self, bytes: u32) -> Duration {
         let above = self.measured.partition_point(|&(size, _)| size <= bytes);
         let Some(&(low, least)) = above.checked_sub(1).and_then(|at| self.measured.get(at)) else {
             return Duration::ZERO;
         };
-        // Nothing is known of larger answers than the largest.
+        // Responses beyond the largest size have not been measured.
         let Some(&(high, most)) = self.measured.get(above) else {
             return least;
         };
-        // A larger answer may have been measured as the quicker one.
+        // A larger response may have been measured as faster.
         let share = f64::from(bytes - low) / f64::from(high - low);
         least.mul_f64(1.0 - share) + most.mul_f64(share)
     }
@@ -69,7 +74,8 @@ impl Transport {
 fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
     let (mut client, server) = UnixStream::pair()?;
     client.set_nonblocking(true)?;
-    // Whoever has it waits for the next request, as nbdkit's threads do in turn.
+    // The holder of this lock waits for the next request; nbdkit's threads take turns in the same
+    // way.
     let turn = Mutex::new(());
     thread::scope(|scope| {
         let servers = (0..2)
@@ -87,7 +93,7 @@ fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
             times.sort_unstable();
             measured.push((size, times[TRIALS / 2].min(MOST)));
         }
-        // Which ends them.
+        // Closing the client's socket ends the servers.
         drop(client);
         for server in servers {
             server.join().expect("it does not panic")?;
@@ -96,7 +102,8 @@ fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
     })
 }
 
-/// The client's side: how long an exchange takes once the request is sent, less what the server holds it.
+/// The client's side. Returns the duration of an exchange after the request was sent, minus the
+/// server's hold time.
 fn exchange(client: &mut UnixStream, data: &mut [u8]) -> io::Result<Duration> {
     let mut request = [0; REQUEST];
     request[..8].copy_from_slice(&(data.len() as u64).to_le_bytes());
@@ -111,7 +118,7 @@ fn exchange(client: &mut UnixStream, data: &mut [u8]) -> io::Result<Duration> {
     Ok(taken.saturating_sub(Duration::from_nanos(held)))
 }
 
-/// Reads what is there, and sleeps while there is nothing, until the part is full.
+/// Reads available data, and sleeps while there is none, until the part is full.
 fn receive(client: &mut UnixStream, mut part: &mut [u8]) -> io::Result<()> {
     while !part.is_empty() {
         match client.read(part) {
@@ -126,10 +133,10 @@ fn receive(client: &mut UnixStream, mut part: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The server's side: holds each answer, and says for how long it has.
+/// The server's side. Delays each response, and reports the delay in it.
 fn answer(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result<()> {
     let mut request = [0; REQUEST];
-    // Memory that nobody has touched is slow the first time.
+    // Untouched memory is slow on first access.
     let data = vec![1; BYTES_MAX];
     loop {
         {
@@ -154,8 +161,8 @@ mod tests {
     use super::super::clock::Speed;
     use super::*;
 
-    /// Is something measured for every size, and is what is taken off between sizes between theirs, the largest's
-    /// beyond, and nothing where nothing is measured?
+    /// Is a time measured for every size? Are times between two sizes interpolated, is the largest
+    /// size's time used beyond it, and is nothing subtracted if nothing is measured?
     #[test]
     fn times_are_measured_and_interpolated() {
         let measured = Transport::measure(&Clock::start(Speed::REAL));

@@ -1,23 +1,23 @@
-//! Memory for members, which is kept from one request to the next.
+//! Reusable memory for members' I/O.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex};
 
-/// Direct transfers want memory at multiples of this.
+/// The memory alignment of direct I/O.
 const PAGE: usize = 4096;
 
-/// At most so many buffers wait for their next use,
+/// The maximum number of idle buffers.
 const BUFFERS_KEPT: usize = 64;
 
-/// of so many bytes together.
+/// The maximum size of all idle buffers together, in bytes.
 const BYTES_KEPT: usize = 64 << 20;
 
-/// The buffers that nobody uses at the moment.
+/// The idle buffers.
 #[derive(Debug, Default)]
 pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// Memory of so many bytes, with anything in it.
+    /// Returns `bytes` bytes of memory with arbitrary content.
     pub(super) fn take(self: &Arc<Buffers>, bytes: usize) -> Aligned {
         let mut idle = self.0.lock().expect("nobody panics with it");
         let fits = idle.iter().rposition(|one| one.len() >= bytes + PAGE);
@@ -37,7 +37,7 @@ impl Buffers {
     }
 }
 
-/// Memory as direct transfers want it, which returns to where it came from.
+/// Memory that is aligned for direct I/O, and that returns to its pool when dropped.
 #[derive(Debug)]
 pub struct Aligned {
     memory: Vec<u8>,

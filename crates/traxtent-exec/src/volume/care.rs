@@ -1,5 +1,5 @@
-//! Rebuilding, syncing and scrubbing a volume, stripe by stripe: no faster than asked, resumable, and with an estimate of
-//! how long it takes.
+//! Rebuilding, syncing and scrubbing a volume, stripe by stripe. The work has a rate limit, can be
+//! resumed, and estimates its remaining time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,52 +13,52 @@ use traxtent_core::volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
 use super::error::VolumeIoError;
 use super::{DeviceVolume, rebuild_some, wait};
 
-/// How far it has come is made durable after so long.
+/// The interval at which progress is made durable.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
-/// Who waits looks so often whether it is to stop.
+/// The interval at which a waiting thread checks whether it should stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is done to a volume as a whole.
+/// A maintenance operation on a whole volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// What a replaced member had is computed.
+    /// Computes the content of a replaced member.
     Rebuild,
-    /// The parity or the copies of a new volume are made to agree with what is there.
+    /// Makes the parity or the replicas of a new volume agree with its data.
     Sync,
-    /// Everything is read and compared; what disagrees is reported, and repaired as far as was said.
+    /// Reads and compares everything. Differences are reported, and repaired as far as permitted.
     Scrub,
 }
 
-/// What a scrub may change: [`Repair`], as an order says it.
+/// The changes that a scrub may make: [`Repair`], as it appears in an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repairs {
-    /// Sectors that cannot be read, and copies that a majority disagrees with.
+    /// Repair sectors that cannot be read, and replicas that a majority disagrees with.
     #[serde(default)]
     pub sectors: bool,
-    /// The member whose copy is right where there is no majority.
+    /// The member whose replica is correct if there is no majority.
     #[serde(default)]
     pub from: Option<usize>,
-    /// Parity that does not match.
+    /// Repair parity that does not match.
     #[serde(default)]
     pub parity: bool,
 }
 
-/// A rebuild, a sync or a scrub, as it is asked for.
+/// A requested rebuild, sync or scrub.
 #[derive(Clone, Copy, Debug)]
 pub struct MaintenanceTask {
     /// The kind of work.
     pub work: Work,
-    /// What a scrub may change.
+    /// The changes that a scrub may make.
     pub repair: Repairs,
-    /// The most bytes a second of each member, if there is to be a bound.
+    /// The maximum rate, in bytes per second for each member, if it is limited.
     pub rate: Option<u64>,
 }
 
 impl MaintenanceTask {
-    /// Work without a bound, that repairs nothing.
+    /// Creates a task without a rate limit that repairs nothing.
     pub fn new(work: Work) -> MaintenanceTask {
         MaintenanceTask {
             work,
@@ -78,20 +78,20 @@ impl From<Repairs> for Repair {
     }
 }
 
-/// Rows of a stripe that a scrub found at fault.
+/// Rows of a stripe in which a scrub found a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferenceReport {
     /// The stripe.
     pub stripe: u64,
-    /// The volume's first LBN.
+    /// The volume's first affected LBN.
     pub lbn: u64,
-    /// How many rows, a sector each.
+    /// The number of rows, each of one sector.
     pub rows: u64,
     /// `unreadable`, `lost`, `outvoted`, `tied` or `parity`.
     pub fault: String,
-    /// The members at fault; of parity, the one that holds it.
+    /// The members at fault; for parity, the member that holds it.
     pub members: Vec<usize>,
-    /// Whether it was repaired.
+    /// Whether the rows were repaired.
     pub repaired: bool,
 }
 
@@ -108,11 +108,11 @@ impl DifferenceReport {
     }
 }
 
-/// A scrub reports at most this many differences one by one; it counts all.
+/// The maximum number of differences that a scrub reports individually; it counts all.
 pub(super) const DIFFERENCES_MAX: usize = 100;
 
 impl Work {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Work::Rebuild => "rebuild",
@@ -122,55 +122,55 @@ impl Work {
     }
 }
 
-/// How far a rebuild or a scrub has come.
+/// The progress of a maintenance operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Which it is.
+    /// The operation.
     pub work: Work,
-    /// Whether it goes on.
+    /// Whether it is still running.
     pub under_way: bool,
-    /// Whether it came to its end.
+    /// Whether it has completed.
     pub done: bool,
-    /// The stripe with which it began, this time.
+    /// The stripe at which this run began.
     pub first: u64,
-    /// The stripe that is next.
+    /// The next stripe.
     pub next: u64,
-    /// How many stripes the volume has.
+    /// The number of stripes in the volume.
     pub stripes: u64,
-    /// The share of the volume's sectors that lie before the next stripe.
+    /// The share of the volume's sectors that precede the next stripe.
     pub share: f64,
-    /// The most bytes a second of each member, if there is such a bound.
+    /// The maximum rate, in bytes per second for each member, if it is limited.
     pub rate: Option<u64>,
-    /// Bytes a second of each member, in the last five to ten seconds.
+    /// The rate over the last five to ten seconds, in bytes per second for each member.
     pub bytes_per_second: Option<f64>,
-    /// Since it began, this time.
+    /// The duration of this run.
     pub seconds: f64,
-    /// Until its end, if it goes on as in the last five to ten seconds.
+    /// The estimated remaining time, from the rate over the last five to ten seconds.
     pub seconds_left: Option<f64>,
-    /// Rows in which parity or copies differ.
+    /// Rows in which parity or replicas differ.
     #[serde(default)]
     pub wrong_rows: u64,
-    /// Rows with a sector that cannot be read, and that the others tell.
+    /// Rows with an unreadable sector that the other members can restore.
     #[serde(default)]
     pub unreadable_rows: u64,
-    /// Rows with sectors that cannot be read, and that the others do not tell.
+    /// Rows with unreadable sectors that the other members cannot restore.
     #[serde(default)]
     pub lost_rows: u64,
-    /// Rows of all these that were repaired.
+    /// Rows among all these that were repaired.
     #[serde(default)]
     pub repaired_rows: u64,
-    /// What a sync has written, because it did not agree.
+    /// The number of sectors that a sync wrote because they did not agree.
     #[serde(default)]
     pub synced_sectors: u64,
-    /// What was found, up to 100 of them.
+    /// The differences found, up to 100.
     #[serde(default)]
     pub differences: Vec<DifferenceReport>,
-    /// Why it ended early, if not because it was told to.
+    /// The reason for an early end, unless it was requested.
     pub error: Option<String>,
 }
 
 impl Progress {
-    /// Nothing has been done yet.
+    /// Returns the progress of work that has not begun.
     pub(super) fn begin(volume: &DeviceVolume, work: Work, rate: Option<u64>) -> Progress {
         let superblock = wait(volume.superblock());
         let stripes = volume.array().stripes();
@@ -215,21 +215,23 @@ impl Progress {
         self.differences.extend(reports.map(DifferenceReport::of));
     }
 
-    /// Whether nothing was found that is not as it should be, up to the end.
+    /// Returns whether the work completed without finding a fault.
     pub fn is_clean(&self) -> bool {
         self.done && self.wrong_rows + self.unreadable_rows + self.lost_rows == 0
     }
 }
 
-/// The least rate of a rebuild, a sync or a scrub, in bytes a second of each member: less is a unit that was forgotten.
+/// The minimum rate of a maintenance operation, in bytes per second for each member. A lower value
+/// suggests that its unit was forgotten.
 pub const LEAST_RATE: u64 = 1 << 16;
 
-/// Rebuilds, syncs or scrubs until the end, until `stop` is set, or until it cannot go on; `tell` hears of every stripe. It begins
-/// where the last time ended. Requests go on beside it.
+/// Rebuilds, syncs or scrubs until the end of the volume, until `stop` is set, or until an error.
+/// `tell` is called after every stripe. The work resumes where the last run ended. Requests are
+/// served meanwhile.
 ///
 /// # Errors
-/// If the volume has nothing to compare, a member fails meanwhile, or the others do not have what is to be rebuilt. How far it
-/// came is noted then too.
+/// Returns an error if the volume has nothing to compare, if a member fails meanwhile, or if the
+/// other members do not have the data to rebuild. Progress is made durable in these cases too.
 pub fn care(
     volume: &DeviceVolume,
     task: MaintenanceTask,
@@ -263,7 +265,7 @@ pub fn care(
         let least = rate.map(|rate| meter.last as f64 / rate.max(1) as f64);
         hold(begun, least.unwrap_or(0.0), stop);
     }
-    // Whatever ended it is more worth telling than that this fails then too.
+    // The first error is more useful than an error from recording the progress.
     let noted = note(volume, &progress);
     ended?;
     noted?;
@@ -286,7 +288,7 @@ pub fn care(
     Ok(progress)
 }
 
-/// Whether it will end.
+/// Checks that the rate is high enough for the work to end in a reasonable time.
 fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
     match rate {
         Some(rate) if rate < LEAST_RATE => Err(VolumeIoError::Order(format!(
@@ -296,7 +298,7 @@ fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
     }
 }
 
-/// Whether it makes sense.
+/// Checks that the task makes sense for the volume.
 pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), VolumeIoError> {
     check_rate(task.rate)?;
     let (work, repairs) = (task.work, task.repair);
@@ -345,7 +347,8 @@ fn rebuilding(superblock: &Superblock) -> Option<usize> {
     states.position(|state| matches!(state, MemberState::Rebuilding(_)))
 }
 
-/// A stripe, or several of a rebuild as fast as it goes; false if there is none left.
+/// Processes one stripe, or several in a rebuild without a rate limit. Returns false if no stripes
+/// are left.
 fn step(
     volume: &DeviceVolume,
     task: MaintenanceTask,
@@ -371,7 +374,7 @@ fn step(
     match progress.work {
         Work::Sync => match wait(volume.sync(progress.next)) {
             Ok(written) => progress.synced_sectors += written.0,
-            // Whoever reads it is told. The rest is worth syncing all the same.
+            // Reads of these sectors fail. It is still worth syncing the rest.
             Err(VolumeError::Unreadable(_)) => progress.lost_rows += 1,
             Err(error) => return Err(error.into()),
         },
@@ -380,13 +383,13 @@ fn step(
             progress.count(&scrubbed);
         }
     }
-    // A member may have failed in this very stripe.
+    // A member may have failed in this stripe.
     check(volume, task)?;
     progress.next += 1;
     Ok(true)
 }
 
-/// Makes durable how far it has come.
+/// Makes the progress durable.
 fn note(volume: &DeviceVolume, progress: &Progress) -> Result<(), VolumeError> {
     match progress.work {
         Work::Rebuild => wait(volume.rebuild_checkpoint()),
@@ -395,7 +398,7 @@ fn note(volume: &DeviceVolume, progress: &Progress) -> Result<(), VolumeError> {
     }
 }
 
-/// Lets the rest of so many seconds pass.
+/// Waits until `seconds` have passed since `begun`.
 fn hold(begun: Instant, seconds: f64, stop: &AtomicBool) {
     let until = Duration::from_secs_f64(seconds.min(1e6));
     while !stop.load(Ordering::Relaxed) {
@@ -407,21 +410,21 @@ fn hold(begun: Instant, seconds: f64, stop: &AtomicBool) {
     }
 }
 
-/// The volume's sectors before a stripe.
+/// Returns the number of the volume's sectors before a stripe.
 fn before(volume: &DeviceVolume, stripe: u64) -> u64 {
     let stripe = volume.array().stripe(stripe);
     stripe.map_or(volume.capacity().0, |stripe| stripe.logical().start.0)
 }
 
-/// What has passed, and when.
+/// Measures progress over time.
 struct Meter {
     begun: Instant,
     /// Stripes below this have been counted.
     next: u64,
-    /// Bytes on each member of those counted last, and of all.
+    /// Bytes per member in the latest count, and in total.
     last: u64,
     bytes: u64,
-    /// Instants, bytes and sectors of the volume at the last two checkpoints.
+    /// The instants, bytes and volume sectors at the last two checkpoints.
     marks: [(Instant, u64, u64); 2],
 }
 
@@ -438,7 +441,7 @@ impl Meter {
         }
     }
 
-    /// Counts the stripes up to the next.
+    /// Counts the stripes up to the next one.
     fn count(&mut self, volume: &DeviceVolume, progress: &mut Progress) {
         let rows = |number| {
             let stripe = volume.array().stripe(number).ok()?;
@@ -463,7 +466,7 @@ impl Meter {
     }
 
     fn is_due(&self) -> bool {
-        // The mark is new: see `count`.
+        // `count` has just set the mark.
         self.marks[1].1 == self.bytes && self.bytes > 0
     }
 }

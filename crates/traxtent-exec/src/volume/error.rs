@@ -1,4 +1,4 @@
-//! Why a volume on real members cannot be made, opened or used.
+//! The errors of volumes on real members.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,21 +12,21 @@ use traxtent_core::volume::{AssemblyError, VolumeError};
 use super::JOURNAL_BYTES_MAX;
 use crate::device::guard::Refusal;
 
-/// Why a volume on real members cannot be made, opened or used.
+/// The reason why a volume on real members cannot be created, opened or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VolumeIoError {
-    /// What the system says of a member.
+    /// The system refused an operation on a member.
     #[error("{}: cannot {what} it: {error}", path.display())]
     Device {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Its words.
+        /// The system's error.
         error: io::Error,
     },
-    /// A device that has not returned what it was asked for as a member.
+    /// A device with outstanding operations from its earlier use as a member.
     #[error(
         "{}: {outstanding} earlier requests to it have not returned; try again when they have, or take another device",
         path.display()
@@ -34,104 +34,104 @@ pub enum VolumeIoError {
     Outstanding {
         /// The device.
         path: PathBuf,
-        /// The number of requests.
+        /// The number of operations.
         outstanding: usize,
     },
-    /// Something that must not be written to.
+    /// A path that must not be written to.
     #[error("{0}{hint}", hint = hint(.0))]
     Guarded(#[from] Refusal),
-    /// A device given twice.
+    /// A device that is given twice.
     #[error("{}: given twice", .0.display())]
     Twice(PathBuf),
-    /// Members of different sectors.
+    /// Members with different sector sizes.
     #[error("{}: its sectors have {bytes} bytes, those of the first {first}", path.display())]
     SectorSize {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Its sectors.
+        /// The size of its sectors in bytes.
         bytes: u32,
-        /// Those of the first.
+        /// The sector size of the first member.
         first: u32,
     },
-    /// A member without room.
+    /// A member that is too small.
     #[error("{}: {sectors} are too few: {why} {needed}", path.display())]
     TooSmall {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What it has.
+        /// The size of the member.
         sectors: Sectors,
-        /// What needs how many.
+        /// The purpose that needs more.
         why: &'static str,
-        /// How many that are.
+        /// The required size.
         needed: Sectors,
     },
-    /// A journal that recovery would read for too long.
+    /// A journal that recovery would take too long to read.
     #[error(
         "a journal of {0} bytes: at most {JOURNAL_BYTES_MAX} (1G), which recovery reads in some ten seconds"
     )]
     JournalSize(u64),
-    /// A chunk that has too many sectors.
+    /// A chunk with too many sectors.
     #[error(
         "a chunk of {bytes} bytes: at most {} sectors of {sector_bytes} bytes",
         u32::MAX
     )]
     ChunkSize {
-        /// The chunk.
+        /// The size of the chunk in bytes.
         bytes: u64,
-        /// A sector.
+        /// The size of a sector in bytes.
         sector_bytes: u32,
     },
-    /// Something is there already.
+    /// The device already holds something.
     #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
     Holds {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What.
+        /// A description of its content.
         what: String,
     },
     /// A track map that cannot be used.
     #[error("{}: its track map: {error}", path.display())]
     Map {
-        /// Of which member.
+        /// The path of the member.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: Box<TrackMapError>,
     },
-    /// A track map of another drive, or a damaged one.
+    /// A track map that belongs to another drive, or that is damaged.
     #[error("the track map of member {member} {problem}")]
     MapMisfit {
-        /// Of which.
+        /// The member.
         member: usize,
-        /// Why.
+        /// The problem.
         problem: &'static str,
     },
-    /// An order that makes no sense of this volume, or not now.
+    /// An order that does not make sense for this volume, or not now.
     #[error("{0}")]
     Order(String),
-    /// A thread that the system does not give.
+    /// The system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// No superblock.
+    /// A device without a valid superblock.
     #[error("{}: {error}", path.display())]
     Superblock {
-        /// On which.
+        /// The path.
         path: PathBuf,
-        /// What is there instead.
+        /// The problem.
         error: SuperblockError,
     },
     /// Members that do not belong together.
     #[error("{0}")]
     Assembly(String),
-    /// A layout that cannot be.
+    /// An invalid layout.
     #[error(transparent)]
     Raid(#[from] RaidError),
-    /// What the volume says.
+    /// The volume reported an error.
     #[error(transparent)]
     Volume(#[from] VolumeError),
 }
 
 impl VolumeIoError {
-    /// An assembly that failed, with paths in place of numbers.
+    /// Describes a failed assembly, with paths in place of member numbers.
     pub(super) fn assembly(error: &AssemblyError, paths: &[PathBuf]) -> VolumeIoError {
         let path = |given: usize| paths[given].display();
         VolumeIoError::Assembly(match error {
@@ -204,7 +204,7 @@ impl VolumeIoError {
     }
 }
 
-/// What to do with a member that another process has.
+/// Returns advice about a member that another process holds.
 fn hint(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Locked(_) => "; a volume that is served takes orders at its control socket",

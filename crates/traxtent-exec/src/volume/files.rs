@@ -1,13 +1,15 @@
 //! Members that are files or block devices.
 //!
-//! A member may stop to answer for good, and what the kernel has been asked for then cannot be cancelled. So a request's own
-//! thread does only what does not block. The rest is left to the kernel (io_uring) or to threads of the device, in memory that
-//! stays theirs until they return it, and is waited for no longer than the member time-out. A device that does not answer in
-//! time is given up: whatever is asked of it from then on fails at once.
+//! A member may stop responding forever, and operations that the kernel has accepted cannot be
+//! cancelled then. A request's own thread therefore performs only operations that do not block. All
+//! others are passed to the kernel (io_uring) or to the device's threads. They use memory that
+//! belongs to them until they return it, and are waited for no longer than the member time-out. A
+//! device that does not respond in time is given up, and all later operations on it fail at once.
 //!
-//! What a request's own thread does: it reads and writes files in memory (tmpfs), reads what is in the page cache, and writes
-//! whole pages to the page cache of the usual local file systems. The last can block, where the file system below is frozen or
-//! its disk hangs; so it is left to another thread as soon as another operation, a flush first of all, takes longer than usual.
+//! A request's own thread reads and writes files in memory (tmpfs), reads data that is in the page
+//! cache, and writes whole pages to the page cache of the usual local file systems. Such a write
+//! can block if the file system is frozen or its disk hangs. It is therefore passed to another
+//! thread once any other operation, typically a flush, takes longer than usual.
 
 use std::io;
 use std::io::IoSliceMut;
@@ -37,25 +39,26 @@ use super::uring::{self, Ask, Asks};
 use super::watch::{MEMBER_TIMEOUT, Turn, Watch, within};
 use crate::device::guard::{self, Direct};
 
-/// Requests of a volume have seldom more operations at once.
+/// The number of simultaneous operations that requests of a volume seldom exceed.
 const AT_ONCE: usize = 32;
 
-/// An operation of io_uring moves at most so much.
+/// The maximum number of bytes that one io_uring operation moves.
 const ENTRY_BYTES: usize = 1 << 30;
 
-/// A page of the page cache, or a part of one: what begins and ends at multiples of it is written without reading first.
+/// The size of a page in the page cache, or of a part of one. A write that begins and ends at a
+/// multiple of it needs no read first.
 const PAGE: u64 = 4096;
 
-/// The age of an operation from which on its device is not taken to answer as usual.
+/// The age of the oldest operation at which a device counts as slow.
 const UNUSUAL: Duration = Duration::from_millis(500);
 
-/// The age of an operation from which on it is told that its device does not answer.
+/// The age of an operation at which its device is reported as not responding.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 
-/// What lies below a member, by which it is known what can block.
+/// The storage below a member, which determines which operations can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Below {
-    /// A block device, with direct transfers.
+    /// A block device with direct I/O.
     Block,
     /// A block device, through the page cache.
     Cached,
@@ -68,7 +71,7 @@ enum Below {
 }
 
 impl Below {
-    /// Of a file, by the magic number of its file system (`statfs(2)`).
+    /// Classifies a file by the magic number of its file system (`statfs(2)`).
     fn of(file: &OwnedFd) -> Below {
         const TMPFS: u32 = 0x0102_1994;
         const RAMFS: u32 = 0x8584_58f6;
@@ -83,7 +86,7 @@ impl Below {
     }
 }
 
-/// A file or block device, whatever its path.
+/// The identity of a file or block device, independent of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
@@ -91,7 +94,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Of what is at a path.
+    /// Returns the identity of the file at a path.
     pub(super) fn at(path: &Path, timeout: Duration) -> Result<Identity, VolumeIoError> {
         let own = path.to_owned();
         let stat = within(timeout, move || rustix::fs::stat(&own));
@@ -130,21 +133,23 @@ pub struct Device {
     sector_bytes: u32,
     sectors: Sectors,
     space: Space,
-    /// The number of the error that came last, or 0.
+    /// The number of the last error, or 0.
     last_error: AtomicI32,
-    /// It was seen to be shorter than it was: what was cut off reads as zeros where a later write makes it longer again.
+    /// The file was found to be shorter than before. If a later write extends it again, the missing
+    /// part reads as zeros.
     is_cut: AtomicBool,
-    /// The kernel does not say whether a read would block.
+    /// The kernel cannot report whether a read would block.
     never_cached: AtomicBool,
     watch: Watch,
     lanes: Lanes,
 }
 
 impl Device {
-    /// Opens it for this process alone.
+    /// Opens the device for exclusive use by this process.
     ///
     /// # Errors
-    /// If it cannot be used, is neither file nor block device, or is in use.
+    /// Returns an error if the path cannot be used, is neither a file nor a block device, or is in
+    /// use.
     pub fn open(path: &Path) -> Result<Device, VolumeIoError> {
         let failed = |what: &'static str| {
             move |errno: Errno| VolumeIoError::Device {
@@ -163,7 +168,8 @@ impl Device {
             true => rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?,
             false => 512,
         };
-        // A file's page cache is what a file system has below it; direct transfers need its blocks' size.
+        // Files are accessed through the page cache, because direct I/O would need the file
+        // system's block size.
         let direct = direct && is_block;
         if !direct {
             let flags = rustix::fs::fcntl_getfl(&file).map_err(failed("open"))?;
@@ -190,10 +196,10 @@ impl Device {
         })
     }
 
-    /// Opens it as [`Device::open`] does, unless that takes longer than the time-out.
+    /// Opens the device as [`Device::open`] does, within the time-out.
     ///
     /// # Errors
-    /// Of [`Device::open`]; if there is no answer in time.
+    /// Returns the errors of [`Device::open`], or an error if there is no response in time.
     pub(super) fn open_within(path: &Path, timeout: Duration) -> Result<Device, VolumeIoError> {
         let own = path.to_owned();
         within(timeout, move || Device::open(&own)).unwrap_or_else(|| {
@@ -205,7 +211,8 @@ impl Device {
         })
     }
 
-    /// Whether the sectors of a range are known to be zero without being read: those of a file that has no data there.
+    /// Returns whether the sectors of a range are known to be zero without reading them, because a
+    /// file has no data there.
     pub(super) fn is_zero(&self, range: std::ops::Range<Lbn>) -> bool {
         let (first, end) = (self.offset(range.start), self.offset(range.end));
         if !self.is_file() || range.is_empty() {
@@ -213,13 +220,13 @@ impl Device {
         }
         match rustix::fs::seek(&self.file, SeekFrom::Data(first)) {
             Ok(data) => data >= end,
-            // There are none behind.
+            // There is no data after this offset.
             Err(Errno::NXIO) => true,
             Err(_) => false,
         }
     }
 
-    /// Whether a path names the same file or block device, by whatever name.
+    /// Returns whether a path names the same file or block device, under any name.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         let stat = rustix::fs::stat(path);
         stat.is_ok_and(|stat| Identity::of(&stat) == self.identity)
@@ -229,22 +236,22 @@ impl Device {
         self.identity
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of a logical sector.
+    /// Returns the size of a logical sector in bytes.
     pub fn sector_bytes(&self) -> u32 {
         self.sector_bytes
     }
 
-    /// How many sectors it has.
+    /// Returns the number of sectors.
     pub fn sectors(&self) -> Sectors {
         self.sectors
     }
 
-    /// What the system said when it failed the last time, if it did.
+    /// Returns the system's most recent error, if any.
     pub fn last_error(&self) -> Option<io::Error> {
         if let Some(silent) = self.watch.given_up_after() {
             let why = format!("gave no answer for {:.1} s", silent.as_secs_f64());
@@ -270,7 +277,8 @@ impl Device {
         !matches!(self.below, Below::Block | Below::Cached)
     }
 
-    /// Whether it may be read. A file that has lost some of its length is asked for nothing any more.
+    /// Checks whether the device may be read. A file that has been shortened is not accessed any
+    /// more.
     fn takes_reads(&self) -> Result<(), Errno> {
         match self.is_cut.load(Ordering::Relaxed) {
             true => Err(Errno::IO),
@@ -278,7 +286,8 @@ impl Device {
         }
     }
 
-    /// Whether it may be written: a read finds out by itself that a file has become shorter, a write would hide it.
+    /// Checks whether the device may be written. A read detects by itself that a file has been
+    /// shortened, but a write would hide it.
     fn takes_writes(&self) -> Result<(), Errno> {
         self.takes_reads()?;
         let bytes = self.offset(Lbn(self.sectors.0));
@@ -298,7 +307,7 @@ impl Device {
         })
     }
 
-    /// A read or write for io_uring, of memory that is as large as it.
+    /// Returns an io_uring entry for a read or write of the whole memory.
     fn entry(&self, task: Task, memory: &mut [u8]) -> Option<Entry> {
         let file = Fd(self.file.as_raw_fd());
         let count = memory.len().min(ENTRY_BYTES) as u32;
@@ -312,12 +321,12 @@ impl Device {
                 let write = opcode::Write::new(file, start, count);
                 Some(write.offset(self.offset(at)).build())
             }
-            // A thread of the kernel's would do that, for which the end of ours would wait.
+            // A kernel thread would do the flush, and this process's exit would wait for it.
             Task::Flush => None,
         }
     }
 
-    /// Reads. May block.
+    /// Reads; may block.
     pub(super) fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), Errno> {
         self.takes_reads()?;
         let read = self.read_by(at, into, |into, offset| {
@@ -326,7 +335,7 @@ impl Device {
         read.map(drop)
     }
 
-    /// Writes. May block.
+    /// Writes; may block.
     pub(super) fn write(&self, at: Lbn, mut from: &[u8]) -> Result<(), Errno> {
         self.takes_writes()?;
         let mut offset = self.offset(at);
@@ -344,7 +353,7 @@ impl Device {
         Ok(())
     }
 
-    /// Makes durable what was written. May block.
+    /// Makes written data durable; may block.
     pub(super) fn flush(&self) -> Result<(), Errno> {
         self.takes_writes()?;
         rustix::fs::fdatasync(&self.file)
@@ -374,7 +383,7 @@ impl Device {
         Ok(())
     }
 
-    /// Does what does not block; `None` where it may.
+    /// Carries out an action that does not block; returns `None` if it might.
     fn without_blocking(self: &Arc<Device>, action: &mut Action<'_>) -> Option<Result<(), Errno>> {
         match (self.below, action) {
             (Below::Memory, Action::Read(at, into)) => Some(self.read(*at, into)),
@@ -382,7 +391,7 @@ impl Device {
             (Below::Memory, Action::Flush) => Some(self.flush()),
             (Below::Disk, Action::Read(at, into)) => self.read_cached(*at, into),
             (Below::Disk, Action::Write(at, from)) if self.takes_pages(*at, from.len()) => {
-                // If it blocks after all, it is told of at least.
+                // If the write blocks after all, it is at least reported.
                 let _turn = Turn::new(Arc::clone(self));
                 Some(self.write(*at, from))
             }
@@ -390,7 +399,7 @@ impl Device {
         }
     }
 
-    /// Reads what is in the page cache.
+    /// Reads data that is in the page cache.
     fn read_cached(&self, at: Lbn, into: &mut [u8]) -> Option<Result<(), Errno>> {
         if self.never_cached.load(Ordering::Relaxed) {
             return None;
@@ -412,29 +421,30 @@ impl Device {
         }
     }
 
-    /// Whether a write is of whole pages, and the file system below answers as usual.
+    /// Returns whether a write consists of whole pages, and the file system below responds as
+    /// usual.
     fn takes_pages(&self, at: Lbn, bytes: usize) -> bool {
         let whole = self.offset(at).is_multiple_of(PAGE) && (bytes as u64).is_multiple_of(PAGE);
         whole && self.watch.oldest().is_none_or(|oldest| oldest < UNUSUAL)
     }
 }
 
-/// Devices as the members of a volume; places may be empty, and change hands.
+/// The devices of a volume's members. Members may have no device, and their devices may change.
 #[derive(Clone, Debug)]
 pub struct Devices(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     devices: Vec<RwLock<Option<Arc<Device>>>>,
-    /// An operation has failed, and nobody has asked since.
+    /// An operation has failed since this was last checked.
     has_failed: AtomicBool,
-    /// Devices that have been let go, and that may have operations to return.
+    /// Former members' devices, which may have outstanding operations.
     let_go: Mutex<Vec<Weak<Device>>>,
     timeout_ms: AtomicU64,
     buffers: Arc<Buffers>,
 }
 
-/// A device that does not answer.
+/// A device that does not respond.
 #[derive(Debug)]
 pub(super) struct Silent {
     pub(super) member: usize,
@@ -443,7 +453,7 @@ pub(super) struct Silent {
 }
 
 impl Devices {
-    /// The members in their order.
+    /// Creates the set from the members' devices in their order.
     pub fn new(devices: Vec<Option<Device>>) -> Devices {
         let devices = devices.into_iter();
         Devices::of(devices.map(|device| device.map(Arc::new)).collect())
@@ -459,18 +469,19 @@ impl Devices {
         }))
     }
 
-    /// Sets the member time-out: a device that has not returned an operation for so long is given up.
+    /// Sets the member time-out. A device that does not return an operation within this time is
+    /// given up.
     pub fn set_timeout(&self, timeout: Duration) {
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         self.0.timeout_ms.store(timeout_ms, Ordering::Relaxed);
     }
 
-    /// The member time-out.
+    /// Returns the member time-out.
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_millis(self.0.timeout_ms.load(Ordering::Relaxed))
     }
 
-    /// The device of a member.
+    /// Returns the device of a member.
     pub fn device(&self, member: usize) -> Option<Arc<Device>> {
         let place = self.0.devices.get(member)?.read();
         place.unwrap_or_else(PoisonError::into_inner).clone()
@@ -483,14 +494,15 @@ impl Devices {
         device.outcome(done)
     }
 
-    /// Whether an operation has failed since this was last asked.
+    /// Returns whether an operation has failed since the last call.
     pub(super) fn had_failures(&self) -> bool {
-        // Every request asks.
+        // Every request calls this, so the common case is a plain load.
         self.0.has_failed.load(Ordering::Relaxed)
             && self.0.has_failed.swap(false, Ordering::Relaxed)
     }
 
-    /// The members whose files were seen to be cut short, and those that have been given up: neither takes anything any more.
+    /// Returns the members whose files have been shortened, and those that have been given up.
+    /// Neither accepts operations any more.
     pub(super) fn unusable(&self) -> Vec<usize> {
         let is_unusable = |device: Arc<Device>| {
             device.is_cut.load(Ordering::Relaxed) || device.watch.is_given_up()
@@ -501,13 +513,14 @@ impl Devices {
             .collect()
     }
 
-    /// The time for which a member has not returned an operation, if that is unusually long.
+    /// Returns the age of a member's oldest outstanding operation, if it is unusually high.
     pub(super) fn waiting(&self, member: usize) -> Option<Duration> {
         let oldest = self.device(member)?.watch.oldest()?;
         (oldest >= TOLD_AFTER).then_some(oldest)
     }
 
-    /// The first member that requests wait for, and that has returned nothing for so long.
+    /// Returns the first member that requests wait for and that has returned nothing for at least
+    /// `least`.
     pub(super) fn waited_for(&self, least: Duration) -> Option<Silent> {
         (0..self.0.devices.len()).find_map(|member| {
             let device = self.device(member)?;
@@ -521,7 +534,7 @@ impl Devices {
         })
     }
 
-    /// The paths of devices that have been given up and have operations to return.
+    /// Returns the paths of devices that have been given up and have outstanding operations.
     pub(super) fn lingering(&self) -> Vec<PathBuf> {
         let let_go = self.0.let_go.lock().expect("nobody panics with it");
         let let_go = let_go.iter().filter_map(Weak::upgrade);
@@ -531,7 +544,7 @@ impl Devices {
         late.map(|device| device.path.clone()).collect()
     }
 
-    /// Gives a member up, if it has not returned an operation for so long.
+    /// Gives a member up if its oldest outstanding operation is at least `least` old.
     pub(super) fn give_up(&self, member: usize, least: Duration) {
         let oldest = |one: &Device| one.watch.oldest().unwrap_or_default();
         if let Some(device) = self.device(member).filter(|one| oldest(one) >= least) {
@@ -539,7 +552,7 @@ impl Devices {
         }
     }
 
-    /// Takes the device of a member away, and gives it another.
+    /// Replaces the device of a member.
     pub(super) fn put(&self, member: usize, device: Option<Arc<Device>>) {
         let before = {
             let place = self.0.devices[member].write();
@@ -551,13 +564,13 @@ impl Devices {
         let_go.retain(|device| device.strong_count() > 0);
         let_go.push(Arc::downgrade(&before));
         drop(let_go);
-        // To close it may block too.
+        // Closing it may also block.
         let thread = thread::Builder::new().name("close".to_owned());
         let before = Box::leak(Box::new(Some(before)));
         let _ = thread.spawn(|| *before = None);
     }
 
-    /// The number of operations that devices have not returned, of those that are members or were.
+    /// Returns the number of outstanding operations of current and former members' devices.
     pub(super) fn outstanding(&self, of: impl Fn(&Device) -> bool) -> usize {
         let let_go = self.0.let_go.lock().expect("nobody panics with it");
         let let_go = let_go.iter().filter_map(Weak::upgrade);
@@ -566,7 +579,7 @@ impl Devices {
         all.map(|device| device.watch.outstanding()).sum()
     }
 
-    /// The devices; members have none from then on.
+    /// Returns the devices, and removes them from the members.
     pub(super) fn take_all(self) -> Vec<Option<Arc<Device>>> {
         let take = |place: &RwLock<Option<Arc<Device>>>| {
             let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
@@ -575,7 +588,7 @@ impl Devices {
         self.0.devices.iter().map(take).collect()
     }
 
-    /// Carries out operations that may block, side by side.
+    /// Carries out operations that may block, in parallel.
     #[allow(unsafe_code)]
     fn run_apart(&self, ops: &mut [Op<'_>], apart: &mut [(usize, Option<Arc<Device>>)]) {
         let timeout = self.timeout();
@@ -585,7 +598,7 @@ impl Devices {
         let is_offered = apart.iter().any(|(_, one)| is_block(one)) && uring::is_offered();
         let mut batch = None;
         let mut asks = Asks::new();
-        // The operations that each of them has, in their order.
+        // The indices of the operations in the batch and in `asks`, in their order.
         let mut of_batch: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
         let mut of_asks: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
         for (index, device) in apart {
@@ -611,7 +624,7 @@ impl Devices {
             }
         }
         if !asks.is_empty() {
-            // SAFETY: each entry was made for the memory and the device beside it.
+            // SAFETY: each entry was made for its own memory and device.
             unsafe { uring::carry_out(&mut asks, timeout) };
         }
         for (ask, index) in asks.into_iter().zip(of_asks) {
@@ -656,7 +669,7 @@ impl Devices {
         });
     }
 
-    /// What is to be done, and the memory for it, filled with what is written.
+    /// Returns the task of an action, and the memory for it. The memory holds the data of a write.
     fn task(&self, action: &Action<'_>) -> (Task, Option<Aligned>) {
         let memory = match action {
             Action::Read(_, into) => Some(self.0.buffers.take(into.len())),
@@ -670,7 +683,7 @@ impl Devices {
         (task_of(action), memory)
     }
 
-    /// The outcome of what a member does not answer.
+    /// Returns the outcome of an operation on a member that does not respond.
     fn silence(&self, member: usize) -> Result<(), Failed> {
         match self.device(member) {
             Some(device) => self.outcome(&device, Err(Errno::TIMEDOUT)),
@@ -731,7 +744,8 @@ fn task_of(action: &Action<'_>) -> Task {
     }
 }
 
-/// How an operation of so many bytes went, by io_uring's result; `None` if it has to be asked for again, in plain words.
+/// Converts io_uring's result for an operation of `bytes` bytes. Returns `None` if the operation
+/// has to be repeated by a blocking system call.
 fn ended(bytes: usize, result: i32) -> Option<Result<(), Errno>> {
     match usize::try_from(result) {
         Ok(done) => (done == bytes).then_some(Ok(())),

@@ -1,4 +1,5 @@
-//! Threads of a device, for operations that may block: whoever asks waits for them no longer than the member time-out.
+//! A device's threads for operations that may block. Requests wait for them no longer than the
+//! member time-out.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,10 +14,11 @@ use super::buffers::Aligned;
 use super::files::Device;
 use super::watch::{SLICE, Turn};
 
-/// The most threads of a device: as many as a server has that bring it requests.
+/// The maximum number of threads per device, which is the number of threads with which a server
+/// brings requests.
 const THREADS_MAX: usize = 16;
 
-/// What is done in a lane. The memory of reads and writes is beside it.
+/// The operation of a job. The memory of reads and writes is stored separately.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
     Read(Lbn),
@@ -24,7 +26,7 @@ pub(super) enum Task {
     Flush,
 }
 
-/// The threads of a device, and what waits for them.
+/// The threads of a device, and their queue.
 #[derive(Debug, Default)]
 pub(super) struct Lanes(Arc<Shared>);
 
@@ -39,7 +41,7 @@ struct Line {
     jobs: VecDeque<Job>,
     threads: usize,
     idle: usize,
-    /// The process that has the threads: a fork leaves them behind.
+    /// The process that owns the threads. A fork does not copy them.
     process: u32,
     is_closed: bool,
 }
@@ -69,7 +71,7 @@ impl Lanes {
             let thread = thread::Builder::new().name("member".to_owned());
             match thread.spawn(move || shared.work()) {
                 Ok(_) => line.threads += 1,
-                // Those that there are will do.
+                // The existing threads suffice.
                 Err(_) if line.threads > 0 => {}
                 Err(_) => return Err(line.jobs.pop_back().expect("it was put there")),
             }
@@ -90,7 +92,7 @@ impl Shared {
         self.line.lock().expect("nobody panics with it")
     }
 
-    /// A thread's work, until the device is closed.
+    /// The loop of a thread, which ends when the device is closed.
     fn work(&self) {
         loop {
             let job = {
@@ -115,7 +117,7 @@ impl Shared {
 impl Job {
     fn carry_out(mut self) {
         if self.device.watch().is_given_up() {
-            // Nobody waits for it, and nobody must find it done later.
+            // Nobody waits for the operation any more, and it must not take effect later.
             self.batch.end(self.place, Err(Errno::TIMEDOUT), None);
             return;
         }
@@ -133,7 +135,7 @@ impl Job {
     }
 }
 
-/// Jobs that one request waits for.
+/// The jobs that one request waits for.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     places: Mutex<Vec<Place>>,
@@ -154,21 +156,22 @@ enum Stage {
 }
 
 thread_local! {
-    /// The batch of a thread's last request, for the next.
+    /// The batch of a thread's last request, for reuse by the next.
     static BATCH: RefCell<Option<Arc<Batch>>> = const { RefCell::new(None) };
 }
 
 impl Batch {
     /// An empty batch.
     pub(super) fn new() -> Arc<Batch> {
-        // A job that was given up may still have it.
+        // A job that was given up may still refer to it.
         let kept = BATCH.take().filter(|batch| Arc::strong_count(batch) == 1);
         let batch = kept.unwrap_or_default();
         batch.places().clear();
         batch
     }
 
-    /// Asks a device for something; `memory` is what is written, or where what is read comes to.
+    /// Queues a task for a device. `memory` holds the data to write, or receives the data that is
+    /// read.
     pub(super) fn ask(self: &Arc<Batch>, device: Arc<Device>, task: Task, memory: Option<Aligned>) {
         let place = {
             let mut places = self.places();
@@ -199,8 +202,8 @@ impl Batch {
         self.ended.notify_one();
     }
 
-    /// Waits until all has ended, or is on devices that do not answer in time: those are given up. Tells of each, in the order in
-    /// which they were asked.
+    /// Waits until all jobs have ended, or belong to devices that do not respond in time; those
+    /// devices are given up. Calls `tell` for each job, in the order in which the jobs were queued.
     pub(super) fn wait(
         self: Arc<Batch>,
         timeout: Duration,

@@ -1,8 +1,8 @@
-//! Volumes on files and block devices: made, put together, served.
+//! Volumes on files and block devices: creation, assembly and serving.
 //!
-//! What is written is decided in [`traxtent_core::volume`]; here are its members, and the threads that wait for
-//! them. A request is carried out by the thread that brings it, and members work side by side (io_uring).
-//! [`VolumeServer`] takes orders beside.
+//! [`traxtent_core::volume`] decides what is written. This module supplies the members, and the
+//! threads that wait for them. Each request is carried out by the thread that issues it, and
+//! members work in parallel (io_uring). [`VolumeServer`] also takes orders.
 
 mod buffers;
 mod care;
@@ -49,42 +49,46 @@ pub use verify::{Verdict, verify_map, verify_on};
 pub use wait::wait;
 pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 
-/// About so much of a member is rebuilt at once.
+/// The approximate number of bytes of a member that are rebuilt at once.
 const REBUILD_BYTES: u64 = 1 << 20;
 
-/// So long threads do that, before it is asked whether to go on. Each time the members idle until all are there again.
+/// The time for which threads rebuild before the caller checks whether to continue. At the end of
+/// each period, members are idle until all threads have finished.
 const REBUILD_SPELL: Duration = Duration::from_secs(1);
 
-/// The largest journal of a new volume: recovery reads it on all members at once, in some ten seconds at 100 MB/s.
+/// The maximum journal size of a new volume. Recovery reads the journal on all members at once, in
+/// about ten seconds at 100 MB/s.
 pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 
-/// Two read from the others, one sums, one writes to the member.
+/// The number of rebuild threads: two read from the other members, one computes, and one writes to
+/// the member.
 const REBUILD_THREADS: usize = 4;
 
-/// A volume on devices that is open.
+/// An open volume on devices.
 pub type DeviceVolume = Volume<Devices>;
 
-/// What a volume is to be.
+/// The parameters of a new volume.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How members hold what belongs together.
+    /// The RAID level.
     pub level: Level,
-    /// Bytes of a chunk; without it chunks are tracks.
+    /// The size of a chunk in bytes; `None` means that chunks are tracks.
     pub chunk_bytes: Option<u64>,
-    /// Chunks are multiples of so many bytes.
+    /// Chunk sizes are multiples of this number of bytes.
     pub granule_bytes: u32,
-    /// Bytes of the journal on each member.
+    /// The size of the journal on each member in bytes.
     pub journal_bytes: u64,
-    /// The members, and their track maps if chunks are tracks.
+    /// The members, with their track maps if chunks are tracks.
     pub members: Vec<(PathBuf, Option<PathBuf>)>,
-    /// Whether what is on the members may be overwritten.
+    /// Whether existing content of the members may be overwritten.
     pub force: bool,
 }
 
-/// Makes a volume, and says what it is. Nothing is written before all has been checked. `holds` says what is on a device already.
+/// Creates a volume, and returns its status. Nothing is written before all checks have passed.
+/// `holds` returns a description of a device's existing content.
 ///
 /// # Errors
-/// The first member that cannot be one, and why; what happens while it is written.
+/// Returns an error for the first unsuitable member, or if writing fails.
 pub fn create(
     plan: &Plan,
     mut ids: impl FnMut() -> uuid::Uuid,
@@ -157,7 +161,7 @@ pub fn create(
         }
     }
     let Some(mut superblock) = format.superblock() else {
-        // Only their number is left.
+        // The only remaining reason is the number of members.
         let no_members = Array::new(
             Shape {
                 level: plan.level,
@@ -177,7 +181,7 @@ pub fn create(
     let are_zero = std::iter::zip(&devices, &superblock.members)
         .all(|(device, member)| device.is_zero(member.data.clone()));
     if are_zero || plan.level == Level::Raid0 {
-        // Zeros have zeros for parity and copies.
+        // The parity and the replicas of zeros are zeros.
         superblock.synced = array.stripes();
     }
     let paths: Vec<PathBuf> = devices
@@ -197,29 +201,30 @@ pub fn create(
     Ok(Status::known(&superblock, &array, &devices))
 }
 
-/// Members that have been found and belong together, before anything is written.
+/// Members that have been found and belong together. Nothing has been written to them.
 #[derive(Debug)]
 pub struct Found {
-    /// What they agree on.
+    /// The superblock that the members agree on.
     pub superblock: Superblock,
     array: Array,
     devices: Devices,
 }
 
-/// Finds out how devices belong together. With `force`, members may be missing, and parity that was never made is taken
-/// as it stands where it has to make up for them.
+/// Finds the volume to which devices belong. With `force`, members may be missing. Parity that was
+/// never synced is then used as it is if it has to replace a missing member.
 ///
 /// # Errors
-/// Why they do not.
+/// Returns the reason if the devices do not form a volume.
 pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
     find_within(paths, force, MEMBER_TIMEOUT)
 }
 
-/// Finds out how devices belong together as [`find`] does, doubtful members included: for looks alone, and for who says that their
-/// data are good. A volume that has to be recovered is refused unless `recover` is set, since recovery believes all members.
+/// Finds the volume as [`find`] does, and accepts doubtful members. This is for inspection, and for
+/// callers that confirm that the members' data are good. A volume that needs recovery is refused
+/// unless `recover` is set, because recovery trusts all members.
 ///
 /// # Errors
-/// As for [`find`].
+/// Returns the same errors as [`find`].
 pub fn find_doubtful(
     paths: &[PathBuf],
     force: bool,
@@ -232,10 +237,10 @@ pub fn find_doubtful(
     Ok(found)
 }
 
-/// Finds out how devices belong together as [`find`] does, without one of the members, which is to be left out for good.
+/// Finds the volume as [`find`] does, without one member, which is to be left out permanently.
 ///
 /// # Errors
-/// As for [`find`].
+/// Returns the same errors as [`find`].
 pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoError> {
     let path = {
         let found = assembled(paths, false, MEMBER_TIMEOUT)?;
@@ -247,10 +252,10 @@ pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoE
     find(&others, true)
 }
 
-/// Finds out how devices belong together, with another member time-out.
+/// Finds the volume to which devices belong, with another member time-out.
 ///
 /// # Errors
-/// As for [`find`].
+/// Returns the same errors as [`find`].
 pub(crate) fn find_within(
     paths: &[PathBuf],
     force: bool,
@@ -261,13 +266,13 @@ pub(crate) fn find_within(
     Ok(found)
 }
 
-/// Puts members together, doubtful ones included.
+/// Assembles members, including doubtful ones.
 fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
     let (devices, pairs) = surveyed(paths, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
     let (mut assembly, missing) = match choose(&pairs, force) {
         Ok(assembly) => (assembly, None),
-        // There may be more to say of it.
+        // The assembly may have further problems to report.
         Err(missing @ AssemblyError::Missing { enough: true, .. }) => {
             (choose(&pairs, true).map_err(refused)?, Some(missing))
         }
@@ -289,10 +294,11 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
     })
 }
 
-/// Tells what devices say of themselves as members, for a look alone: missing, stale and damaged ones are part of the answer.
+/// Returns the status that the devices' superblocks describe, for inspection only. It includes
+/// missing, stale and damaged members.
 ///
 /// # Errors
-/// If they do not belong together at all, or too few are current.
+/// Returns an error if the devices do not belong together at all, or if too few are current.
 pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
     let (devices, mut pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
     let mut devices = devices.take_all();
@@ -333,14 +339,14 @@ pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
     Ok(status)
 }
 
-/// The devices in the order of the members that they are.
+/// Returns the devices in the order of the members.
 fn in_place(assembly: &Assembly, mut devices: Vec<Option<Arc<Device>>>) -> Devices {
     let given = assembly.given.iter();
     let device = |given: &Option<usize>| given.and_then(|given| devices[given].take());
     Devices::of(given.map(device).collect())
 }
 
-/// The array that the members form.
+/// Returns the array that the members form.
 fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices), VolumeIoError> {
     let maps = read_maps(superblock, &devices)?;
     let array = array_of(superblock, &maps)?;
@@ -354,8 +360,8 @@ fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices
 }
 
 impl Found {
-    /// Refuses members whose superblocks were missing or damaged: what they hold may be gone as well, and whatever is written
-    /// to the volume would take it for data.
+    /// Refuses members whose superblocks were missing or damaged. Their data may be lost as well,
+    /// and writes to the volume would rely on it.
     fn check_doubts(&self) -> Result<(), VolumeIoError> {
         let mut members = self.superblock.members.iter();
         let is_doubtful =
@@ -366,23 +372,24 @@ impl Found {
         }
     }
 
-    /// What the members say.
+    /// Returns the status that the members' superblocks describe.
     pub fn status(&self) -> Status {
         Status::known(&self.superblock, &self.array, &self.devices)
     }
 
-    /// Opens the volume: what a crash left is made whole.
+    /// Opens the volume, and recovers from a crash.
     ///
     /// # Errors
-    /// Of [`Volume::open`].
+    /// Returns the errors of [`Volume::open`].
     pub fn open(self) -> Result<DeviceVolume, VolumeIoError> {
         self.open_on(|devices| devices, WriteHole::Closed)
     }
 
-    /// Opens the volume on something between it and the devices, with the write hole closed or open: for measurements.
+    /// Opens the volume on an intermediate layer over the devices, with the write hole closed or
+    /// open. This is for measurements.
     ///
     /// # Errors
-    /// Of [`Volume::open`].
+    /// Returns the errors of [`Volume::open`].
     pub fn open_on<M: Members>(
         self,
         members: impl FnOnce(Devices) -> M,
@@ -397,7 +404,7 @@ impl Found {
         ))?)
     }
 
-    /// The members that chunks of tracks lie on, and the maps by which they do.
+    /// Returns the members whose chunks are tracks, with their track maps.
     pub fn maps(&self) -> Vec<(PathBuf, Arc<TrackMap>)> {
         let members = self.array.members().iter().enumerate();
         members
@@ -409,15 +416,15 @@ impl Found {
             .collect()
     }
 
-    /// Where the volume's chunks begin, as tracks of a drive.
+    /// Returns the boundaries of the volume's chunks as a track map.
     pub fn chunk_map(&self) -> TrackMap {
         self.array.chunk_map()
     }
 
-    /// Looks at a device that is to take the place of a failed member; writes nothing.
+    /// Checks a device that is to replace a failed member, without writing.
     ///
     /// # Errors
-    /// If no such member has failed, or the device cannot take its place.
+    /// Returns an error if the member has not failed, or if the device cannot replace it.
     pub fn substitute(
         &self,
         member: usize,
@@ -429,7 +436,7 @@ impl Found {
     }
 }
 
-/// A device that can take the place of a failed member.
+/// A device that can replace a failed member.
 #[derive(Debug)]
 pub struct Substitute {
     member: usize,
@@ -452,7 +459,7 @@ fn substitute(
         let problem = "has not failed";
         return Err(VolumeError::Member { member, problem }.into());
     }
-    // What has failed is let go: it may be what takes its own place.
+    // The failed device is released, because it may be its own replacement.
     devices.put(member, None);
     let returned = |outstanding| match outstanding {
         0 => Ok(()),
@@ -461,7 +468,7 @@ fn substitute(
             outstanding,
         }),
     };
-    // By its name first: a device that does not answer does not even tell what it is.
+    // The path is compared first, because a device that does not respond cannot be identified.
     returned(devices.outstanding(|device| device.path() == path))?;
     let identity = Identity::at(path, devices.timeout())?;
     returned(devices.outstanding(|device| device.identity() == identity))?;
@@ -497,10 +504,10 @@ fn substitute(
     })
 }
 
-/// Puts a device, known as `id` from then on, in the place of a failed member, and begins to rebuild it.
+/// Replaces a failed member by a device with the identity `id`, and begins to rebuild it.
 ///
 /// # Errors
-/// If the member has not failed, or the device cannot be written.
+/// Returns an error if the member has not failed, or if the device cannot be written.
 pub fn replace(
     volume: &DeviceVolume,
     substitute: Substitute,
@@ -534,7 +541,7 @@ pub fn replace(
     Ok(wait(volume.begin_rebuild(member))?)
 }
 
-/// What the system said, where a member cannot be written.
+/// Replaces the error of a member that cannot be written by the system's error.
 fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
     let device = match error {
         VolumeError::Member { member, .. } => devices.device(member),
@@ -550,11 +557,12 @@ fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
     }
 }
 
-/// Rebuilds the member that is being rebuilt, for a second; false if there are none left, or no such member. Threads take turns:
-/// while one writes to it, another reads from the others.
+/// Rebuilds the current rebuild target for a second. Returns false if no stripes are left, or if
+/// there is no such member. The threads overlap: while one writes to the member, another reads from
+/// the others.
 ///
 /// # Errors
-/// Of [`Volume::rebuild_step`].
+/// Returns the errors of [`Volume::rebuild_step`].
 pub fn rebuild_some<M: Members + Sync>(volume: &Volume<M>) -> Result<bool, VolumeError>
 where
     M::Buffer: Send,
@@ -583,10 +591,12 @@ where
     })
 }
 
-/// Removes what makes devices members. Nothing is written before all have been looked at.
+/// Removes the superblocks that identify devices as members. Nothing is written before all devices
+/// have been checked.
 ///
 /// # Errors
-/// If one is none, if it is not `force`d, or if one cannot be written.
+/// Returns an error if a device is not a member, if `force` is not set, or if a device cannot be
+/// written.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
     let (devices, pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
     let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
@@ -609,7 +619,7 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
     Ok(())
 }
 
-/// Devices that are members, in the order of their paths, and the superblocks of each.
+/// Returns the members' devices in the order of their paths, with the superblocks of each.
 fn surveyed(
     paths: &[PathBuf],
     timeout: Duration,
@@ -636,14 +646,14 @@ fn surveyed(
 }
 
 fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
-    // A second lock of the same file would say that another process has it.
+    // A second lock of the same file would fail as if another process held it.
     match others.iter().any(|other| other.is_at(path)) {
         true => Err(VolumeIoError::Twice(path.to_owned())),
         false => Device::open(path),
     }
 }
 
-/// The text of the map that a member is to have; nothing where chunks know no tracks.
+/// Returns the text of a member's track map; empty if chunks are not tracks.
 fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, VolumeIoError> {
     let failed = |error| VolumeIoError::Map {
         path: path.to_owned(),
@@ -667,7 +677,7 @@ fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, Vo
     }
 }
 
-/// The layout that superblock and maps describe.
+/// Returns the layout that the superblock and the maps describe.
 fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIoError> {
     let mut members = Vec::new();
     for (member, (entry, text)) in superblock.members.iter().zip(maps).enumerate() {
@@ -697,7 +707,7 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
     Ok(Array::new(shape, members)?)
 }
 
-/// A map for a member whose tracks do not matter: any tracks do.
+/// Returns a map for a member whose tracks do not matter.
 fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
     const SIZE: u64 = 1 << 20;
     let mut map = MapBuilder::default();
@@ -713,7 +723,8 @@ fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
 }
 
 fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoError> {
-    // A record takes a fourth of the journal at most, and holds a stripe; that of mirrors only names it.
+    // A record takes at most a fourth of the journal, and holds a stripe. For mirrors, a record
+    // only names the stripe.
     let stripe = match superblock.level {
         Level::Raid0 => return Ok(()),
         Level::Raid1 => Sectors(0),
@@ -731,7 +742,7 @@ fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoE
     }
 }
 
-/// The maps of all members, from the first member that has them whole.
+/// Returns the maps of all members, from the first member that holds them undamaged.
 fn read_maps(superblock: &Superblock, devices: &Devices) -> Result<Vec<Vec<u8>>, VolumeIoError> {
     let bytes = superblock.maps.0 as usize * superblock.sector_bytes as usize;
     let front = Lbn(superblock_sectors(superblock.sector_bytes).0);

@@ -1,7 +1,8 @@
-//! The end of a server whose members do not answer.
+//! The shutdown of a server whose members do not respond.
 //!
-//! A volume is stopped in order by writing its superblocks, and a member that does not answer holds that up for as long as the
-//! member time-out. Whoever ends a server does not wait that long: it ends as in a crash, which volumes survive.
+//! A volume is stopped cleanly by writing its superblocks. A member that does not respond delays
+//! this by the member time-out. Shutdown does not wait that long; the server ends as in a crash,
+//! which volumes survive.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,25 +16,27 @@ use super::files::Silent;
 use super::server::VolumeServer;
 use super::watch::within;
 
-/// The words of a server that has ended, after the path of a device, while its process has not.
+/// The message, after a device's path, of a server that has ended while its process remains.
 pub const LINGERS: &str =
     "requests to it have not returned; the server's process stays until the kernel returns them";
 
-/// The time that members have to let a server stop in order, and the silence after which one is not waited for.
+/// The time that members have for an orderly shutdown, and the silence after which a member is not
+/// waited for.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// The poll interval of the end.
+/// The poll interval during shutdown.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The time for a last word: nobody may be reading it.
+/// The time limit for the final message, which may have no reader.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
 /// The exit status of a server that has ended as in a crash.
 const STATUS: i32 = 3;
 
 impl VolumeServer {
-    /// Watches the end of the server, from when it was told to end. If requests wait for a member that does not answer, the
-    /// process ends without stopping the volume: its members keep their state, and the next start recovers it.
+    /// Limits the duration of a shutdown; call it once the server has been told to end. If requests
+    /// wait for a member that does not respond, the process ends without stopping the volume. The
+    /// members keep their state, and the next start recovers the volume.
     pub fn end_in_time(&self) {
         let told = Instant::now();
         loop {
@@ -65,8 +68,8 @@ impl VolumeServer {
     }
 }
 
-/// Ends all connections, and lets nobody connect any more: the kernel may keep the process, and with it its sockets. Those that
-/// it was given as standard input and output are not its own.
+/// Closes all connections and listening sockets, because the kernel may keep the process alive, and
+/// with it its sockets. Sockets that the process received as its standard streams are left open.
 pub(super) fn close_sockets() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
@@ -89,7 +92,8 @@ pub(super) fn close_sockets() {
 
 #[allow(unsafe_code)]
 fn shut_down(number: i32) {
-    // SAFETY: the process is ending; whatever has the number by now, it is a socket or refuses this.
+    // SAFETY: the process is ending. Whatever file the number refers to by now, it is a socket or
+    // the call fails.
     let socket = unsafe { BorrowedFd::borrow_raw(number) };
     let _ = rustix::net::shutdown(socket, Shutdown::Both);
 }

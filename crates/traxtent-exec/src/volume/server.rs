@@ -1,4 +1,4 @@
-//! A volume as a server has it: bytes at offsets, from any thread, and orders at a control socket.
+//! The server of a volume: bytes at offsets, from any thread, and orders at a control socket.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,72 +21,73 @@ use super::{DeviceVolume, LINGERS, MEMBER_TIMEOUT, find_within, replace, substit
 use crate::serve::control::{Control, Orders};
 use crate::serve::{BlockSizes, ServeError};
 
-/// What one request may have at most, in bytes.
+/// The maximum size of a request in bytes.
 const REQUEST_MAX: u32 = 32 << 20;
 
-/// What is written at once where zeros are.
+/// The maximum number of zeros that are written at once, in bytes.
 const ZEROS: usize = 1 << 20;
 
-/// The time that a member has to be declared failed while it may still answer. The order is answered within a second.
+/// The time to fail a member while it may still respond. The order is answered within a second.
 const FAIL_SOON: Duration = Duration::from_millis(300);
 
-/// The time that this has after requests no longer wait for the member.
+/// The additional time for the failure once requests no longer wait for the member.
 const FAIL_LATER: Duration = Duration::from_millis(500);
 
-/// The rate of an initial sync that nobody ordered, in bytes a second of each member: it leaves room for requests.
+/// The rate of an automatic initial sync, in bytes per second for each member. It leaves room for
+/// requests.
 pub const SYNC_RATE: u64 = 32 << 20;
 
-/// What is ordered of a volume while it is served: a line of JSON, `{"order":"fail","member":1}`. Each is answered with the
-/// [`Status`] behind it.
+/// An order to a served volume, as a line of JSON: `{"order":"fail","member":1}`. The reply to each
+/// order is the resulting [`Status`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
-    /// Nothing but the status.
+    /// Only returns the status.
     Status,
-    /// A member is declared failed.
+    /// Declares a member failed.
     Fail {
-        /// Which.
+        /// The member.
         member: usize,
     },
-    /// A device takes the place of a failed member.
+    /// Replaces a failed member by a device.
     Replace {
-        /// Which.
+        /// The member.
         member: usize,
         /// The device.
         with: PathBuf,
-        /// What it is to be known by.
+        /// The identity of the new member.
         id: Uuid,
-        /// Whether what is on it may be overwritten.
+        /// Whether existing content of the device may be overwritten.
         force: bool,
     },
-    /// A rebuild, a sync or a scrub begins, and goes on after the answer.
+    /// Begins a rebuild, a sync or a scrub, which continues after the reply.
     Begin {
         /// The kind of work.
         work: Work,
-        /// The most bytes a second of each member.
+        /// The maximum rate in bytes per second for each member.
         rate: Option<u64>,
-        /// What a scrub may change.
+        /// The changes that a scrub may make.
         #[serde(default)]
         repair: Repairs,
     },
-    /// Superblocks that were missing or damaged are written anew, and their members believed again.
+    /// Rewrites superblocks that were missing or damaged, so that their members are trusted again.
     RepairSuperblocks,
-    /// What is under way ends for now; the answer comes when it has.
+    /// Interrupts the current maintenance, and replies once it has stopped.
     Pause,
 }
 
-/// A volume as a server calls it.
+/// A served volume.
 #[derive(Debug)]
 pub struct VolumeServer {
     kept: Arc<Kept>,
     control: Mutex<Option<Control>>,
-    /// What has been said of members, each once.
+    /// The messages about members that have been printed; each is printed once.
     said: Mutex<Vec<String>>,
-    /// The rate of an initial sync that begins with the server; none if it waits for an order.
+    /// The rate of an initial sync that begins with the server; `None` if it waits for an order.
     sync_rate: Option<u64>,
 }
 
-/// What requests and orders share.
+/// The state that requests and orders share.
 #[derive(Debug)]
 struct Kept {
     volume: DeviceVolume,
@@ -98,26 +99,28 @@ struct Kept {
 
 #[derive(Debug, Default)]
 struct Worker {
-    /// No order is taken any more.
+    /// No more orders are taken.
     closed: bool,
     thread: Option<JoinHandle<()>>,
     progress: Option<Progress>,
 }
 
 impl VolumeServer {
-    /// Puts the members together and opens the volume; `control` is where its control socket is to be made.
+    /// Assembles the members and opens the volume. `control` is the path at which the control
+    /// socket is created.
     ///
     /// # Errors
-    /// Of [`find`](super::find) and [`Found::open`](super::Found::open); if there can be no such socket.
+    /// Returns the errors of [`find`](super::find) and [`Found::open`](super::Found::open), or an
+    /// error if the socket cannot be created.
     pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, ServeError> {
         VolumeServer::open_within(paths, control, MEMBER_TIMEOUT)
     }
 
-    /// Puts the members together and opens the volume as [`VolumeServer::open`] does. A member that does not return an
-    /// operation within `timeout` fails.
+    /// Assembles the members and opens the volume as [`VolumeServer::open`] does. A member that
+    /// does not return an operation within `timeout` is failed.
     ///
     /// # Errors
-    /// Of [`VolumeServer::open`].
+    /// Returns the errors of [`VolumeServer::open`].
     pub fn open_within(
         paths: &[PathBuf],
         control: Option<&Path>,
@@ -126,7 +129,7 @@ impl VolumeServer {
         let found = find_within(paths, false, timeout)?;
         let control = control.map(Control::open).transpose()?;
         let volume = found.open()?;
-        // Those were known before.
+        // These failures were known before.
         let said = failed(&Status::of(&volume));
         Ok(VolumeServer {
             kept: Arc::new(Kept {
@@ -141,15 +144,16 @@ impl VolumeServer {
         })
     }
 
-    /// Sets the rate of an initial sync that begins with the server; with none it waits for an order.
+    /// Sets the rate of an initial sync that begins with the server; with `None`, it waits for an
+    /// order.
     pub fn set_sync_rate(&mut self, rate: Option<u64>) {
         self.sync_rate = rate;
     }
 
-    /// Takes orders from now on, and goes on with the initial sync, if the volume has yet to have it.
+    /// Takes orders from now on, and continues the initial sync if it is not complete.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// Returns an error if the system cannot start a thread.
     pub fn start(&self) -> Result<(), ServeError> {
         if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
             control.start(&self.kept).map_err(ServeError::Thread)?;
@@ -170,12 +174,12 @@ impl VolumeServer {
         &self.kept.volume
     }
 
-    /// How large it is.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.volume().capacity().0 * self.volume().sector_bytes() as u64
     }
 
-    /// The sizes that a client should know.
+    /// Returns the block sizes to advertise to a client.
     pub fn block_sizes(&self) -> BlockSizes {
         let sector = self.volume().sector_bytes() as u32;
         BlockSizes {
@@ -188,17 +192,17 @@ impl VolumeServer {
     /// Reads from byte `offset` on.
     ///
     /// # Errors
-    /// Of [`traxtent_core::volume::Volume::read`].
+    /// Returns the errors of [`traxtent_core::volume::Volume::read`].
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
         let done = wait(self.volume().read(self.at(offset)?, buffer));
         self.look_after();
         done
     }
 
-    /// Writes from byte `offset` on; with `fua` it is durable when this returns.
+    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
     ///
     /// # Errors
-    /// Of [`traxtent_core::volume::Volume::write`].
+    /// Returns the errors of [`traxtent_core::volume::Volume::write`].
     pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), VolumeError> {
         let at = self.at(offset)?;
         let done = wait(async {
@@ -213,10 +217,10 @@ impl VolumeServer {
         done
     }
 
-    /// Makes `count` bytes from `offset` on zero.
+    /// Zeroes `count` bytes from `offset` on.
     ///
     /// # Errors
-    /// Of [`traxtent_core::volume::Volume::write`].
+    /// Returns the errors of [`traxtent_core::volume::Volume::write`].
     pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), VolumeError> {
         let zeros = vec![0; ZEROS.min(count as usize)];
         let mut done = 0;
@@ -228,20 +232,20 @@ impl VolumeServer {
         if fua { self.flush() } else { Ok(()) }
     }
 
-    /// Makes all durable that was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// Of [`traxtent_core::volume::Volume::flush`].
+    /// Returns the errors of [`traxtent_core::volume::Volume::flush`].
     pub fn flush(&self) -> Result<(), VolumeError> {
         let done = wait(self.volume().flush());
         self.look_after();
         done
     }
 
-    /// Stops in order; what is under way ends, and goes on from there when it is asked for again.
+    /// Shuts down cleanly. Maintenance ends, and resumes from there when it is next requested.
     ///
     /// # Errors
-    /// Of [`traxtent_core::volume::Volume::stop`].
+    /// Returns the errors of [`traxtent_core::volume::Volume::stop`].
     pub fn stop(&self) -> Result<(), VolumeError> {
         self.close_control();
         self.kept.worker().closed = true;
@@ -257,20 +261,21 @@ impl VolumeServer {
         done
     }
 
-    /// Takes no orders any more; the control socket is gone.
+    /// Stops taking orders, and removes the control socket.
     pub(super) fn close_control(&self) {
         drop(self.control.lock().expect("nobody panics with it").take());
     }
 
-    /// Says which members have failed, if anything has. Those whose files turned out to be cut short are declared so, durably:
-    /// grown again, they would read as zeros. So are those that did not answer in time, which nobody asks for anything any more.
+    /// Reports members that have failed, if any operation has. Two kinds of members are durably
+    /// declared failed: those whose files were found to be shortened, which would read as zeros if
+    /// they grew again; and those that did not respond in time, which receive no more operations.
     fn look_after(&self) {
         let volume = self.volume();
         if !volume.members().had_failures() {
             return;
         }
         for member in volume.members().unusable() {
-            // One that cannot be spared has broken the volume, which is said below.
+            // If the volume cannot do without the member, it is broken, which is reported below.
             let _ = wait(volume.fail(member));
         }
         let mut said = self.said.lock().expect("nobody panics with it");
@@ -294,7 +299,7 @@ impl VolumeServer {
     }
 }
 
-/// What is to be said of a volume that is not whole.
+/// Returns the messages about a volume that is degraded or broken.
 fn failed(status: &Status) -> Vec<String> {
     let failed = status.members.iter().filter(|one| one.state == "failed");
     let mut lines: Vec<String> = failed
@@ -323,7 +328,7 @@ impl Orders for Kept {
 }
 
 impl Kept {
-    /// Carries out an order; says what has not come to its end.
+    /// Carries out an order; returns a description of work that is not yet complete.
     fn obey(self: &Arc<Kept>, order: Order) -> Result<Option<String>, VolumeIoError> {
         let volume = &self.volume;
         match order {
@@ -337,7 +342,7 @@ impl Kept {
             } => {
                 let superblock = wait(volume.superblock());
                 let devices = volume.members();
-                // Whoever orders it has looked what else is there.
+                // The client that gave the order has checked for other content.
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
             }
@@ -350,8 +355,8 @@ impl Kept {
         Ok(None)
     }
 
-    /// Declares a member failed. Requests that it does not return cease to wait for it; those of other members may hold this up,
-    /// and it goes on after the answer then.
+    /// Declares a member failed. Requests that it does not return stop waiting for it. Requests to
+    /// other members may delay this, in which case it continues after the reply.
     fn fail(self: &Arc<Kept>, member: usize) -> Result<Option<String>, VolumeIoError> {
         let unfinished = || {
             Ok(Some(format!(
@@ -391,7 +396,7 @@ impl Kept {
         }
     }
 
-    /// Whether the volume can do without a member, as it stands.
+    /// Returns whether the volume currently works without a member.
     fn can_spare(&self, member: usize) -> bool {
         let superblock = self.volume.known().superblock;
         let others = superblock.members.iter().enumerate();
@@ -435,7 +440,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Ends what is under way, and waits until it has.
+    /// Stops the current maintenance, and waits until it has stopped.
     fn pause(&self) {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.worker().thread.take();

@@ -1,9 +1,11 @@
-//! Room below members that are sparse files: asked for before anything is written, a region at a time.
+//! Allocation for members that are sparse files. Space is allocated one region at a time, before
+//! data is written.
 //!
-//! A file system that runs full fails writes, and a member whose write fails is dropped. So a volume makes sure of the
-//! room first, and a client's write that finds none fails alone. Left out: file systems that have no fallocate or that
-//! write elsewhere what was allocated (Btrfs, snapshots), and block devices that are thin: there a full disk still shows as
-//! a failed write.
+//! If a file system is full, writes to it fail, and a member whose write fails is dropped. A volume
+//! therefore reserves space first, and only the client's write fails if there is none. This does
+//! not cover file systems without fallocate, file systems that write allocated blocks elsewhere
+//! (Btrfs, snapshots), or thinly provisioned block devices. There, a full disk still appears as a
+//! failed write.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -13,24 +15,24 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use traxtent_core::volume::NoSpace;
 
-/// The bytes that are asked for at once.
+/// The number of bytes that are allocated at once.
 const REGION: u64 = 1 << 20;
 
-/// Regions in a word of the bitmap.
+/// The number of regions per word of the bitmap.
 const WORD: u64 = 64;
 
-/// The regions of a file that have room for certain.
+/// The regions of a file whose space is known to be allocated.
 #[derive(Debug)]
 pub(super) struct Space {
     bytes: u64,
-    /// A bit for each region.
+    /// One bit per region.
     reserved: Vec<AtomicU64>,
-    /// The file system does not say; nobody asks again.
+    /// The file system cannot allocate, and is not tried again.
     is_unknown: AtomicBool,
 }
 
 impl Space {
-    /// The regions of a file of so many bytes, none of which was asked for.
+    /// Creates the state of a file of `bytes` bytes, without reserved regions.
     pub(super) fn new(bytes: u64) -> Space {
         let words = bytes.div_ceil(REGION * WORD);
         Space {
@@ -40,10 +42,10 @@ impl Space {
         }
     }
 
-    /// Makes sure of room for bytes of the file.
+    /// Reserves space for a range of bytes of the file.
     ///
     /// # Errors
-    /// If there is none, or a quota is used up.
+    /// Returns an error if there is no space, or if a quota is exhausted.
     pub(super) fn reserve(&self, file: impl AsFd, bytes: Range<u64>) -> Result<(), NoSpace> {
         if self.is_unknown.load(Ordering::Relaxed) {
             return Ok(());
@@ -58,7 +60,7 @@ impl Space {
             let part = whole.start.max(bytes.start)..whole.end.min(end);
             match allocate(&file, whole) {
                 Ok(()) => drop(self.reserved[word].fetch_or(bit, Ordering::Relaxed)),
-                // What is left may do for this write.
+                // The remaining space may suffice for this write.
                 Err(Errno::NOSPC | Errno::DQUOT) => {
                     if let Err(Errno::NOSPC | Errno::DQUOT) = allocate(&file, part) {
                         return Err(NoSpace);
@@ -68,7 +70,7 @@ impl Space {
                     self.is_unknown.store(true, Ordering::Relaxed);
                     return Ok(());
                 }
-                // The write finds out.
+                // The write will report the error.
                 Err(_) => {}
             }
         }
@@ -76,7 +78,8 @@ impl Space {
     }
 }
 
-/// Allocates bytes; a file that has become shorter stays so, which a write has to notice.
+/// Allocates a range of bytes. The length of the file does not change, so that a write can detect a
+/// shortened file.
 fn allocate(file: impl AsFd, bytes: Range<u64>) -> Result<(), Errno> {
     let length = bytes.end - bytes.start;
     rustix::io::retry_on_intr(|| {
@@ -91,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Is a region asked for once, whole, within the file, and never so that the file grows?
+    /// Is a region allocated once, whole, within the file, and without changing the file's length?
     #[test]
     fn regions_are_reserved_once() {
         let file = tempfile::tempfile().unwrap();
@@ -117,7 +120,7 @@ mod tests {
         assert_eq!(file.metadata().unwrap().len(), 0);
     }
 
-    /// Is room that is less than a region used up, and is there an error then and not before?
+    /// Is remaining space of less than a region used, with an error only after that?
     #[test]
     fn what_is_left_is_used() {
         let mount = testkit::tool!("mount");
@@ -135,7 +138,7 @@ mod tests {
         let reserved: Vec<bool> = reserved.map(|reserved| reserved.is_ok()).collect();
         drop(file);
         let _ = Command::new("umount").arg(folder.path()).status();
-        // A region, and half of one in parts of 64 KiB.
+        // One region, and half of one in parts of 64 KiB.
         assert_eq!(
             reserved.iter().position(|is_reserved| !is_reserved),
             Some(24)

@@ -1,4 +1,4 @@
-//! What is known of a volume, as it is told.
+//! The status of a volume, as it is reported.
 
 use std::path::PathBuf;
 
@@ -10,104 +10,107 @@ use traxtent_core::volume::superblock::{MemberState, Superblock, SuperblockError
 use super::care::Progress;
 use super::{DeviceVolume, Devices, wait};
 
-/// A volume and its members.
+/// The status of a volume and its members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Its UUID.
+    /// The volume's UUID.
     pub volume: String,
-    /// Its level, such as `raid-5`.
+    /// The RAID level, such as `raid-5`.
     pub level: String,
-    /// What a chunk is, by name.
+    /// The kind of chunks, by name.
     pub chunks: String,
-    /// Sectors of a chunk where all have the same, else 0.
+    /// The number of sectors per chunk if all chunks have the same size, otherwise 0.
     pub chunk_sectors: u64,
-    /// Bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     pub sector_bytes: u32,
-    /// Bytes that it offers.
+    /// The capacity in bytes.
     pub bytes: u64,
-    /// Counts the superblocks written.
+    /// The generation, which counts the superblocks written.
     pub generation: u64,
-    /// Whether it was stopped in order; never while it is served.
+    /// Whether the volume was shut down cleanly; always false while it is served.
     pub clean: bool,
-    /// Whether it is served.
+    /// Whether the volume is served.
     pub served: bool,
-    /// Whether more members have failed than the level bears: it can only be read, where its data are whole.
+    /// Whether more members have failed than the level tolerates. Such a volume can only be read,
+    /// where its data are complete.
     pub broken: bool,
-    /// How many stripes it has.
+    /// The number of stripes.
     pub stripes: u64,
-    /// Stripes, from the first one, that the initial sync is done with.
+    /// The number of stripes, from the first, that the initial sync has completed.
     pub synced_stripes: u64,
-    /// Where a scrub goes on.
+    /// The stripe at which a scrub resumes.
     pub scrub_next: u64,
-    /// Sectors that were written anew because a member could not read them, since it was opened.
+    /// The number of sectors that were rewritten since the volume was opened, because a member
+    /// could not read them.
     pub repaired_sectors: u64,
-    /// The volume's LBNs whose data are lost.
+    /// The volume's LBNs with lost data.
     pub lost: Vec<LostRange>,
     /// The members in their order.
     pub members: Vec<MemberStatus>,
-    /// Devices that were given, and are old copies of members or were left out by the others.
+    /// The given devices that are old copies of members, or that the other members have dropped.
     #[serde(default)]
     pub stale: Vec<StaleMember>,
-    /// The rebuild, sync or scrub that is under way, or the last one since it is served.
+    /// The current maintenance, or the last one since the volume has been served.
     pub work: Option<Progress>,
-    /// What was ordered and has not come to its end, in words.
+    /// A description of an order that is not yet complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
 }
 
-/// A device that is no current member any more.
+/// A device that is no longer a current member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StaleMember {
     /// The device.
     pub path: PathBuf,
     /// The member that it was.
     pub member: usize,
-    /// The highest generation of its superblocks.
+    /// The highest generation in its superblocks.
     pub generation: u64,
-    /// That of the volume.
+    /// The generation of the volume.
     pub volume_generation: u64,
-    /// Whether the others declared it failed, or replaced it.
+    /// Whether the other members declared it failed, or replaced it.
     pub dropped: bool,
 }
 
-/// LBNs whose data are lost, half-open.
+/// A half-open range of LBNs with lost data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostRange {
-    /// The first.
+    /// The first LBN.
     pub first: u64,
-    /// Behind the last.
+    /// The first LBN after the range.
     pub end: u64,
 }
 
-/// A member.
+/// The status of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberStatus {
-    /// Its number.
+    /// The member's number.
     pub member: usize,
-    /// Its UUID.
+    /// The member's UUID.
     pub id: String,
-    /// Where it is, if it is here.
+    /// The member's path, if it is present.
     pub path: Option<PathBuf>,
     /// `active`, `failed` or `rebuilding`.
     pub state: String,
-    /// Stripes that are good on it while it is rebuilt.
+    /// The number of stripes that have been restored during a rebuild.
     pub rebuilt_stripes: Option<u64>,
-    /// Whether a superblock of it was found missing or damaged, and nobody has repaired it since: its data may be gone as
-    /// well.
+    /// Whether one of its superblocks was found missing or damaged and has not been repaired since.
+    /// Its data may be lost as well.
     #[serde(default)]
     pub doubtful: bool,
-    /// What its first and its second superblock are, if they were looked at: `generation 6`, or what is wrong.
+    /// The state of its first and second superblock, if they were examined: `generation 6`, or the
+    /// problem.
     #[serde(default)]
     pub superblocks: Option<[String; 2]>,
-    /// What the system said when it failed the last time, while it is served.
+    /// The system's most recent error, while the volume is served.
     pub error: Option<String>,
-    /// The time for which it has not returned something that it was asked for, where that is a second or more.
+    /// The age of the oldest outstanding operation in seconds, if it is a second or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_seconds: Option<u64>,
 }
 
 impl MemberStatus {
-    /// Notes what the superblocks are.
+    /// Records the state of the superblocks.
     pub(super) fn set_superblocks(&mut self, pair: &SuperblockPair) {
         self.superblocks = Some([&pair.first, &pair.second].map(|one| match one {
             Ok(superblock) => format!("generation {}", superblock.generation),
@@ -118,13 +121,13 @@ impl MemberStatus {
 }
 
 impl Status {
-    /// Of a volume that is open, and that nobody serves.
+    /// Returns the status of an open volume that is not served.
     pub fn of(volume: &DeviceVolume) -> Status {
         let superblock = wait(volume.superblock());
         Status::known(&superblock, volume.array(), volume.members())
     }
 
-    /// What members say that nobody serves.
+    /// Returns the status that the superblock of an unserved volume describes.
     pub(super) fn known(superblock: &Superblock, array: &Array, devices: &Devices) -> Status {
         let members = superblock.members.iter().enumerate();
         Status {
@@ -180,7 +183,8 @@ impl Status {
         }
     }
 
-    /// Of a volume that is served. Waits for nothing: a member may hold up everything else.
+    /// Returns the status of a served volume. This never waits, because a member may block
+    /// everything else.
     pub(super) fn served(volume: &DeviceVolume, work: Option<Progress>) -> Status {
         let known = volume.known();
         let mut status = Status::known(&known.superblock, volume.array(), volume.members());
@@ -201,7 +205,7 @@ impl Status {
         }
     }
 
-    /// How many stripes the initial sync has still to do.
+    /// Returns the number of stripes that the initial sync has yet to process.
     pub fn unsynced(&self) -> u64 {
         match self.level.as_str() {
             "raid-0" => 0,
@@ -209,7 +213,7 @@ impl Status {
         }
     }
 
-    /// Whether all members are good, with all their superblocks, and nothing is lost.
+    /// Returns whether all members and all their superblocks are good, and no data is lost.
     pub fn is_whole(&self) -> bool {
         !self.broken
             && self.lost.is_empty()

@@ -1,7 +1,7 @@
-//! Operations that the kernel carries out side by side, by its io_uring.
+//! Operations that the kernel carries out in parallel through io_uring.
 //!
-//! Threads wait for them no longer than the member time-out. Operations that have not returned by then stay with the ring that
-//! they were asked on, and a thread that does nothing else waits for them.
+//! Threads wait for them no longer than the member time-out. Operations that have not returned by
+//! then stay with their ring, and a dedicated thread waits for them.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,39 +16,41 @@ use smallvec::SmallVec;
 use super::buffers::Aligned;
 use super::watch::{SLICE, Turn};
 
-/// So many are under way at once; more wait for their turn.
+/// The maximum number of simultaneous operations; more wait for their turn.
 const ENTRIES: u32 = 64;
 
-/// `ETIME`, which has no kind in the standard library.
+/// `ETIME`, which the standard library has no error kind for.
 const TIMER_EXPIRED: i32 = 62;
 
 thread_local! {
-    /// A thread's own ring, with the process that made it; none where the kernel refuses. Nothing is under way between two calls.
+    /// A thread's own ring, with the process that made it; `None` if the kernel refuses. No
+    /// operations are outstanding between two calls.
     static RING: RefCell<(u32, Option<IoUring>)> = const { RefCell::new((0, None)) };
 }
 
-/// An operation for the kernel, with all that the kernel may use until it has ended.
+/// An operation for the kernel, with everything that the kernel may use until the operation has
+/// ended.
 #[derive(Debug)]
 pub(super) struct Ask {
     /// The operation.
     pub(super) entry: Entry,
-    /// Its memory, which is nobody else's.
+    /// Its memory, which is not shared.
     pub(super) memory: Aligned,
-    /// Its device: the file stays open.
+    /// Its turn, which keeps the device's file open.
     pub(super) turn: Turn,
-    /// What the kernel returned (see `io_uring_enter(2)`).
+    /// The kernel's result (see `io_uring_enter(2)`).
     pub(super) result: Option<i32>,
 }
 
-/// Operations for the kernel. Those that were given up are gone from it.
+/// Operations for the kernel. Those that were given up are replaced by `None`.
 pub(super) type Asks = SmallVec<[Option<Ask>; 8]>;
 
-/// Whether the kernel offers this thread a ring.
+/// Returns whether the kernel offers this thread a ring.
 pub(super) fn is_offered() -> bool {
     RING.with_borrow_mut(|own| {
         let process = std::process::id();
         if own.0 != process {
-            // Not the one before a fork: it is the parent's too.
+            // A ring from before a fork cannot be used, because the parent also has it.
             *own = (process, new_ring());
         }
         own.1.is_some()
@@ -56,19 +58,19 @@ pub(super) fn is_offered() -> bool {
 }
 
 fn new_ring() -> Option<IoUring> {
-    // Who waits is not interrupted besides, by Linux 5.19 and later.
+    // On Linux 5.19 and later, this avoids interrupting a thread that waits.
     let quiet = IoUring::builder().setup_coop_taskrun().build(ENTRIES);
     let ring = quiet.or_else(|_| IoUring::new(ENTRIES)).ok()?;
-    // Waits with a bound are as old as Linux 5.11.
+    // Waits with a time limit need Linux 5.11.
     ring.params().is_feature_ext_arg().then_some(ring)
 }
 
-/// Carries out operations, and notes each one's result. Those on devices that do not answer in time, or are given up by another
-/// thread meanwhile, are taken out, and their devices are given up. Where the thread has no ring any more, operations are left
-/// without a result.
+/// Carries out operations, and records the result of each. Operations on devices that do not
+/// respond in time, or that another thread gives up meanwhile, are taken out, and their devices are
+/// given up. If the thread has no ring any more, operations are left without a result.
 ///
 /// # Safety
-/// Entries must name their own `memory`, and files of their own `turn`'s device.
+/// Each entry must refer to its own `memory` and to a file of its own `turn`'s device.
 #[allow(unsafe_code)]
 pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
     RING.with_borrow_mut(|own| {
@@ -79,7 +81,8 @@ pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
             while next < asks.len() && under_way < ENTRIES as usize {
                 if let Some(ask) = &asks[next] {
                     let entry = ask.entry.clone().user_data(next as u64);
-                    // SAFETY: what it points to is in `asks`, which keeps it until it has ended; else `late` does.
+                    // SAFETY: the memory it points to is owned by `asks` until the operation has
+                    // ended, or else by `late`.
                     unsafe { ring.submission().push(&entry) }.expect("there is room");
                     under_way += 1;
                 }
@@ -91,7 +94,7 @@ pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
             if let Err(error) = entered
                 && !is_passing(&error)
             {
-                // The kernel may have the memory, and there is no telling until when.
+                // The kernel may use the memory for an unknown time.
                 eprintln!("traxtent: io_uring_enter: {error}");
                 std::process::abort();
             }
@@ -110,7 +113,7 @@ pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
     });
 }
 
-/// Whether nobody waits any more for what is under way.
+/// Returns whether all outstanding operations belong to devices that have been given up.
 fn all_given_up(asks: &[Option<Ask>], timeout: Duration) -> bool {
     let under_way = asks.iter().flatten().filter(|ask| ask.result.is_none());
     let mut all = true;
@@ -131,9 +134,11 @@ fn take_late(asks: &mut [Option<Ask>]) -> Vec<(u64, Ask)> {
     late
 }
 
-/// Lets a thread wait for what may never return. Where there is no thread, memory and files are kept for good.
+/// Lets a thread wait for operations that may never return. If no thread can be started, memory and
+/// files are leaked.
 fn leave(ring: Option<IoUring>, late: Vec<(u64, Ask)>) {
-    // Whatever becomes of the thread, this is not dropped before the kernel has returned all.
+    // Whatever happens to the thread, this is not dropped before the kernel has returned
+    // everything.
     let left = Box::leak(Box::new((ring, late)));
     let wait_for = || {
         let (place, late) = left;
@@ -154,7 +159,7 @@ fn leave(ring: Option<IoUring>, late: Vec<(u64, Ask)>) {
     let _ = thread.spawn(wait_for);
 }
 
-/// Whether the same call will do later.
+/// Returns whether the same call may succeed later.
 fn is_passing(error: &io::Error) -> bool {
     error.raw_os_error() == Some(TIMER_EXPIRED)
         || matches!(

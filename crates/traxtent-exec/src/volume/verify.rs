@@ -1,4 +1,5 @@
-//! Whether members still have the tracks that their maps say, where they are disks that can be timed.
+//! Verification that members still have the tracks in their maps, if the members are disks that can
+//! be timed.
 
 use std::path::Path;
 
@@ -9,34 +10,35 @@ use traxtent_core::workload::Rng;
 
 use crate::device;
 
-/// How much of a map is looked at: some seconds on a disk that does not translate addresses.
+/// The size of the sample of a map. It takes some seconds on a disk without address translation.
 const SAMPLE: Sample = Sample {
     translated: 200,
     runs: 4,
     tracks: 16,
 };
 
-/// FUSE_SUPER_MAGIC of linux/magic.h: files that a program makes, such as nbdfuse, which shows served drives.
+/// FUSE_SUPER_MAGIC of linux/magic.h. It marks files that a program provides, such as nbdfuse,
+/// which shows served drives.
 const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
-/// What is known of a map after a look at its drive.
+/// The result of comparing a map with its drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The boundaries that were looked at are where it has them.
+    /// The sampled boundaries are where the map has them.
     Holds {
-        /// How many.
+        /// The number of boundaries tested.
         tested: u64,
-        /// What the drive was asked by: translation or timing.
+        /// The method: translation or timing.
         by: &'static str,
     },
-    /// One is not.
+    /// A boundary is elsewhere.
     Moved(Moved),
-    /// Nothing, and why.
+    /// The map could not be checked, for the given reason.
     Unknown(String),
 }
 
-/// Looks at a sample of a map's boundaries on a device or a file that nbdfuse shows; `progress` hears how many
-/// of how many. It only reads.
+/// Checks a sample of a map's boundaries on a device, or on a file that nbdfuse provides.
+/// `progress` receives the number of boundaries checked so far and the total. This only reads.
 pub fn verify_map(
     path: &Path,
     map: &TrackMap,
@@ -55,7 +57,7 @@ pub fn verify_map(
     }
 }
 
-/// Looks at a sample of a map's boundaries on a target.
+/// Checks a sample of a map's boundaries on a target.
 pub fn verify_on(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -70,7 +72,7 @@ pub fn verify_on(
         });
     }
     let checked = probe::check(target, map, SAMPLE, &mut Rng::new(seed), progress);
-    // What the drive never could it need not be told.
+    // An error only means that the drive does not support the setting.
     let _ = target.switch_caching(true);
     match checked {
         Ok(checked) => match checked.moved {

@@ -1,7 +1,8 @@
-//! The operations that a device has been asked for and has not returned.
+//! The outstanding operations of a device.
 //!
-//! An operation that is stuck in the kernel cannot be cancelled. Whoever waits for it gives up after the member time-out; the
-//! operation keeps its memory and the open file until it returns, which may be never, and may still be carried out.
+//! An operation that is stuck in the kernel cannot be cancelled. A thread that waits for it gives
+//! up after the member time-out. The operation keeps its memory and the open file until it returns,
+//! which may be never, and it may still be carried out.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -11,26 +12,29 @@ use std::time::{Duration, Instant};
 
 use super::files::Device;
 
-/// The member time-out, unless another is set: that of the kernel's SCSI layer.
+/// The default member time-out, which is that of the kernel's SCSI layer.
 pub const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The shortest and the longest member time-out. A disk that retries a bad sector takes seconds for it.
+/// The limits of the member time-out in seconds. A disk that retries a bad sector takes seconds to
+/// respond.
 pub const MEMBER_TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=3600;
 
-/// The poll interval of those who wait for operations: another thread may give the device up meanwhile.
+/// The poll interval of threads that wait for operations, because another thread may give the
+/// device up meanwhile.
 pub(super) const SLICE: Duration = Duration::from_millis(100);
 
-/// The operations that a device has not returned.
+/// A device's outstanding operations.
 #[derive(Debug)]
 pub(super) struct Watch {
     under_way: Mutex<UnderWay>,
-    /// Milliseconds that the device had not answered for when it was given up, plus one; 0 if it was not.
+    /// The milliseconds without a response when the device was given up, plus one; 0 if it was not
+    /// given up.
     given_up: AtomicU64,
 }
 
 #[derive(Debug)]
 struct UnderWay {
-    /// When each began; places are used again.
+    /// The start of each operation; entries are reused.
     begun: Vec<Option<Instant>>,
     last_returned: Instant,
 }
@@ -48,40 +52,40 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// The number of operations that have not been returned.
+    /// Returns the number of outstanding operations.
     pub(super) fn outstanding(&self) -> usize {
         self.lock().begun.iter().flatten().count()
     }
 
-    /// The age of the oldest operation that has not been returned.
+    /// Returns the age of the oldest outstanding operation.
     pub(super) fn oldest(&self) -> Option<Duration> {
         let begun = self.lock().begun.iter().flatten().min().copied();
         begun.map(|begun| begun.elapsed())
     }
 
-    /// The time for which operations have been under way and none was returned.
+    /// Returns the time for which operations have been outstanding while none was returned.
     pub(super) fn still(&self) -> Option<Duration> {
         let under_way = self.lock();
         let begun = under_way.begun.iter().flatten().min().copied()?;
         Some(begun.max(under_way.last_returned).elapsed())
     }
 
-    /// Whether nobody waits for the device any more.
+    /// Returns whether the device has been given up.
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed) != 0
     }
 
-    /// The time for which the device had not answered when it was given up.
+    /// Returns the time without a response when the device was given up.
     pub(super) fn given_up_after(&self) -> Option<Duration> {
         let noted = self.given_up.load(Ordering::Relaxed);
         noted.checked_sub(1).map(Duration::from_millis)
     }
 
-    /// Lets nobody wait for the device any more: what is under way has failed, and so has whatever is asked later.
+    /// Gives the device up. Outstanding operations and all later ones fail.
     pub(super) fn give_up(&self) {
         let silent = self.oldest().unwrap_or_default().as_millis();
         let noted = u64::try_from(silent).unwrap_or(u64::MAX - 1) + 1;
-        // The first to do so was right.
+        // Only the first call takes effect.
         let order = Ordering::Relaxed;
         let _ = self.given_up.compare_exchange(0, noted, order, order);
     }
@@ -91,7 +95,8 @@ impl Watch {
     }
 }
 
-/// An operation that is under way from when this is made until it is dropped. The device stays open as long.
+/// An operation that is outstanding from the creation of this value until it is dropped. It keeps
+/// the device open.
 #[derive(Debug)]
 pub(super) struct Turn {
     device: Arc<Device>,
@@ -123,7 +128,7 @@ impl Turn {
         &self.device
     }
 
-    /// Gives the device up if this has taken too long.
+    /// Gives the device up if this operation has taken too long.
     pub(super) fn check(&self, timeout: Duration) {
         if self.begun.elapsed() >= timeout {
             self.device.watch().give_up();
@@ -139,7 +144,8 @@ impl Drop for Turn {
     }
 }
 
-/// Does something that may never return, and waits for it no longer than that. What comes later is dropped.
+/// Runs a function that may never return, and waits for it no longer than `timeout`. A later result
+/// is dropped.
 pub(super) fn within<T: Send + 'static>(
     timeout: Duration,
     what: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,5 @@
-//! Does a power cut replay: the same commands in the same order and the same seed, the same bytes?
+//! Is a power cut reproducible: do the same commands in the same order and the same seed leave the
+//! same bytes?
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,8 @@ use traxtent_exec::serve::{Server, Settings, order};
 
 const SECTORS: u64 = 2048;
 
-/// A drive of 32 MiB whose cache holds 64 KB: some of what is written comes to the media unflushed.
+/// Returns a drive of 32 MiB with a cache of 64 KB, so that some writes reach the media without a
+/// flush.
 fn drive() -> Profile {
     let mut profile = builtin("instant").unwrap();
     profile.geometry.cylinders = 32;
@@ -24,7 +26,7 @@ fn drive() -> Profile {
     profile
 }
 
-/// Writes, flushes, writes of zeros and forced writes, one after another, and their data.
+/// Returns writes, flushes, writes of zeros and forced writes, one after another, with their data.
 fn commands(seed: u64) -> Vec<(Command, Vec<u8>)> {
     let mut rng = Rng::new(seed);
     (0..120)
@@ -47,7 +49,7 @@ fn commands(seed: u64) -> Vec<(Command, Vec<u8>)> {
         .collect()
 }
 
-/// What a cut leaves of a disk on the virtual clock.
+/// Returns the state that a cut leaves of a disk on the virtual clock.
 fn left_of_disk(work: u64, cut: &Fault) -> (String, Vec<u8>) {
     let mut disk = Disk::new(&drive()).unwrap();
     for (command, data) in commands(work) {
@@ -65,7 +67,7 @@ fn left_of_disk(work: u64, cut: &Fault) -> (String, Vec<u8>) {
     (format!("power-cut, {cut}"), left)
 }
 
-/// What a cut that is ordered leaves in the file of a served drive.
+/// Returns the state that a cut by order leaves in the file of a served drive.
 fn left_of_server(work: u64, cut: &Fault, speed: &str) -> (String, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -98,8 +100,8 @@ fn media(file: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Does a served drive leave, at any speed, what a disk on the virtual clock leaves of the same commands, and do
-/// other seeds leave other bytes?
+/// At any speed, does a served drive leave the same bytes as a disk on the virtual clock after the
+/// same commands, and do other seeds leave other bytes?
 #[test]
 fn a_seed_replays_where_the_commands_do() {
     let mut all = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Real devices without a spindle, and paths that are no devices.
+//! Real devices without a spindle, and paths that are not devices.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,7 @@ use traxtent_core::request::{Op, Request};
 use traxtent_core::units::{Lbn, Sectors};
 use traxtent_exec::device::{BlockTarget, Device, DeviceError, in_use, open};
 
-/// An image file that goes away with the test.
+/// An image file that is deleted after the test.
 pub(crate) struct Image(pub(crate) PathBuf);
 
 pub(crate) const SECTORS: u64 = 65_536;
@@ -56,7 +56,8 @@ impl Drop for Loop {
     }
 }
 
-/// Asserts that a device is refused as a disk, with figures; no tick and no cache is blamed.
+/// Asserts that a device is refused as a disk, with measured values, and not because of a timer
+/// tick or a cache.
 fn assert_nothing_turns(device: &mut dyn Target) {
     let error = qualify(device).unwrap_err();
     let ProbeError::NotRotating(why) = &error else {
@@ -74,7 +75,8 @@ fn assert_nothing_turns(device: &mut dyn Target) {
     }
 }
 
-/// Is an image file measured in sectors, and refused as a rotating disk with the reasons?
+/// Is the size of an image file given in sectors, and is the file refused as a rotating disk, with
+/// the reasons?
 #[test]
 fn an_image_file_does_not_turn() {
     let image = Image::new("image-file");
@@ -85,7 +87,7 @@ fn an_image_file_does_not_turn() {
     assert_nothing_turns(&mut device);
 }
 
-/// Is a loop device refused likewise, and is it seen who uses it?
+/// Is a loop device refused likewise, and is its user detected?
 #[test]
 fn a_loop_device_does_not_turn() {
     let losetup = testkit::tool!("losetup");
@@ -120,7 +122,7 @@ fn a_loop_device_does_not_turn() {
     assert_eq!(in_use(&device.0), None);
 }
 
-/// Does a target that can only be read say so, and know where it ends?
+/// Does a read-only target report this, and check its bounds?
 #[test]
 fn only_reads_within_bounds_are_served() {
     let image = Image::new("bounds");
@@ -164,7 +166,7 @@ fn only_reads_within_bounds_are_served() {
     }
 }
 
-/// Is a device that has shrunk away under a probe taken for gone, not for unreadable?
+/// If a device shrinks during a probe, is it reported as gone, not as unreadable?
 #[test]
 fn what_ends_under_a_probe_is_gone() {
     let image = Image::new("shrinks");
@@ -180,7 +182,7 @@ fn what_ends_under_a_probe_is_gone() {
     assert!(matches!(error, TargetError::Gone(_)), "{error}");
 }
 
-/// Is each path that names no disk refused in one line that says what it is?
+/// Is each path that is not a disk refused in one line that names what it is?
 #[test]
 fn what_is_no_disk_is_refused() {
     let empty = Image::new("empty");

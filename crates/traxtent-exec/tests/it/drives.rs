@@ -1,4 +1,4 @@
-//! Drives to probe: built-in profiles, the reference models.
+//! Drives to probe: built-in profiles and the reference models.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use traxtent_core::geometry::{Geometry, GeometrySpec};
 use traxtent_core::profile::builtin::{builtin, names};
 use traxtent_exec::SimTarget;
 
-/// A drive and its truth.
+/// A drive and its true layout.
 pub(crate) struct Drive {
     pub(crate) name: String,
     pub(crate) geometry: Arc<Geometry>,
@@ -24,21 +24,21 @@ impl Drive {
         }
     }
 
-    /// The drive as a probe sees it; only its layout matters here.
+    /// Returns the drive as a probe's target. Only its layout matters here.
     pub(crate) fn target(&self) -> SimTarget {
         let profile = builtin("atlas10k").expect("it is built in");
         SimTarget::new(Arc::new(profile), Arc::clone(&self.geometry))
     }
 }
 
-/// Every built-in drive that has tracks.
+/// Returns every built-in drive that has tracks.
 pub(crate) fn built_in() -> impl Iterator<Item = Drive> {
     names()
         .filter(|name| *name != "instant")
         .map(|name| Drive::new(name, &builtin(name).expect("it is listed").geometry))
 }
 
-/// The reference models, by their path without ending.
+/// The reference models, by their paths without extension.
 pub(crate) const MODELS: [&str; 11] = [
     "atlas10k",
     "atlas_III",
@@ -53,7 +53,7 @@ pub(crate) const MODELS: [&str; 11] = [
     "wd4tb/G4_LBA_64bit_4T",
 ];
 
-/// A reference model, or nothing where the reference data are absent.
+/// Returns a reference model, or `None` if the reference data are absent.
 pub(crate) fn model(name: &str) -> Option<Drive> {
     let path = shared_data(&format!("disksim/{name}.model"))?;
     let read = |path: &str| std::fs::read(path).map_err(|e| e.to_string());

@@ -91,7 +91,8 @@ fn run(host: &mut Host, list: &mut List) -> Vec<(u64, Completion)> {
     seen
 }
 
-/// Does the executor add nothing: are completions those of the drive alone at the same times?
+/// Does the executor add no time: are completions those of the drive alone at the same submission
+/// times?
 #[test]
 fn the_host_adds_nothing_while_the_drive_has_room() {
     let mut list = List::random(1, 500, 1, drive().geometry().capacity().0);
@@ -119,7 +120,7 @@ fn the_host_adds_nothing_while_the_drive_has_room() {
     );
 }
 
-/// Are several drives each as if alone, and their outcomes in order of time?
+/// Does each of several drives behave as if alone, and are their outcomes in order of time?
 #[test]
 fn drives_do_not_disturb_each_other() {
     let list = || List::random(2, 600, 3, drive().geometry().capacity().0);
@@ -148,7 +149,7 @@ fn drives_do_not_disturb_each_other() {
     }
 }
 
-/// Does the host keep back what exceeds the depth, and pass it on in its own order?
+/// Does the host hold back requests that exceed the depth, and submit them in its own order?
 #[test]
 fn the_host_orders_what_the_drive_has_no_room_for() {
     let lbns = [9_000_000, 100, 5_000_000, 7_000_000, 3_000_000];
@@ -167,7 +168,7 @@ fn the_host_orders_what_the_drive_has_no_room_for() {
     assert_eq!(tags(Scheduler::CLook), [0, 1, 4, 2, 3]);
     assert_eq!(tags(Scheduler::Sstf), [0, 3, 2, 4, 1]);
     assert_eq!(tags(Scheduler::Look), [0, 3, 2, 4, 1]);
-    // One at a time: each is submitted as the one before is complete.
+    // One at a time: each is submitted when the one before it is complete.
     let mut host = Host::new(vec![drive()]).with_queue(0, Scheduler::Fcfs, 1);
     let seen = run(&mut host, &mut List::new(requests()));
     assert!(
@@ -176,7 +177,8 @@ fn the_host_orders_what_the_drive_has_no_room_for() {
     );
 }
 
-/// Does a request that nobody can serve end the run by its number, after what was served before?
+/// Does an impossible request end the run with an error that names its number, after the requests
+/// before it were served?
 #[test]
 fn impossible_requests_end_the_run() {
     let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Timing methods on simulated drives: which one is taken, and what it knows.
+//! Timing methods on simulated drives: the choice of the method, and its results.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ fn off(qualified: &Qualified, name: &str) -> f64 {
     (qualified.revolution.as_ms() / builtin(name).unwrap().revolution_ms() - 1.0).abs()
 }
 
-/// Is VERIFY taken on every drive with a spindle, and is its revolution right to a part in ten
-/// thousand?
+/// Is VERIFY chosen on every drive with a spindle, and is the measured revolution right to a part
+/// in ten thousand?
 #[test]
 fn every_drive_turns() {
     for name in traxtent_core::profile::builtin::names().filter(|name| *name != "instant") {
@@ -36,8 +36,8 @@ fn every_drive_turns() {
     }
 }
 
-/// What a drive does with VERIFY, force unit access and orders to its cache, and the best method
-/// that is then left.
+/// Returns how a drive treats VERIFY, force unit access and cache settings, with the best method
+/// that remains.
 fn deceits() -> impl Iterator<Item = (Faults, Method)> {
     use Obedience::{Ignores, Obeys, Refuses};
     let cases = [
@@ -45,7 +45,7 @@ fn deceits() -> impl Iterator<Item = (Faults, Method)> {
         (Refuses, Obeys, Obeys, Method::ReadFua),
         (Ignores, Obeys, Obeys, Method::ReadFua),
         (Refuses, Obeys, Refuses, Method::ReadFua),
-        // With caching switched off, force unit access asks for nothing more.
+        // With caching switched off, force unit access makes no difference.
         (Refuses, Ignores, Obeys, Method::ReadFua),
         (Refuses, Refuses, Obeys, Method::Read),
         (Refuses, Refuses, Refuses, Method::ReadInterleaved),
@@ -63,8 +63,8 @@ fn deceits() -> impl Iterator<Item = (Faults, Method)> {
     })
 }
 
-/// Does a drive that answers from its cache, refuses or ignores orders end in the method that
-/// reaches its media, with the right revolution, on a steady clock and on a noisy one?
+/// If a drive serves requests from its cache, or refuses or ignores settings, is the method chosen
+/// that reaches its media, with the right revolution, on a steady clock and on a noisy one?
 #[test]
 fn deceitful_drives_end_in_the_right_method() {
     for name in ["atlas10k2", "ibm18es", "wd10ears", "toshiba-x300"] {
@@ -84,8 +84,8 @@ fn deceitful_drives_end_in_the_right_method() {
     }
 }
 
-/// Is read-ahead noticed on a drive that keeps nothing of what it has delivered, so that the same
-/// sector again looks perfect?
+/// Is read-ahead detected on a drive that keeps no delivered sectors, so that rereading the same
+/// sector looks perfect?
 #[test]
 fn read_ahead_alone_is_noticed() {
     let mut profile = builtin("atlas10k2").unwrap();
@@ -104,7 +104,7 @@ fn read_ahead_alone_is_noticed() {
     }
 }
 
-/// Does noise ever lead away from the best method, or spoil the revolution?
+/// Does noise never lead to another method than the best one, or to a wrong revolution?
 #[test]
 fn noise_does_not_mislead() {
     for seed in 0..testkit::repeats(60) {
@@ -138,7 +138,7 @@ fn timed_requests_turn_with_the_spindle() {
     }
 }
 
-/// Is a drive without mechanics refused with figures, and at once?
+/// Is a drive without mechanics refused with measured values, and quickly?
 #[test]
 fn what_does_not_turn_is_refused() {
     let error = qualify(&mut named("instant")).unwrap_err();
@@ -151,7 +151,7 @@ fn what_does_not_turn_is_refused() {
     assert!(why.contains("0.000 ms"), "{why}");
 }
 
-/// A device that answers everything when a timer of the host ticks, as kernels' test disks do.
+/// A device that completes everything when a timer of the host ticks, like kernels' test disks.
 #[derive(Debug)]
 struct Ticking {
     drive: SimTarget,
@@ -179,7 +179,7 @@ impl Target for Ticking {
     }
 }
 
-/// Is a timer of 250 Hz, which answers as a disk of 15,000 RPM would, told from a spindle?
+/// Is a timer of 250 Hz, which completes like a disk of 15,000 RPM, distinguished from a spindle?
 #[test]
 fn a_timer_is_no_spindle() {
     let mut target = Ticking {
@@ -190,7 +190,7 @@ fn a_timer_is_no_spindle() {
     assert!(error.contains("a timer ticks"), "{error}");
 }
 
-/// Do a vanished drive and one that cannot be read anywhere end as such?
+/// Are a vanished drive and one that is entirely unreadable reported as such?
 #[test]
 fn failing_drives_end_as_such() {
     for after in [0, 5, 40, 90] {
@@ -215,8 +215,8 @@ fn failing_drives_end_as_such() {
     assert!(error.contains("cannot be read"), "{error}");
 }
 
-/// Is the same method found through SCSI's bytes, is caching switched off only for methods that
-/// need it, and on again when the target goes?
+/// Is the same method found through SCSI bytes, and is caching switched off only for methods that
+/// need it, and on again when the target is dropped?
 #[test]
 fn methods_are_found_by_bytes_too() {
     for (faults, method) in deceits() {

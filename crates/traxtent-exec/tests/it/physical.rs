@@ -1,4 +1,4 @@
-//! Physical sectors, found by timing.
+//! Detection of physical sectors by timing.
 
 use std::sync::Arc;
 
@@ -12,14 +12,15 @@ use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::{Lbn, SimTime};
 use traxtent_exec::{Noise, SimTarget};
 
-/// A drive that reads physical sectors whole, which the model leaves out, and claims what it likes.
+/// A drive that reads whole physical sectors, which the model leaves out, and may claim any size
+/// for them.
 struct WholeSectors {
     drive: SimTarget,
     identity: Identity,
     sectors: u64,
     /// The first LBN that begins a physical sector.
     first: u64,
-    /// Whether a write may stay in the buffer whatever the host asks.
+    /// Whether a write may stay in the buffer in spite of forced unit access.
     lies_of_writes: bool,
 }
 
@@ -37,7 +38,7 @@ impl WholeSectors {
         }
     }
 
-    /// The physical sectors that a request touches.
+    /// Returns the physical sectors that a request touches.
     fn whole(&self, request: Request) -> Request {
         let shift = self.sectors - self.first;
         let begin = ((request.lbn.0 + shift) / self.sectors * self.sectors).saturating_sub(shift);
@@ -81,7 +82,7 @@ fn profile(name: &str) -> Profile {
     builtin(name).unwrap()
 }
 
-/// The same drive with logical sectors as large as its physical ones.
+/// Returns the same drive with logical sectors as large as its physical ones.
 fn native(name: &str) -> Profile {
     let mut native = profile(name);
     native.sector.logical_bytes = 4096;
@@ -109,7 +110,7 @@ fn character(target: &mut dyn Target, map: &TrackMap, destructive: bool) -> Char
     characterize(target, map, options, &mut |_| ()).unwrap()
 }
 
-/// The figure with the sizes that are possible, and the lowest LBN that begins a physical sector.
+/// Returns the value with its bounds, and the lowest LBN that begins a physical sector.
 fn found(character: &Character) -> ((f64, f64, f64), u32) {
     let figure = character
         .figures()
@@ -124,11 +125,12 @@ fn found(character: &Character) -> ((f64, f64, f64), u32) {
 
 const SINGLE: (f64, f64, f64) = (512.0, 512.0, 512.0);
 const LARGE: (f64, f64, f64) = (4096.0, 4096.0, 4096.0);
-/// The drive's claim, which nothing bears out.
+/// The drive's claim, which no measurement confirms.
 const UNSURE: (f64, f64, f64) = (4096.0, 512.0, 4096.0);
 
-/// Do reads alone show physical sectors and where they begin, on a drive that reads them whole, whatever it
-/// claims, and that there are none on a drive that does not; also through an unsteady host?
+/// On a drive that reads physical sectors whole, do reads alone show their size and where they
+/// begin, whatever the drive claims? On a drive without them, do reads show that there are none?
+/// Does this also work on an unsteady host?
 #[test]
 fn reads_tell() {
     for noise in [false, true] {
@@ -151,7 +153,8 @@ fn reads_tell() {
     }
 }
 
-/// Is it said that reads cannot tell, where a drive claims large sectors and its reads do not show them?
+/// If a drive claims large sectors that its reads do not show, is it noted that reads cannot
+/// decide?
 #[test]
 fn reads_that_do_not_tell() {
     let (mut target, map) = drive(&profile("toshiba-p300"), false);
@@ -161,8 +164,8 @@ fn reads_that_do_not_tell() {
     assert!(character.notes().iter().any(says));
 }
 
-/// Do writes show what reads of the model do not: size, and the shift of a jumper; and on drives whose
-/// physical sectors are single logical ones, of 512 bytes or of 4,096, that it is so?
+/// Do writes show what reads of the model do not: the size, and the shift of a jumper? Do they show
+/// on other drives that physical sectors are single logical ones, of 512 or of 4,096 bytes?
 #[test]
 fn writes_tell() {
     for noise in [false, true] {
@@ -180,8 +183,8 @@ fn writes_tell() {
     }
 }
 
-/// Do reads still tell, and is it said that writes do not, where the drive calls writes complete that are
-/// not on the media?
+/// If a drive reports writes as complete that are not on the media, do reads still decide, and is
+/// it noted that writes do not?
 #[test]
 fn writes_that_do_not_tell() {
     let profile = profile("toshiba-p300");
@@ -195,8 +198,8 @@ fn writes_that_do_not_tell() {
     assert!(character.notes().iter().any(says));
 }
 
-/// Has the twin of a drive that reads physical sectors whole its tracks where they are, though the first LBN of
-/// each is complete late?
+/// Does the fitted profile of a drive that reads whole physical sectors have the tracks at the
+/// right angles, although the first LBN of each is complete late?
 #[test]
 fn angles_by_whole_sectors() {
     let profile = profile("toshiba-p300");

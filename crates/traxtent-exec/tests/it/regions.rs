@@ -13,8 +13,8 @@ use traxtent_core::units::Lbn;
 use traxtent_core::workload::Rng;
 use traxtent_exec::SimTarget;
 
-/// Does every algorithm find the tracks that begin in a region, each whole, wherever the region begins and
-/// ends; also when the drive has been made ready once for several?
+/// Does every algorithm find the tracks that begin in a region, each entirely, wherever the region
+/// begins and ends, also if the drive has been prepared only once for several regions?
 #[test]
 fn algorithms_agree_on_regions() {
     for name in ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"] {
@@ -31,7 +31,8 @@ fn algorithms_agree_on_regions() {
             for part in 0..6 {
                 let first = rng.below(map.len() as u64 - 40) as usize;
                 let [begins, ends] = [first, first + 8 + part].map(|k| map.track(k).unwrap());
-                // At a track's beginning, one LBN behind it, at the end of one, and in its middle.
+                // At the beginning of a track, one LBN after it, at the end of one, and in its
+                // middle.
                 let inside = [0, 1, ends.sectors.0 - 1, ends.sectors.0 / 2][part % 4];
                 let aligned = part < 3;
                 let region = Region {
@@ -56,7 +57,7 @@ fn algorithms_agree_on_regions() {
     }
 }
 
-/// Is a drive that is searched in several places asked once, and not at each, how it can be timed?
+/// If a drive is searched in several regions, is its timing method determined only once?
 #[test]
 fn a_way_of_timing_is_found_once() {
     let profile = Arc::new(builtin("atlas10k2").unwrap());
@@ -89,8 +90,8 @@ fn a_way_of_timing_is_found_once() {
     assert!(3 * once < 2 * anew, "{once} requests instead of {anew}");
 }
 
-/// Are tracks found through a cache that no order switches off and only reads elsewhere flush; by `angle` also
-/// where they have no skew, so that only reads across a boundary show it?
+/// Are tracks found through a cache that cannot be switched off and that only reads elsewhere
+/// flush? Does `angle` also find them without skew, when only reads across a boundary show it?
 #[test]
 fn through_a_cache_that_stays() {
     let skewless = |name: &str| {

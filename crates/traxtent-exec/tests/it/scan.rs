@@ -1,4 +1,4 @@
-//! The scan by reads of growing length against the truth.
+//! The scan by reads of growing length, compared with the true layout.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Lbn;
 use traxtent_exec::SimTarget;
 
-/// A drive with its mechanics, and its truth.
+/// A drive with its mechanics and its true layout.
 struct Drive {
     name: String,
     profile: Arc<Profile>,
@@ -40,7 +40,7 @@ impl Drive {
         Drive::new(name, builtin(name).expect("it is built in"))
     }
 
-    /// The first drive of one of DiskSim's specifications.
+    /// Loads the first drive of one of DiskSim's specifications.
     fn specified(path: &Path) -> Drive {
         let read = |path: &str| std::fs::read(path).map_err(|e| e.to_string());
         let name = path.to_str().expect("a path of letters");
@@ -56,11 +56,11 @@ impl Drive {
     }
 }
 
-/// What a scan came to.
+/// The result of a scan.
 struct Scan {
     reads: u64,
     hours: f64,
-    /// The first few bounds that were missed or made up.
+    /// The missed and spurious boundaries.
     wrong: Vec<String>,
 }
 
@@ -115,8 +115,8 @@ fn scan(drive: &Drive, region: Region) -> Scan {
     scan
 }
 
-/// How bounds differ from those of the tracks that begin in a region. Where LBNs are kept elsewhere,
-/// a bound may lie on either side of them.
+/// Returns the differences between the boundaries found and those of the tracks that begin in a
+/// region. Next to remapped LBNs, a boundary may lie on either side of them.
 fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String> {
     let remapped = geometry.defects().filter_map(|defect| match defect.remedy {
         Remedy::Remapped(lbn, _) => Some(lbn.0),
@@ -140,7 +140,7 @@ fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String
         .chain([map.end().0])
         .collect();
     let from = truth.partition_point(|bound| *bound < region.first.0);
-    // One track begins in the region and ends behind it.
+    // One track begins in the region and ends after it.
     let to = truth.partition_point(|bound| *bound < region.end.0) + 1;
     let mut found = found.iter().map(|lbn| lbn.0).peekable();
     let mut wrong = Vec::new();
@@ -159,7 +159,7 @@ fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String
     wrong
 }
 
-/// All drives: the built-in ones, then those of the reference data.
+/// Returns all drives: the built-in ones, then those of the reference data.
 fn drives() -> impl Iterator<Item = Drive> {
     let built_in = names()
         .filter(|name| *name != "instant")
@@ -181,7 +181,7 @@ fn drives() -> impl Iterator<Item = Drive> {
     built_in.chain(files.map(|file| Drive::specified(&file)))
 }
 
-/// Is a drive found exactly?
+/// Asserts that a drive's layout is found exactly.
 #[track_caller]
 fn exact(drive: &Drive, region: Region) -> Scan {
     let scan = scan(drive, region);
@@ -192,7 +192,7 @@ fn exact(drive: &Drive, region: Region) -> Scan {
 /// Are drives of each kind recovered exactly: with and without zero-latency reads, with slips, with
 /// remapped LBNs, with zones of one track, with serpentines?
 ///
-/// With many repetitions, all drives.
+/// With many repetitions, all drives are scanned.
 #[test]
 fn scans_are_exact() {
     let sectors_max = match repeats(1) {
@@ -213,8 +213,8 @@ fn scans_are_exact() {
     }
 }
 
-/// Does a scan of the Atlas 10K stay below the four hours of paper T (section 4.1.1), and does it cost no
-/// more than that needs: three reads a track or a few more?
+/// Does a scan of the Atlas 10K take less than the four hours of paper T (section 4.1.1), and not
+/// many more than three reads per track?
 #[test]
 fn the_atlas_takes_less_than_four_hours() {
     let drive = Drive::built_in("atlas10k");
@@ -224,7 +224,8 @@ fn the_atlas_takes_less_than_four_hours() {
     assert!((scan.reads as f64) < 3.5 * tracks, "{} reads", scan.reads);
 }
 
-/// Does a region that begins inside a track begin with the next one, on drives of today and on small parts?
+/// Does the search of a region that begins within a track begin with the next one, on present-day
+/// drives and on small regions?
 #[test]
 fn regions() {
     for name in ["atlas10k", "toshiba-x300", "wd10ears"] {
@@ -241,7 +242,7 @@ fn regions() {
     }
 }
 
-/// Does a scan end when it is told to, with what it found first?
+/// Does a scan end on request, with the tracks that it has found?
 #[test]
 fn a_scan_can_be_stopped() {
     let drive = Drive::built_in("hp-c2247");
@@ -272,7 +273,7 @@ fn a_scan_can_be_stopped() {
     assert_eq!(found, truth);
 }
 
-/// Are LBNs that cannot be read passed over and reported, in the middle of a track and at its ends?
+/// Are unreadable LBNs skipped and reported, in the middle of a track and at its ends?
 #[test]
 fn unreadable_lbns_are_passed_over() {
     let drive = Drive::built_in("atlas10k");

@@ -1,4 +1,4 @@
-//! The whole path by SCSI's bytes, on simulated drives: from a probe's question over command
+//! The whole path through SCSI bytes, on simulated drives: from a probe's request through command
 //! bytes to the drive and back.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn named(name: &str) -> Profile {
     builtin(name).unwrap()
 }
 
-/// A built-in drive with slipped, replaced and spare sectors.
+/// Returns a built-in drive with slipped, remapped and spare sectors.
 fn damaged() -> Profile {
     let mut profile = named("atlas10k2");
     let spec = &mut profile.geometry;
@@ -54,7 +54,7 @@ fn damaged() -> Profile {
     profile
 }
 
-/// A request of a random kind and place; some are of sectors beyond the drive's end.
+/// Returns a request of a random kind at a random place. Some extend beyond the drive's end.
 fn random_request(rng: &mut Rng, capacity: u64) -> Request {
     let lbn = Lbn((rng.fraction() * 1.001 * capacity as f64) as u64);
     let op = match (rng.fraction() * 20.0) as u32 {
@@ -71,7 +71,7 @@ fn random_request(rng: &mut Rng, capacity: u64) -> Request {
     }
 }
 
-/// What an error means, without its words.
+/// Returns the outcome without the text of its error.
 fn kind(outcome: &Result<Timing, TargetError>) -> Result<Timing, TargetError> {
     match outcome {
         Err(TargetError::Refused(_)) => Err(TargetError::Refused(String::new())),
@@ -80,9 +80,9 @@ fn kind(outcome: &Result<Timing, TargetError>) -> Result<Timing, TargetError> {
     }
 }
 
-/// Is a drive the same by bytes as it is when asked directly: its identity, the time of each of
-/// thousands of requests to the picosecond, translations there and back and their time, defect
-/// lists, failures; also with noise, and on drives with large physical sectors?
+/// Does a drive behave the same through SCSI bytes as directly: its identity, the time of each of
+/// thousands of requests to the picosecond, translations in both directions with their times,
+/// defect lists, failures, also with noise and on drives with large physical sectors?
 #[test]
 fn bytes_change_nothing() {
     for (i, profile) in [
@@ -143,7 +143,7 @@ fn bytes_change_nothing() {
     }
 }
 
-/// Does a drive name itself as its profile does, over INQUIRY, its pages and READ CAPACITY?
+/// Does a drive identify itself as in its profile, through INQUIRY, its pages and READ CAPACITY?
 #[test]
 fn identity_comes_from_inquiry() {
     let mut profile = named("wd10ears");
@@ -165,7 +165,7 @@ fn identity_comes_from_inquiry() {
     assert_eq!(target.inquiry().revision, "80.0");
 }
 
-/// How long a read of an LBN takes that has just been read.
+/// Returns the time of a read of an LBN that has just been read.
 fn again<T: Target>(target: &mut T) -> Span {
     let read = Request::read(Lbn(12_345), 1);
     target.request(read).unwrap();
@@ -176,8 +176,8 @@ fn caching(target: &mut ScsiTarget<impl Transport>) -> Vec<u8> {
     target.mode_page(CACHING_PAGE, PageValues::Current).unwrap()
 }
 
-/// Does reading the same LBN again take exactly a revolution while caching is suspended, and
-/// does it come from the buffer before and afterwards, with the mode page as it was?
+/// While caching is suspended, does rereading the same LBN take exactly one revolution? Before and
+/// afterwards, does it come from the buffer, with the mode page unchanged?
 #[test]
 fn suspended_caching_shows_the_spindle() {
     for name in ["atlas10k2", "cheetah15k4", "cheetahx15", "wd10ears"] {
@@ -196,13 +196,13 @@ fn suspended_caching_shows_the_spindle() {
         let page = CachingPage::decode(&caching(&mut target));
         assert!(page.read_cache_disabled && page.read_ahead_disabled && page.prefetch_up_to == 0);
         assert_eq!(again(&mut target), revolution, "{name}");
-        // What outlives a loss of power has not been touched.
+        // The values that survive a loss of power have not been changed.
         let saved = target.mode_page(CACHING_PAGE, PageValues::Saved).unwrap();
         assert_eq!(saved, found, "{name}");
         target.restore_caching().unwrap();
         assert_eq!(caching(&mut target), found, "{name}");
         assert!(again(&mut target) < Span(revolution.0 / 2), "{name}");
-        // As a probe orders it.
+        // In the way that a probe does it.
         target.switch_caching(false).unwrap();
         target.switch_caching(false).unwrap();
         assert_eq!(again(&mut target), revolution, "{name}");
@@ -211,8 +211,8 @@ fn suspended_caching_shows_the_spindle() {
     }
 }
 
-/// Is the caching page restored when the target is dropped, also after requests that failed, and
-/// when a panic unwinds?
+/// Is the caching page restored when the target is dropped, also after failed requests, and when a
+/// panic unwinds?
 #[test]
 fn dropping_restores_caching() {
     let (profile, geometry) = parts(named("atlas10k2"));
@@ -249,20 +249,20 @@ fn dropping_restores_caching() {
     );
 }
 
-/// What a drive may be that differs from the standard or from a good one.
+/// The deviations of a drive from the standard or from a good drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Quirks {
-    /// Commands, by their first byte, that it does not know.
+    /// The operation codes of commands that the drive does not support.
     unknown: &'static [u8],
-    /// It says that it has been reset, before each command it takes.
+    /// The drive reports a reset before each command that it accepts.
     attentions: bool,
-    /// Its lists have the first descriptors only, wherever they are to begin.
+    /// The drive's lists begin with the first descriptor, whatever index is requested.
     ignores_index: bool,
-    /// The mode page lets nothing be changed but these bytes.
+    /// No byte of the mode page can be changed.
     fixed_page: bool,
 }
 
-/// A way to a drive that differs.
+/// A transport to a drive with deviations.
 struct Quirky {
     inner: SimTransport,
     quirks: Quirks,
@@ -327,7 +327,7 @@ fn quirky(profile: Profile, quirks: Quirks) -> Quirky {
     }
 }
 
-/// Does a drive of an earlier standard, without the long commands, answer all the same?
+/// Does a drive of an earlier standard, without the long commands, work nevertheless?
 #[test]
 fn old_drives_answer() {
     let quirks = Quirks {
@@ -349,7 +349,7 @@ fn old_drives_answer() {
     assert!(transport.sent.contains(&0x15) && transport.sent.contains(&0x37));
 }
 
-/// Is a drive that has something else to say asked again?
+/// Is a command repeated if the drive reports a unit attention?
 #[test]
 fn unit_attentions_are_passed() {
     let quirks = Quirks {
@@ -363,8 +363,8 @@ fn unit_attentions_are_passed() {
     target.restore_caching().unwrap();
 }
 
-/// Is caching that cannot be switched left as it is, and is it said: where the drive lets no bit
-/// change, where it refuses, and where it has no mode pages at all?
+/// If caching cannot be switched, is it left unchanged and is this reported: if the drive lets no
+/// bit change, if it refuses, and if it has no mode pages at all?
 #[test]
 fn caching_that_stays_on() {
     let fixed = Quirks {
@@ -405,15 +405,15 @@ fn caching_that_stays_on() {
         .with_faults(faults(Obedience::Refuses));
     let mut target = ScsiTarget::open(refuses).unwrap();
     assert!(target.suspend_caching().is_err());
-    // A drive that takes the order and ignores it says that it obeys.
+    // A drive that accepts the setting and ignores it reports success.
     let ignores = SimTransport::new(profile, geometry).with_faults(faults(Obedience::Ignores));
     let mut target = ScsiTarget::open(ignores).unwrap();
     assert!(target.suspend_caching().unwrap().reads);
     assert!(again(&mut target) < Span::from_ms(3.0));
 }
 
-/// Are long defect lists read in parts, and is a drive that always begins with the first
-/// descriptor found out, instead of believed?
+/// Are long defect lists read in parts, and is a drive that always begins with the first descriptor
+/// detected, instead of being relied on?
 #[test]
 fn long_defect_lists() {
     let mut profile = named("atlas10k2");
@@ -438,8 +438,8 @@ fn long_defect_lists() {
     );
 }
 
-/// Is a drive that does not translate recognized as one, whichever question comes first, and
-/// one that leaves, too?
+/// Is a drive that does not translate recognized, whichever request comes first, and likewise a
+/// drive that disappears?
 #[test]
 fn drives_that_do_not_answer() {
     let mut profile = named("atlas10k2");
@@ -478,7 +478,7 @@ fn drives_that_do_not_answer() {
     assert!(gone(target.restore_caching().unwrap_err()));
 }
 
-/// Does a target write only where it has been allowed to?
+/// Does a target write only if writes have been allowed?
 #[test]
 fn writes_need_leave() {
     let mut target = by_bytes(named("atlas10k2"));

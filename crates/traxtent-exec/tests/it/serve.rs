@@ -1,4 +1,4 @@
-//! Is a served drive the model's, to the tick, and are its data where they should be?
+//! Does a served drive have the times of the model, to the tick, and the right data?
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -21,7 +21,7 @@ use traxtent_core::workload::{
 use traxtent_exec::serve::{ServeError, Server, Settings, Verdict, order};
 use traxtent_exec::{Host, simulate};
 
-/// Settings of a drive that is served with a log, fast.
+/// Returns the settings of a drive that is served with a request log.
 fn settings(profile: Profile, speed: &str, folder: &TempDir) -> Settings {
     Settings {
         speed: speed.parse().unwrap(),
@@ -36,7 +36,7 @@ fn started(settings: Settings) -> Server {
     server
 }
 
-/// The records of a log, in order of issue.
+/// Returns the records of a log, in order of issue.
 fn records(log: &Path) -> Vec<TraceRecord> {
     let log = BufReader::new(File::open(log).unwrap());
     TraceReader::new(TraceFormat::RequestLog, log, TraceOptions::default())
@@ -44,7 +44,7 @@ fn records(log: &Path) -> Vec<TraceRecord> {
         .unwrap()
 }
 
-/// What a column of a log says, row by row with the number of the request.
+/// Returns a column of a log, row by row, with the number of the request.
 fn column(log: &Path, name: &str) -> Vec<(u64, String)> {
     let text = std::fs::read_to_string(log).unwrap();
     let mut lines = text.lines();
@@ -64,7 +64,8 @@ fn column(log: &Path, name: &str) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// When a replay at the recorded arrivals on the virtual clock completes each request.
+/// Returns the completion time of each request in a replay at the recorded arrivals on the virtual
+/// clock.
 fn replayed(profile: &Profile, log: &Path) -> Vec<(u64, SimTime)> {
     let reader = TraceReader::new(
         TraceFormat::RequestLog,
@@ -83,14 +84,14 @@ fn replayed(profile: &Profile, log: &Path) -> Vec<(u64, SimTime)> {
     completed
 }
 
-/// The same drive with the data in a file that does not exist yet.
+/// Returns the path of a data file that does not exist yet.
 fn in_file(folder: &TempDir) -> PathBuf {
     folder.path().join("disk.img")
 }
 
 /// Does the log of a served drive, replayed at its arrivals on the virtual clock, give the modelled
-/// completions to the tick: reads, writes, flushes, forced unit access, several at a time, more than the
-/// drive has room for, and where arrivals are dated back by what transport takes?
+/// completions to the tick: reads, writes, flushes, forced unit access, several at a time, more
+/// than the drive has room for, and with arrivals moved back by the transport time?
 #[test]
 fn replays_to_the_tick() {
     let mut shallow = builtin("atlas10k2").unwrap();
@@ -118,7 +119,7 @@ fn replays_to_the_tick() {
                 scope.spawn(move || {
                     let mut rng = Rng::new(seed);
                     for _ in 0..each {
-                        // Some of it sequential, so that the buffer has its part.
+                        // Some of it sequential, so that the buffer takes part.
                         let lbn = match rng.chance(0.5) {
                             true => rng.below(2000),
                             false => rng.below(sectors),
@@ -148,9 +149,9 @@ fn replays_to_the_tick() {
     }
 }
 
-/// Does what transport takes go off what a client waits, and no answer come before its request? A client
-/// that sends each request when it has the answer to the one before waits here without sockets: no less than the
-/// model's time less the most that is taken off.
+/// Is the transport time subtracted from the client's wait, and does no response precede its
+/// request? A client that sends each request after the response to the one before waits here
+/// without sockets: at least the model's time minus the largest subtracted time.
 #[test]
 fn transport_is_taken_off() {
     let folder = TempDir::new().unwrap();
@@ -168,12 +169,12 @@ fn transport_is_taken_off() {
         server.read(&mut [0; 4096], offset).unwrap();
         waited.push(begun.elapsed().as_secs_f64() * 1000.0);
     }
-    // From the buffer in no time: the answer would be due before the request.
+    // Served from the buffer in no time: the response would be due before the request.
     server.read(&mut [0; 512], 0).unwrap();
     server.read(&mut [0; 512], 0).unwrap();
     server.stop().unwrap();
-    // Most requests come just after the answer before, and so have next to nothing taken off; how late one comes
-    // is the machine's.
+    // Most requests come just after the preceding response, so almost nothing is subtracted. How
+    // late a request comes depends on the machine.
     let taken_off_ms = server.receipt().unwrap().transport_us.max / 1000.0;
     assert!(taken_off_ms > 0.0 && taken_off_ms <= 1.0);
     let ms = |name| {
@@ -193,12 +194,12 @@ fn transport_is_taken_off() {
     assert!(ms("measured_ms").all(|measured| measured >= 0.0));
 }
 
-/// The instant that a log writes in milliseconds with nine decimals.
+/// Parses a time in milliseconds with nine decimals, as written in a log.
 fn exact(ms: &str) -> SimTime {
     SimTime(ms.replace('.', "").parse().unwrap())
 }
 
-/// Do 32 requests stand at the model at once, and does its scheduler order them?
+/// Are 32 requests outstanding at the model at once, and does its scheduler reorder them?
 #[test]
 fn a_full_queue_is_reordered() {
     let mut profile = builtin("atlas10k2").unwrap();
@@ -243,7 +244,7 @@ fn a_full_queue_is_reordered() {
     assert_eq!(records(&log).len(), 128);
 }
 
-/// Is a drive without mechanics served at once, without anything to judge?
+/// Is a drive without mechanics served immediately, without any timing to judge?
 #[test]
 fn an_instant_drive_takes_no_time() {
     let server = started(Settings::of("instant", builtin("instant").unwrap()));
@@ -260,7 +261,7 @@ fn an_instant_drive_takes_no_time() {
     assert!(receipt.modelled_ms.max < 1e-6);
 }
 
-/// Is what cannot be served refused with what is wrong, and does the server go on?
+/// Are impossible requests refused with the reason, and does the server continue?
 #[test]
 fn bad_requests() {
     let mut profile = builtin("atlas10k2").unwrap();
@@ -286,7 +287,7 @@ fn bad_requests() {
     assert!(matches!(error, ServeError::Stopped), "{error}");
 }
 
-/// Does a power cut ordered on the control socket fail what is under way, spare what was flushed, and
+/// Does a power cut through the control socket fail outstanding requests, keep flushed data, and
 /// leave the drive ready?
 #[test]
 fn a_power_cut_on_order() {
@@ -307,7 +308,7 @@ fn a_power_cut_on_order() {
     thread::scope(|scope| {
         let reads = scope.spawn(|| server.read(&mut [0; 512], 1 << 30));
         while server.receipt().unwrap().errors == 0 {
-            // The read has come, or comes; after the cut it fails or is served.
+            // The read has arrived, or is about to. After the cut it fails or is served.
             let cut: Fault = "power-cut,seed=3".parse().unwrap();
             let done = order(&control, &cut).unwrap().unwrap();
             assert!(done.starts_with("power-cut, seed 3"), "{done}");
@@ -335,7 +336,8 @@ fn a_power_cut_on_order() {
     assert!(!control.exists(), "the socket goes with its server");
 }
 
-/// Is a trim with forced unit access there after every power cut, and one without not always, on a drive that zeroes?
+/// On a drive that zeroes trimmed sectors, does a trim with forced unit access survive every power
+/// cut, and one without it not always?
 #[test]
 fn a_forced_trim_is_durable() {
     let mut profile = builtin("atlas10k2").unwrap();
@@ -366,8 +368,8 @@ fn a_forced_trim_is_durable() {
     assert!((1..20).contains(&trimmed(false)));
 }
 
-/// Is each line on the control socket that is no fault answered with what is wrong, is nothing of it carried
-/// out, and is the next client heard?
+/// Is each line on the control socket that is not a fault refused with the reason and without
+/// effect, and is the next client served?
 #[test]
 fn lines_that_are_no_fault() {
     let folder = TempDir::new().unwrap();
@@ -392,7 +394,7 @@ fn lines_that_are_no_fault() {
         (b"vanish,for=1h,for=2h\n", "twice"),
         (b"vanish,for=1h,\xff=\xfe\n", "error: "),
         (b"vanish,for=1h\0\n", "error: "),
-        // Cut off, as by a client that dies.
+        // Truncated, as by a client that dies.
         (b"vanish,for=1h", "one line"),
         (&long, "16384 bytes"),
     ] {
@@ -407,7 +409,7 @@ fn lines_that_are_no_fault() {
     assert_eq!(say(b"stall,for=1ms\nlying-flush\n").lines().count(), 2);
 }
 
-/// Is one file served once at a time, refused where it is too small, and found as it was left?
+/// Is a file served only once at a time, refused if it is too small, and found as it was left?
 #[test]
 fn files() {
     let folder = TempDir::new().unwrap();
@@ -439,7 +441,7 @@ fn files() {
     assert!(small.contains("1000 bytes, the drive 4194304"), "{small}");
 }
 
-/// Is each key checked, and the one that is wrong named?
+/// Is each key checked, and the wrong one named?
 #[test]
 fn keys_are_checked() {
     let read = |pairs: &[(&'static str, &'static str)]| {
@@ -464,8 +466,8 @@ fn keys_are_checked() {
     }
 }
 
-/// Does a client hear of a full disk below, with nothing lost that was flushed, and can it go on once
-/// there is room?
+/// Does a client receive an error if the disk below is full, without losing flushed data, and can
+/// it continue once there is room?
 #[test]
 fn a_full_disk_below() {
     let mount = testkit::tool!("mount");
@@ -509,12 +511,12 @@ fn a_full_disk_below() {
     server.flush().unwrap();
 }
 
-/// A mounted file system, as long as this.
+/// A file system that is mounted while this exists.
 struct Mount(PathBuf);
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Lazily: the server's file is closed after it.
+        // Lazy, because the server's file is closed later.
         let _ = Command::new("umount").arg("-l").arg(&self.0).output();
     }
 }

@@ -1,4 +1,4 @@
-//! The algorithms by translation against the truth.
+//! The algorithms by translation, compared with the true layout.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use traxtent_exec::DefectLists;
 
 use crate::drives::{Drive, MODELS, built_in, model};
 
-/// What a probe found and what it cost.
+/// The result and cost of a probe.
 struct Probed {
     starts: Vec<Lbn>,
     counts: Counts,
@@ -50,7 +50,7 @@ fn probe(target: impl Target, algorithm: Algorithm) -> Probed {
     }
 }
 
-/// The first difference between what was found and the truth.
+/// Returns the first difference between the result and the true layout.
 fn difference(drive: &Drive, probed: &Probed) -> Option<String> {
     if let Some(error) = &probed.ended {
         return Some(error.to_string());
@@ -98,8 +98,8 @@ fn exact(drive: &Drive, algorithm: Algorithm) -> Probed {
     probed
 }
 
-/// Is every reference model recovered exactly, in as many translations as the papers say and as
-/// this project set out to need?
+/// Is every reference model recovered exactly, with as few translations as the papers state and as
+/// this project aims for?
 #[test]
 fn reference_models() {
     for name in MODELS {
@@ -124,8 +124,8 @@ fn reference_models() {
     }
 }
 
-/// Does the scheme of paper Q find every track of a model too, translating LBN by LBN where sizes
-/// change?
+/// Does the method of paper Q also find every track of a model, translating LBN by LBN where track
+/// sizes change?
 #[test]
 fn reference_models_by_jumps() {
     for name in MODELS.iter().filter(|name| !name.contains("wd4tb")) {
@@ -142,15 +142,15 @@ fn built_in_drives() {
     for drive in built_in() {
         exact(&drive, Algorithm::Tree);
         exact(&drive, Algorithm::Walk);
-        // Most of the larger ones have serpentines, where it walks.
+        // Most of the larger ones have serpentines, where it falls back to walking.
         if drive.geometry.track_count() < 500_000 {
             exact(&drive, Algorithm::Dixtrac);
         }
     }
 }
 
-/// Do DIXtrac's five steps find every track of a model, in fewer translations than the paper says
-/// for the drive that it measured?
+/// Do DIXtrac's five steps find every track of a model, with fewer translations than the paper
+/// states for the drive that it measured?
 #[test]
 fn reference_models_by_expertise() {
     let mut wrong = Vec::new();
@@ -178,12 +178,13 @@ fn without_defect_lists() {
         let target = drive.target().with_defect_lists(DefectLists::Absent);
         let (probed, off) = run(&drive, Algorithm::Tree, target);
         assert_eq!(off, None, "{name}");
-        // That there are no lists, and that sectors kept elsewhere are not counted.
+        // That there are no lists, and that remapped sectors are not counted.
         assert_eq!(probed.notes.len(), 2, "{:?}", probed.notes);
     }
 }
 
-/// Does a region that begins inside a track begin with the next one, and end behind its end?
+/// Does the search of a region that begins within a track begin with the next one, and end after
+/// the region's end?
 #[test]
 fn regions() {
     let drive = built_in().next().expect("there are some");

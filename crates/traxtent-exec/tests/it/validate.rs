@@ -1,10 +1,10 @@
-//! The model against real drives, and against DiskSim 4.0 on the set-ups that ship with it.
+//! The model compared with real drives, and with DiskSim 4.0 on the set-ups that ship with it.
 //!
-//! Each measured trace has 10,000 requests and the time that the real drive took for each; it is
+//! Each measured trace has 10,000 requests and the time that the real drive took for each. It is
 //! replayed semi-closed through the drive that DiskSim's files describe. The demerit is the RMS
 //! horizontal distance between the two distributions of service times (Ruemmler and Wilkes, "An
-//! introduction to disk drive modeling", 1994). A bound is what DiskSim itself reaches on the same
-//! files, so nothing here is tuned to a trace.
+//! introduction to disk drive modeling", 1994). The bound is what DiskSim itself achieves on the
+//! same files, so nothing here is tuned to a trace.
 
 use std::path::Path;
 
@@ -64,13 +64,13 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// Is the model at least as near to seven measured drives as DiskSim is, in the distribution of
+/// Is the model at least as close to seven measured drives as DiskSim is, in the distribution of
 /// service times (within 0.005 ms of its demerit) and in their mean (or within 0.5 %)?
 #[test]
 #[expect(clippy::approx_constant, reason = "0.318 is a demerit")]
 fn measured_drives_are_met_as_well_as_by_disksim() {
     let folder = testkit::shared_data!("disksim");
-    // Name; in milliseconds DiskSim's demerit, DiskSim's mean, the measured mean.
+    // The name; in milliseconds DiskSim's demerit, DiskSim's mean, the measured mean.
     let published = [
         ("atlas10k", 0.268, 3.971, 3.893),
         ("atlas_III", 0.378, 6.139, 6.263),
@@ -109,7 +109,7 @@ fn measured_drives_are_met_as_well_as_by_disksim() {
         let allowed = f64::max(disksim_mean - measured_mean, measured_mean - disksim_mean)
             .max(0.005 * measured_mean);
         println!("{name}: demerit {demerit:.3} ms, mean off by {error:.3} ms of {allowed:.3}");
-        // The published means are rounded to a microsecond, and their difference by as much.
+        // The published means are rounded to a microsecond, and so is their difference.
         if demerit > disksim_demerit + 0.005 || error > allowed + 0.001 {
             missed.push(name);
         }
@@ -117,7 +117,8 @@ fn measured_drives_are_met_as_well_as_by_disksim() {
     assert!(missed.is_empty(), "missed: {missed:?}");
 }
 
-/// Does a trace of several devices through a whole system give DiskSim's mean response within 3 %?
+/// Does a trace of several devices through a whole system give DiskSim's mean response time within
+/// 3 %?
 #[test]
 fn the_ascii_trace_takes_what_it_takes_in_disksim() {
     let folder = testkit::shared_data!("disksim");
@@ -147,7 +148,7 @@ fn synthetic(folder: &Path, name: &str, seeds: u64) -> Vec<f64> {
     (1..=seeds).map(mean).collect()
 }
 
-/// Do the synthetic set-ups give DiskSim's mean response within 3 %, over five seeds?
+/// Do the synthetic set-ups give DiskSim's mean response time within 3 %, over five seeds?
 #[test]
 fn synthetic_systems_take_what_they_take_in_disksim() {
     let folder = testkit::shared_data!("disksim");
@@ -165,11 +166,11 @@ fn synthetic_systems_take_what_they_take_in_disksim() {
     }
 }
 
-/// Does the mixed set-up give DiskSim's mean response within 3 %, in the median of 21 seeds?
+/// Does the mixed set-up give DiskSim's mean response time within 3 %, in the median of 21 seeds?
 ///
-/// How many of its processes go on issuing requests after a while is luck (see the module
-/// `workload::synthio`): DiskSim itself gives 21 to 45 ms over seeds. A mean over seeds follows the
-/// few that are lucky; the median does not.
+/// How many of its processes keep issuing requests after a while is a matter of chance (see the
+/// module `workload::synthio`): DiskSim itself gives 21 to 45 ms, depending on the seed. A mean
+/// over seeds is dominated by a few extreme ones; the median is not.
 #[test]
 fn the_mixed_system_takes_what_it_takes_in_disksim() {
     let folder = testkit::shared_data!("disksim");
@@ -179,7 +180,8 @@ fn the_mixed_system_takes_what_it_takes_in_disksim() {
     assert!((means[10] / 22.12 - 1.0).abs() < 0.03, "{means:?}");
 }
 
-/// Do the parts of an array's response time add up to it, through reads and the writes that wait for them?
+/// Do the parts of an array's response time add up to the total, through reads and the writes that
+/// wait for them?
 #[test]
 fn breakdowns_of_arrays_add_up() {
     let folder = testkit::shared_data!("disksim");
@@ -191,7 +193,8 @@ fn breakdowns_of_arrays_add_up() {
             assert_eq!(outcome.breakdown().total(), outcome.response());
             requests += 1;
         });
-        // How many of the 10,000 its processes come to issue depends on the seed, by a few.
+        // The number of the 10,000 requests that its processes actually issue varies slightly with
+        // the seed.
         assert!((9_990..=10_000).contains(&requests), "{name}: {requests}");
         assert!(host.drive_response_ms().is_some());
     }

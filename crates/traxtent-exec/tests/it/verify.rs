@@ -1,4 +1,4 @@
-//! A volume's look at its members' track maps, on simulated drives.
+//! A volume's verification of its members' track maps, on simulated drives.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ fn look(target: &mut SimTarget, map: &TrackMap) -> Verdict {
     })
 }
 
-/// Does a drive keep its own map, by translation and by timing, and is the map of another one found out, or too large?
+/// Is a drive's own map confirmed, by translation and by timing, and is the map of another drive or
+/// a larger one rejected?
 #[test]
 fn maps_hold_or_do_not() {
     let (target, own) = drive("atlas10k2");
@@ -48,7 +49,7 @@ fn maps_hold_or_do_not() {
     }
 }
 
-/// Is nothing said of a drive that does not turn?
+/// Is there no verdict on a drive that does not rotate?
 #[test]
 fn what_does_not_turn() {
     let (target, map) = drive("instant");

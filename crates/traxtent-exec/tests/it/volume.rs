@@ -20,13 +20,13 @@ use crate::devices::{Image, Loop, SECTORS};
 
 const SECTOR: usize = 512;
 
-/// A folder in memory, where there is one: flushes cost nothing there.
+/// Returns a folder in memory if possible, where flushes cost nothing.
 fn quick_folder() -> TempDir {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     folder.expect("there is room for a folder")
 }
 
-/// A new volume on four files, which are zero: it needs no sync.
+/// Returns a new volume on four files of zeros, which needs no sync.
 fn volume(folder: &Path, level: Level) -> DeviceVolume {
     let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &paths {
@@ -50,7 +50,7 @@ fn volume(folder: &Path, level: Level) -> DeviceVolume {
     find(&paths, false).unwrap().open().unwrap()
 }
 
-/// A RAID-5 full of data, and these.
+/// Returns a RAID-5 full of data, and the data.
 fn full_volume(folder: &Path, seed: u64) -> (DeviceVolume, Vec<u8>) {
     let volume = volume(folder, Level::Raid5);
     let mut rng = Rng::new(seed);
@@ -60,7 +60,7 @@ fn full_volume(folder: &Path, seed: u64) -> (DeviceVolume, Vec<u8>) {
     (volume, data)
 }
 
-/// Rows that disagree.
+/// Scrubs a volume and returns the number of inconsistent rows.
 fn scrub(volume: &DeviceVolume) -> u64 {
     let stripes = 0..volume.array().stripes();
     stripes
@@ -68,12 +68,13 @@ fn scrub(volume: &DeviceVolume) -> u64 {
         .sum()
 }
 
-/// Of 300 requests, so many may find the journal full: then writes pause, and what is noted on members takes a few bytes.
+/// The number of requests out of 300 that may find the journal full. Writes then pause, and
+/// recording this on the members allocates a few bytes.
 const PAUSES: u64 = 30;
 const PAUSE_BYTES: u64 = 256;
 
-/// Do reads and writes of all kinds, whole and with a member failed, ask for no memory once the volume has done some, but where
-/// the journal is full?
+/// Do reads and writes of all kinds, with all members and with one failed, allocate no memory in
+/// steady state, except when the journal is full?
 #[test]
 fn no_allocation_in_steady_state() {
     for level in Level::ALL {
@@ -122,7 +123,7 @@ fn no_allocation_in_steady_state() {
     }
 }
 
-/// Is a member right that threads rebuild while another writes?
+/// Is a member correct after threads rebuilt it while another thread wrote?
 #[test]
 fn rebuilt_under_writes() {
     for (seed, level) in [(1, Level::Raid1), (2, Level::Raid4), (3, Level::Raid5)] {
@@ -152,7 +153,7 @@ fn rebuilt_under_writes() {
         let superblock = wait(volume.superblock());
         assert_eq!(superblock.members[1].state, MemberState::Active);
         assert_eq!(scrub(&volume), 0, "{}", level.name());
-        // What it has is what is read without another one.
+        // The member's content is what is read when another member is missing.
         let gone: &[usize] = if level == Level::Raid1 {
             &[0, 2, 3]
         } else {
@@ -167,8 +168,8 @@ fn rebuilt_under_writes() {
     }
 }
 
-/// Do block devices do what they are asked side by side: any number of reads and writes of memory at any address, with flushes
-/// between, while some cannot be done?
+/// Do block devices carry out concurrent operations correctly: any number of reads and writes with
+/// memory at any address, flushes in between, and some that must fail?
 #[test]
 fn block_devices_side_by_side() {
     let losetup = testkit::tool!("losetup");
@@ -188,7 +189,8 @@ fn block_devices_side_by_side() {
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
     for _ in 0..200 {
-        // Places do not overlap, and one lies beyond the end. A member that is not there fails whatever it is asked.
+        // The ranges do not overlap, and one lies beyond the end. Every operation on the missing
+        // member fails.
         let count = 1 + rng.below(100);
         let place = SECTORS / count;
         let mut asked: Vec<(usize, Lbn, bool, usize, Vec<u8>)> = Vec::new();
@@ -254,7 +256,8 @@ fn block_devices_side_by_side() {
     }
 }
 
-/// Is no byte wrong after a member's file was cut short, and is the member dropped, though a write would make the file long again?
+/// After a member's file was truncated, is no byte wrong, and is the member dropped, although a
+/// write would extend the file again?
 #[test]
 fn a_file_cut_short() {
     for length in [0, 3 << 20] {
@@ -277,7 +280,7 @@ fn a_file_cut_short() {
     }
 }
 
-/// Does a scrub end where a member fails, since nothing can be compared without it?
+/// Does a scrub end when a member fails, since nothing can be compared without it?
 #[test]
 fn a_scrub_without_a_member() {
     let folder = quick_folder();
@@ -295,8 +298,8 @@ fn a_scrub_without_a_member() {
     assert!(last < 5 && stripes > 5, "{last} of {stripes}");
 }
 
-/// Is a member whose file was seen to be cut short left out for good, though nothing was written, its file grew again and its server
-/// was killed?
+/// Is a member whose file was found truncated dropped permanently, even if nothing was written, its
+/// file grew again and the server was killed?
 #[test]
 fn a_file_cut_short_while_served() {
     let folder = quick_folder();
@@ -314,7 +317,7 @@ fn a_file_cut_short_while_served() {
     file.set_len(10 << 20).unwrap();
     server.read(&mut read, 0).unwrap();
     assert!(read == expected);
-    // Without a farewell.
+    // Without stopping the server.
     drop(server);
     let stale = find(&paths, false).unwrap_err().to_string();
     assert!(stale.contains("b: stale"), "{stale}");
@@ -325,7 +328,8 @@ fn a_file_cut_short_while_served() {
     left.stop().unwrap();
 }
 
-/// Does recovery of a volume with a large journal take no more memory than some pieces of it, and still find what is there?
+/// Does recovery of a volume with a large journal use only as much memory as a few pieces of it,
+/// and still find the data?
 #[test]
 fn a_large_journal_is_read_in_pieces() {
     let folder = quick_folder();
@@ -351,7 +355,7 @@ fn a_large_journal_is_read_in_pieces() {
     let volume = find(&paths, false).unwrap().open().unwrap();
     let data = [7; 8 * SECTOR];
     wait(volume.write(Lbn(3), &data)).unwrap();
-    // Without a farewell.
+    // Without stopping the volume.
     drop(volume);
     let found = find(&paths, false).unwrap();
     let mut opened = None;

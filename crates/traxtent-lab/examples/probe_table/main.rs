@@ -1,7 +1,8 @@
-//! What each way to find tracks costs on each drive that we know. `cargo xtask bench probe` runs it.
+//! Measures the cost of each way to find tracks on every drive with a known layout. Run by `cargo
+//! xtask bench probe`.
 //!
-//! Rows are kept as they are measured, so that an interrupted run loses one row at most; a run of
-//! some drives or methods replaces their rows and leaves the others.
+//! Each row is saved once it is measured, so an interrupted run loses at most one row. A run of
+//! selected drives or methods replaces their rows and keeps the others.
 
 mod table;
 
@@ -21,31 +22,31 @@ use table::{Row, Table};
 /// Measure ways to find tracks on all drives.
 #[derive(Parser)]
 struct Options {
-    /// Only drives whose name contains this; may be repeated
+    /// Only drives whose name contains this text; may be repeated
     #[arg(long = "drive")]
     drives: Vec<String>,
-    /// Only methods whose name begins with this (tree, angle-full, …); may be repeated
+    /// Only methods whose name begins with this text (tree, angle-full, …); may be repeated
     #[arg(long = "algorithm")]
     methods: Vec<String>,
-    /// A method may take so many seconds of processor time on a drive before it is stopped
+    /// Processor time in seconds after which a method is stopped on a drive
     #[arg(long, default_value_t = 300)]
     bound: u64,
-    /// The folder with DiskSim's parameter files
+    /// Folder with DiskSim's parameter files
     #[arg(long)]
     disksim: Option<PathBuf>,
-    /// Where rows are kept
+    /// CSV file for the rows
     #[arg(long)]
     csv: PathBuf,
-    /// The page whose tables are renewed
+    /// Page whose tables are rewritten
     #[arg(long)]
     page: PathBuf,
-    /// What the host is
+    /// Description of the host
     #[arg(long, default_value = "")]
     machine: String,
-    /// What is measured
+    /// Commit that is measured
     #[arg(long, default_value = "")]
     commit: String,
-    /// Fixes what is random
+    /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! The rows as CSV, and as tables of a page.
+//! Stores the rows as CSV and writes them as tables of a page.
 
 use std::fmt;
 use std::fs;
@@ -10,15 +10,15 @@ use traxtent_core::geometry::Geometry;
 use traxtent_core::probe::Confirm;
 use traxtent_lab::probe_table::{Measurement, Method, Subject, TOO_LONG};
 
-/// Between these lines of the page stand the tables.
+/// The lines of the page between which the tables stand.
 const MARKS: [&str; 2] = ["<!-- tables: begin -->", "<!-- tables: end -->"];
 
-/// What a method came to on a drive.
+/// The result of a method on a drive.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) drive: String,
     pub(crate) method: String,
-    /// Which the drive has.
+    /// The number of tracks that the drive has.
     pub(crate) tracks: u64,
     pub(crate) reads: u64,
     pub(crate) translations: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Row {
     pub(crate) result: String,
     pub(crate) missing: u64,
     pub(crate) additional: u64,
-    /// Shares of the tracks found, by how their ends are known.
+    /// The shares of the tracks found, by how their ends are confirmed.
     pub(crate) tested: f64,
     pub(crate) sampled: f64,
     pub(crate) predicted: f64,
@@ -39,7 +39,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The head of printed rows.
+    /// The heading of the printed rows.
     pub(crate) const HEAD: &str = "drive                    method             tracks      reads  \
         translations   drive time    host CPU  result";
 
@@ -91,7 +91,7 @@ impl Row {
         }
     }
 
-    /// The outcome in a cell.
+    /// The table cell with the outcome.
     fn outcome(&self) -> String {
         match self.result.as_str() {
             "wrong" => format!(
@@ -105,7 +105,7 @@ impl Row {
         }
     }
 
-    /// How the ends of tracks are known, in a cell.
+    /// The table cell that tells how the ends of tracks are confirmed.
     fn confidence(&self) -> String {
         let shares = [
             (self.tested, "tested"),
@@ -137,17 +137,17 @@ impl fmt::Display for Row {
     }
 }
 
-/// All rows, on disk as they are put.
+/// All rows, saved to disk after each change.
 pub(crate) struct Table {
     csv: PathBuf,
     page: PathBuf,
     rows: Vec<Row>,
-    /// The names of all drives, in the order of rows.
+    /// The names of all drives, in the order of the rows.
     drives: Vec<String>,
 }
 
 impl Table {
-    /// The rows of a file, or none where there is no such file.
+    /// Reads the rows from a file. A missing file has no rows.
     pub(crate) fn open(csv: &Path, page: &Path, drives: Vec<String>) -> Result<Table> {
         let mut rows = Vec::new();
         if csv.exists() {
@@ -167,7 +167,7 @@ impl Table {
         })
     }
 
-    /// Puts a row in the place of the one of the same drive and method, or at the end.
+    /// Replaces the row of the same drive and method, or adds the row at the end.
     pub(crate) fn put(&mut self, row: Row) -> Result<()> {
         self.rows
             .retain(|old| old.drive != row.drive || old.result != "left out");
@@ -179,7 +179,7 @@ impl Table {
         self.save()
     }
 
-    /// Notes that a drive has no rows, and why.
+    /// Records that a drive has no rows, and why.
     pub(crate) fn leave_out(&mut self, drive: &str, reason: &str) -> Result<()> {
         self.rows.retain(|old| old.drive != drive);
         self.rows.push(Row {
@@ -213,7 +213,7 @@ impl Table {
         fs::write(&self.page, format!("{before}\n{}{after}", self.markdown())).with_context(context)
     }
 
-    /// A table for each method.
+    /// One table for each method.
     fn markdown(&self) -> String {
         let mut out = String::new();
         for method in Method::ALL {
@@ -260,7 +260,7 @@ impl Table {
     }
 }
 
-/// A share as a percentage that says 100 only where it is all.
+/// Formats a share as a percentage. Only a share of exactly 1 is written as 100 %.
 fn percent(share: f64) -> String {
     if share < 1.0 {
         format!("{:.2} %", (share * 100.0).min(99.99))
@@ -273,7 +273,7 @@ fn thousandths(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// A time in the unit that reads best.
+/// Formats a time in a readable unit.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.1} s"),

@@ -1,4 +1,4 @@
-//! The tables of docs/tpl.md: what copies around the track buy, and what they cost.
+//! Prints the tables of docs/tpl.md: the benefit and the cost of replicas around the track.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -30,50 +30,50 @@ struct Args {
     drives: Vec<String>,
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
-    /// A tenth of the requests
+    /// Make a tenth of the requests
     #[arg(long, global = true)]
     quick: bool,
-    /// The folder with the traces
+    /// Folder with the traces
     #[arg(long, global = true, default_value = "../shared/data/disksim")]
     traces: PathBuf,
 }
 
 #[derive(Subcommand)]
 enum Table {
-    /// How much of the gain of a drive's own choice the host's has
+    /// Share of the gain reached if the host, not the drive, chooses the replica
     Host,
-    /// The same of the volume itself, in virtual time or in real time
+    /// The same share, reached by the volume itself, in virtual or real time
     Volume {
-        /// Serve the drive, and measure against the clock
+        /// Serve the drive and measure in real time
         #[arg(long)]
         real: bool,
-        /// Tracks that are surveyed and read
+        /// Number of tracks that are surveyed and read
         #[arg(long, default_value_t = 4000)]
         tracks: usize,
-        /// Reads of a measurement
+        /// Number of reads in each measurement
         #[arg(long, default_value_t = 20_000)]
         reads: u64,
-        /// Copies
+        /// Numbers of replicas
         #[arg(long, value_delimiter = ',', default_value = "2,4,8")]
         copies: Vec<u32>,
     },
-    /// Writes that reach all copies, by each way of synchronization
+    /// Writes to all replicas, for each way of synchronization
     Writes,
-    /// A day with partitions that follow free space, against fixed numbers of them
+    /// A day with a number of partitions that follows free space, compared with fixed numbers
     Day {
-        /// The most partitions where they follow free space
+        /// Largest number of partitions where it follows free space
         #[arg(long, default_value_t = day::MOST)]
         most: u32,
         /// Fill levels, as shares of the capacity
         #[arg(long, value_delimiter = ',', default_values_t = day::LEVELS)]
         levels: Vec<f64>,
-        /// Regions that are filled one after another
+        /// Number of regions, filled one after another
         #[arg(long, default_value_t = REGIONS)]
         regions: u16,
     },
-    /// Copies against a short-stroked drive, two drives, a deep queue
+    /// Replicas compared with a short-stroked drive, two drives, and a deep queue
     Compare,
-    /// The same by the traces that come with DiskSim
+    /// The same comparison with the traces that come with DiskSim
     Traces,
 }
 

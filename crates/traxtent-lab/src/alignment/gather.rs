@@ -1,10 +1,14 @@
-//! A drive that gathers: what firmware may do with writes before the model's drive sees them, with one figure to fit.
+//! A drive that holds and coalesces writes: a model of what firmware may do before the modelled
+//! drive receives them. It has one parameter to fit.
 //!
-//! So many sectors of writes are answered at once and held. What touches is joined. When there is no more room, the
-//! next run by LBN goes to the drive, but for the physical sectors at its ends of which it has but a part: they stay, for
-//! their rest may come. A flush, and the end, sends everything; a read, what it overlaps.
+//! The drive reports up to a given number of sectors of writes as complete at once and holds them.
+//! Writes that touch are joined. Once there is no more room, the next run in LBN order goes to the
+//! drive. Physical sectors at its ends that are only partly written stay, because the rest may
+//! still arrive. A flush, and the end of the stream, sends everything. A read sends whatever it
+//! overlaps.
 //!
-//! No profile has it: the drive of the model writes what it has as soon as the arm is free.
+//! No profile has this behaviour: the modelled drive writes its buffered data as soon as the arm is
+//! free.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +17,17 @@ use traxtent_core::units::Lbn;
 
 use super::replay::REQUEST_MAX;
 
-/// Writes that are held.
+/// The writes that are held.
 #[derive(Clone, Debug)]
 pub(super) struct Gather {
-    /// Sectors that may be held.
+    /// The number of sectors that may be held.
     room: u64,
-    /// Logical sectors of a physical one.
+    /// The number of logical sectors in a physical one.
     ratio: u64,
-    /// From the first LBN of each run to the LBN behind its last; no two touch.
+    /// The runs, from first LBN to the first LBN after the run. No two runs touch.
     runs: BTreeMap<u64, u64>,
     held: u64,
-    /// Where the last run that left ended.
+    /// The end of the last run that left.
     position: u64,
 }
 
@@ -42,24 +46,24 @@ impl Gather {
         self.runs.is_empty()
     }
 
-    /// Whether so large a write can ever be held.
+    /// Returns whether a write of this size can ever be held.
     pub(super) fn may_hold(&self, sectors: u32) -> bool {
         u64::from(sectors) <= self.room
     }
 
-    /// Whether so many sectors more fit, with so many on their way to the drive.
+    /// Returns whether `sectors` more fit while `leaving` sectors are on their way to the drive.
     pub(super) fn has_room(&self, sectors: u32, leaving: u64) -> bool {
         self.held + leaving + u64::from(sectors) <= self.room
     }
 
-    /// Whether all of a request is held.
+    /// Returns whether all of a request is held.
     pub(super) fn holds(&self, request: &Request) -> bool {
         let (from, to) = ends(request);
         let before = self.runs.range(..=from).next_back();
         before.is_some_and(|(_, end)| *end >= to)
     }
 
-    /// Holds a write, joined with what it overlaps or touches.
+    /// Holds a write, joined with the runs that it overlaps or touches.
     pub(super) fn hold(&mut self, request: &Request) {
         let (mut from, mut to) = ends(request);
         let touching = self.runs.range(..=to).rev();
@@ -71,7 +75,8 @@ impl Gather {
         self.insert(from, to);
     }
 
-    /// The next run upward, then from the lowest: its whole physical sectors, or what there is if there are none.
+    /// Removes the next run in ascending order, wrapping around to the lowest. Only its whole
+    /// physical sectors leave; if it has none, all of it leaves.
     pub(super) fn next(&mut self) -> Vec<Request> {
         let mut runs = self.runs.range(self.position..);
         let Some((&start, &end)) = runs.next().or_else(|| self.runs.iter().next()) else {
@@ -91,7 +96,7 @@ impl Gather {
         writes(from, to).collect()
     }
 
-    /// Everything that a request overlaps.
+    /// Removes all runs that a request overlaps.
     pub(super) fn overlapping(&mut self, request: &Request) -> Vec<Request> {
         let (from, to) = ends(request);
         let overlapping = self.runs.range(..to).rev();
@@ -105,7 +110,7 @@ impl Gather {
         all
     }
 
-    /// Everything.
+    /// Removes everything.
     pub(super) fn all(&mut self) -> Vec<Request> {
         self.held = 0;
         let runs = std::mem::take(&mut self.runs);
@@ -132,7 +137,7 @@ fn ends(request: &Request) -> (u64, u64) {
     (request.lbn.0, request.end().0)
 }
 
-/// A run, in writes that are no larger than [`REQUEST_MAX`].
+/// Splits a run into writes no larger than [`REQUEST_MAX`].
 fn writes(start: u64, end: u64) -> impl Iterator<Item = Request> {
     let most = u64::from(REQUEST_MAX);
     let starts = (start..end).step_by(REQUEST_MAX as usize);
@@ -143,7 +148,7 @@ fn writes(start: u64, end: u64) -> impl Iterator<Item = Request> {
 mod tests {
     use super::*;
 
-    /// Is what touches joined, and do the physical sectors of which a part is missing stay?
+    /// Are touching writes joined, and do partly written physical sectors stay?
     #[test]
     fn whole_sectors_leave() {
         let mut gather = Gather::new(1000, 8);
@@ -154,18 +159,18 @@ mod tests {
         assert_eq!(gather.next(), [Request::write(Lbn(40), 16)]);
         assert!(!gather.holds(&Request::read(Lbn(34), 24)));
         assert!(gather.has_room(992, 0) && !gather.has_room(993, 0));
-        // The rest of the last comes.
+        // The rest of the last physical sector arrives.
         gather.hold(&Request::write(Lbn(58), 8));
         assert_eq!(
             gather.overlapping(&Request::read(Lbn(60), 1)),
             [Request::write(Lbn(56), 10)]
         );
-        // A part alone leaves as it is.
+        // A run without a whole physical sector leaves unchanged.
         assert_eq!(gather.next(), [Request::write(Lbn(34), 6)]);
         assert!(gather.is_empty() && gather.next().is_empty());
     }
 
-    /// Does every sector that is held leave once, whatever was written?
+    /// Does every sector that is held leave exactly once, whatever was written?
     #[test]
     fn nothing_is_lost() {
         let mut rng = traxtent_core::workload::Rng::new(7);

@@ -1,8 +1,10 @@
-//! The machine that qemu emulates for file systems that the running kernel lacks: what it boots with.
+//! The files that boot the machine emulated by qemu, for file systems that the running kernel
+//! lacks.
 //!
-//! Debian's packages of its general kernel (`linux-image-amd64`; that for virtual machines lacks them), `jfsutils` and
-//! `reiserfsprogs`, installed, or unpacked in the folder that `TRAXTENT_GUEST` names. Nothing of them is run on this machine
-//! but what copies their files.
+//! They come from Debian's packages of its general kernel (`linux-image-amd64`; the kernel for
+//! virtual machines lacks these file systems), `jfsutils` and `reiserfsprogs`. The packages are
+//! installed, or unpacked in the folder that `TRAXTENT_GUEST` names. Their files are only copied on
+//! this machine, never executed.
 
 use std::env;
 use std::fs;
@@ -12,14 +14,15 @@ use super::session::{FileSystem, found};
 
 /// A kernel that a guest can boot.
 pub(super) struct Kernel {
-    /// The folder that `boot`, `lib/modules` and perhaps `sbin` are in.
+    /// The folder that contains `boot`, `lib/modules` and perhaps `sbin`.
     pub(super) root: PathBuf,
-    /// Its name there.
+    /// The release name of the kernel in this folder.
     pub(super) release: String,
 }
 
 impl Kernel {
-    /// The first kernel that has the file systems of [`FileSystem::OF_GUEST`] as modules, or why there is none.
+    /// Finds the first kernel that has the file systems of [`FileSystem::OF_GUEST`] as modules, or
+    /// explains why there is none.
     pub(super) fn find() -> Result<Kernel, String> {
         let root = root();
         let releases = fs::read_dir(root.join("lib/modules"));
@@ -51,7 +54,7 @@ fn root() -> PathBuf {
     env::var_os("TRAXTENT_GUEST").map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
-/// Why nothing can be recorded of a guest's kernel, if so.
+/// Returns the reason why no guest kernel can be recorded, if there is one.
 pub fn missing() -> Option<String> {
     let kernel = match Kernel::find() {
         Ok(kernel) => kernel,

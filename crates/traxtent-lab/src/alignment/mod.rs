@@ -1,14 +1,18 @@
-//! What a partition costs that begins amid a physical sector: file systems of the running kernel on emulated drives
-//! of 4 KB physical and 512 B logical sectors (R. W. Smith, Linux on 4 KB sector disks).
+//! The cost of a partition that begins within a physical sector: file systems of the running kernel
+//! on emulated drives with 4 KB physical and 512 B logical sectors (R. W. Smith, Linux on 4 KB
+//! sector disks).
 //!
-//! Six phases on a partition at sector 34 and on one at sector 40, each from mounting to unmounting; the ratio of
-//! the times that the drive takes. A kernel's requests are recorded on the drive while its time passes fast
-//! ([`Session`]), and then take their time on the virtual clock ([`Stream`]), so that neither the machine's load nor the
-//! processor's speed is measured.
+//! The experiment runs six phases on a partition at sector 34 and on one at sector 40, each from
+//! mounting to unmounting. Its result is the ratio of the times that the drive takes. The requests
+//! of a kernel are first recorded on a drive whose time passes fast ([`Session`]), then replayed on
+//! the virtual clock ([`Stream`]). Neither the load of the machine nor the speed of its processor
+//! is therefore measured.
 //!
-//! JFS and ReiserFS, which few kernels have today, are those of a kernel that qemu emulates (`guest`).
+//! JFS and ReiserFS, which few kernels have today, are those of a kernel that qemu emulates
+//! (`guest`).
 //!
-//! Left out: the host's own time; the paper's kernels, for which these stand.
+//! Left out: the host's own time, and the kernels of the paper, for which the present ones stand
+//! in.
 
 mod gather;
 mod guest;
@@ -29,25 +33,25 @@ pub use tree::write_tarball;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
-/// The first sector of the partition that is aligned, and of the one that is not.
+/// The first sectors of the aligned and of the unaligned partition.
 const FIRST_SECTORS: [u64; 2] = [40, 34];
 
 /// The drives, and the MiB of the tarball on each.
 pub const DRIVES: [(&str, u64); 3] = [("wd10ears", 365), ("st2000l003", 451), ("dt01aca300", 451)];
 
-/// Seconds that a drive takes for the phases of [`Phase::ALL`].
+/// The seconds that a drive takes for the phases of [`Phase::ALL`].
 #[derive(Clone, Debug)]
 pub struct Times {
     /// The file system.
     pub kind: FileSystem,
-    /// On an aligned partition.
+    /// The times on an aligned partition.
     pub aligned: Vec<f64>,
-    /// On an unaligned one.
+    /// The times on an unaligned partition.
     pub unaligned: Vec<f64>,
 }
 
 impl Times {
-    /// Unaligned over aligned, phase by phase.
+    /// Returns unaligned over aligned, phase by phase.
     pub fn ratios(&self) -> Vec<f64> {
         let pairs = self.unaligned.iter().zip(&self.aligned);
         pairs
@@ -56,11 +60,15 @@ impl Times {
     }
 }
 
-/// Takes a file system of a machine through the phases twice, aligned and not, on the drive of a bench, with a tarball of
-/// so many MiB and the program `traxtent` for a server, if the drive gathers so many sectors of writes (0: the model's). Recordings are kept in `folder` and taken from there.
+/// Takes a file system of a machine through the phases twice, aligned and unaligned, on the drive
+/// of a bench.
+///
+/// The tarball has `mib` MiB, and the program at `traxtent` serves the drive. The drive holds up to
+/// `gathered` sectors of writes (0: as in the model). Recordings are kept in `folder` and reused
+/// from there.
 ///
 /// # Errors
-/// As of [`Session::streams`].
+/// Returns the errors of [`Session::streams`].
 pub fn times(
     bench: &Bench,
     (machine, kind): (Machine, FileSystem),
@@ -88,7 +96,7 @@ pub fn times(
     })
 }
 
-/// File systems of a machine on the drive of a bench, with the paper's tarball.
+/// Measures file systems of a machine on the drive of a bench, with the paper's tarball.
 fn all(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Vec<Times>, LabError> {
     let missing = match machine {
         Machine::Host => missing(),
@@ -106,7 +114,7 @@ fn all(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Vec<Time
     kinds.iter().map(of).collect()
 }
 
-/// The program that serves drives: this one, or one that is installed.
+/// Returns the program that serves drives: this one, or an installed one.
 fn server() -> Result<PathBuf, LabError> {
     const NAME: &str = "traxtent";
     let own = env::current_exe().ok();
@@ -115,8 +123,8 @@ fn server() -> Result<PathBuf, LabError> {
         .ok_or_else(|| LabError::Host(format!("{NAME} is not installed")))
 }
 
-/// Means over the file systems of unaligned over aligned: making the file system, extracting, copying, removing; the
-/// least of these four; reading the tree, reading the tarball.
+/// Mean ratios of unaligned over aligned over all file systems: making the file system, extracting,
+/// copying, removing; the least of these four; reading the tree, reading the tarball.
 pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let all = all(bench, Machine::Host, &FileSystem::OF_HOST)?;
     let mean = |phase: Phase| {
@@ -148,7 +156,7 @@ pub(crate) fn figure_of_guest(bench: &Bench) -> Result<Figure, LabError> {
     drawn(bench, Machine::Guest, &FileSystem::OF_GUEST)
 }
 
-/// A panel a drive, a cluster a phase, a point a file system.
+/// Draws one panel per drive, one cluster per phase, and one point per file system.
 fn drawn(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Figure, LabError> {
     let panel = |(name, _): &(&str, u64)| {
         let all = all(&bench.with_drive(name)?, machine, kinds)?;

@@ -1,9 +1,11 @@
-//! A recorded stream of requests on the virtual clock: how long a drive takes for what a kernel asked of it.
+//! Replays a recorded stream of requests on the virtual clock, to find how long a drive takes for
+//! the requests of a kernel.
 //!
-//! The stream was recorded on the same drive while its time passed much faster than the kernel's. What was recorded
-//! is therefore not times but an order: a request may depend on every request whose answer the kernel had when it
-//! sent it, and on no other. Here it is sent as soon as those are answered. So the host takes no time of its own,
-//! and what is measured is the time that the drive takes.
+//! The stream was recorded on the same drive while its time passed much faster than the kernel's.
+//! The recording therefore holds not times but an order: a request may depend on every request
+//! whose response the kernel had when it sent it, and on no other. The replay sends each request
+//! once those requests are complete. The host thus takes no time of its own, and only the time of
+//! the drive is measured.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,32 +24,33 @@ use traxtent_exec::{Host, simulate};
 use super::gather::Gather;
 use crate::bench::{Bench, LabError};
 
-/// Logical sectors of the largest request that Linux of the time sent a SATA drive (`max_sectors_kb` of 512). Only
-/// zeros, which a kernel of today asks for in one command, come in larger requests.
+/// The largest request, in logical sectors, that Linux of the time sent to a SATA drive
+/// (`max_sectors_kb` of 512). Only zeros, which a kernel of today requests in one command, come in
+/// larger requests.
 pub(super) const REQUEST_MAX: u32 = 1024;
 
-/// What a kernel asked of a drive.
+/// The requests that a kernel sent to a drive.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// In the order of their arrival.
+    /// The steps in the order of their arrival.
     steps: Vec<Step>,
-    /// The steps by the time at which their answers were there.
+    /// The indices of the steps in the order of their completion.
     by_answer: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
     request: Request,
-    /// So many of the answers were there when it was sent.
+    /// The number of requests that were complete when it was sent.
     after: usize,
 }
 
 impl Stream {
-    /// Reads from a request log of a served drive what was asked of a partition, and the flushes. (A machine that starts
-    /// looks for a table of partitions first.)
+    /// Reads from the request log of a served drive the requests to a partition, and the flushes.
+    /// (A machine that starts looks for a partition table first.)
     ///
     /// # Errors
-    /// If the file cannot be read, or is no such log.
+    /// Returns an error if the file cannot be read, or is not a request log.
     pub fn read(path: &Path, partition: &Range<Lbn>) -> Result<Stream, LabError> {
         let failed = |error| LabError::file(path, error);
         let input = BufReader::new(File::open(path).map_err(failed)?);
@@ -68,7 +71,7 @@ impl Stream {
         Ok(Stream::of(&rows))
     }
 
-    /// Requests, and when each was sent and answered.
+    /// Builds a stream from requests and the times at which each was sent and complete.
     fn of(rows: &[(SimTime, SimTime, Request)]) -> Stream {
         let mut by_answer: Vec<usize> = (0..rows.len()).collect();
         by_answer.sort_by_key(|index| rows[*index].1);
@@ -82,11 +85,12 @@ impl Stream {
         }
     }
 
-    /// How long the drive of a bench takes for it, from the first request to the last answer, if it gathers so many
-    /// sectors of writes (0: it does not, as in the model).
+    /// Returns the time that the drive of a bench takes for the stream, from the first request to
+    /// the last completion. The drive holds up to `gathered` sectors of writes (0: none, as in the
+    /// model).
     ///
     /// # Errors
-    /// If the drive refuses a request.
+    /// Returns an error if the drive refuses a request.
     pub fn time(&self, bench: &Bench, gathered: u64) -> Result<Span, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let ratio = u64::from(bench.profile.sector.ratio());
@@ -96,22 +100,22 @@ impl Stream {
     }
 }
 
-/// A stream on its way through time.
+/// A stream that is being replayed.
 struct Replay<'a> {
     stream: &'a Stream,
-    /// What is asked: a step, or a part of one that is too large.
+    /// The requests: a step each, or parts of a step that is too large.
     parts: Vec<(usize, Request)>,
     next: usize,
-    /// Parts of each step that are not answered.
+    /// The number of incomplete parts of each step.
     left: Vec<u32>,
-    /// So many of the first answers are there.
+    /// The number of steps, in order of completion, that are complete in this replay.
     answered: usize,
     gather: Gather,
-    /// What goes to the drive next, each with its part unless that has been answered.
+    /// The requests that go to the drive next, each with its part unless that is already complete.
     ready: VecDeque<(Option<usize>, Request)>,
-    /// What the drive has been sent.
+    /// The requests that have been sent to the drive.
     sent: Vec<(Option<usize>, Request)>,
-    /// Sectors of gathered writes that the drive has not answered.
+    /// Sectors of held writes that are on their way to the drive and not complete.
     leaving: u64,
     now: SimTime,
 }
@@ -139,7 +143,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Takes the next part, or makes room for it; false if the drive must answer something first.
+    /// Takes the next part, or makes room for it. Returns false if the drive must complete a
+    /// request first.
     fn go_on(&mut self) -> bool {
         let Some(&(step, request)) = self.parts.get(self.next) else {
             let rest = self.gather.all();
@@ -179,14 +184,14 @@ impl<'a> Replay<'a> {
         true
     }
 
-    /// Sends gathered writes on their way.
+    /// Queues held writes for the drive.
     fn release(&mut self, writes: Vec<Request>) {
         self.leaving += writes.iter().map(|w| u64::from(w.sectors)).sum::<u64>();
         self.ready
             .extend(writes.into_iter().map(|write| (None, write)));
     }
 
-    /// Notes that a part of a step is answered.
+    /// Records that a part of a step is complete.
     fn answer(&mut self, step: usize) {
         self.left[step] -= 1;
         let answers = &self.stream.by_answer[self.answered..];
@@ -234,7 +239,7 @@ impl Source for Replay<'_> {
     }
 }
 
-/// A request in parts that are no larger than [`REQUEST_MAX`].
+/// Splits a request into parts no larger than [`REQUEST_MAX`].
 fn cut(request: Request) -> impl Iterator<Item = Request> {
     let parts = request.sectors.div_ceil(REQUEST_MAX).max(1);
     (0..parts).map(move |part| {
@@ -262,7 +267,7 @@ mod tests {
         (0..).zip(times).map(row).collect()
     }
 
-    /// Is a request held back by exactly those whose answers were there when it was sent?
+    /// Does a request wait for exactly those requests that were complete when it was sent?
     #[test]
     fn order() {
         let stream = Stream::of(&rows(&[(0, 10), (5, 7), (7, 20), (10, 30), (30, 40)]));
@@ -270,8 +275,8 @@ mod tests {
         assert_eq!(after, [0, 0, 1, 2, 4]);
     }
 
-    /// Does a stream take the drive as long as its requests do one after another, if each waited for the one before,
-    /// and less if all were sent at once?
+    /// Does the drive take as long for a stream as for its requests one after another if each
+    /// waited for the previous one, and less if all were sent at once?
     #[test]
     fn one_by_one_and_at_once() {
         let bench = Bench::new("atlas10k2", 1).unwrap();
@@ -289,7 +294,7 @@ mod tests {
         assert!(crowded < chained, "{crowded:?} {chained:?}");
     }
 
-    /// Do the parts of a large request cover it, and does a flush stay one?
+    /// Do the parts of a large request cover it, and does a flush remain a single request?
     #[test]
     fn parts() {
         let parts: Vec<Request> = cut(Request::write(Lbn(34), 2500)).collect();

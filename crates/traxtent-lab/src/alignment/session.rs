@@ -1,8 +1,9 @@
-//! File systems of a kernel on a served drive, and the requests that they send it.
+//! Runs file systems of a kernel on a served drive, and records the requests that they send.
 //!
-//! The drive is served by `traxtent serve`, and its time passes [`SPEED`] times as fast as the kernel's. The running
-//! kernel has it by nbdfuse and a loop device (`phase.sh`); one that qemu emulates has it as a disk (`guest.sh`), for file
-//! systems that the running kernel lacks. The drive's request log is what is kept.
+//! The drive is served by `traxtent serve`, and its time passes [`SPEED`] times as fast as the
+//! kernel's. The running kernel reaches it through nbdfuse and a loop device (`phase.sh`). For file
+//! systems that the running kernel lacks, a kernel emulated by qemu has it as a disk (`guest.sh`).
+//! Only the drive's request log is kept.
 
 use std::env;
 use std::fs::{self, File};
@@ -35,7 +36,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// Those that the running kernel is asked for.
+    /// The file systems that are tested with the running kernel.
     pub const OF_HOST: [FileSystem; 4] = [
         FileSystem::Ext3,
         FileSystem::Ext4,
@@ -43,10 +44,10 @@ impl FileSystem {
         FileSystem::Btrfs,
     ];
 
-    /// Those that few kernels have today: a guest's is asked for them.
+    /// The file systems that few kernels have today, tested with the kernel of a guest.
     pub const OF_GUEST: [FileSystem; 2] = [FileSystem::Jfs, FileSystem::ReiserFs];
 
-    /// Its name to `mount`.
+    /// The name of the file system for `mount`.
     pub fn name(self) -> &'static str {
         match self {
             FileSystem::Ext3 => "ext3",
@@ -58,7 +59,7 @@ impl FileSystem {
         }
     }
 
-    /// Whether this kernel has it; a module is loaded.
+    /// Returns whether this kernel supports the file system. Loads its module if necessary.
     fn is_known(self) -> bool {
         let listed = || {
             let list = fs::read_to_string("/proc/filesystems").unwrap_or_default();
@@ -73,25 +74,25 @@ impl FileSystem {
     }
 }
 
-/// What is done, in this order. Each is over when the file system is unmounted.
+/// The phases, in order. Each ends when the file system is unmounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// A file system is made.
+    /// Make a file system.
     Make,
-    /// The tarball is extracted.
+    /// Extract the tarball.
     Extract,
-    /// The tarball is copied.
+    /// Copy the tarball.
     Copy,
-    /// Every file of the tree is read.
+    /// Read every file of the tree.
     ReadTree,
-    /// The tarball is read.
+    /// Read the tarball.
     ReadTarball,
-    /// The tree is removed.
+    /// Remove the tree.
     Remove,
 }
 
 impl Phase {
-    /// All of them, in order.
+    /// All phases, in order.
     pub const ALL: [Phase; 6] = [
         Phase::Make,
         Phase::Extract,
@@ -101,7 +102,7 @@ impl Phase {
         Phase::Remove,
     ];
 
-    /// Its name to `phase.sh`, and in tables.
+    /// The name of the phase, for `phase.sh` and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Make => "mkfs",
@@ -114,38 +115,38 @@ impl Phase {
     }
 }
 
-/// Whose kernel it is that works.
+/// The machine whose kernel does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     /// This machine.
     Host,
-    /// One that qemu emulates, with the kernel that `guest` finds.
+    /// A machine that qemu emulates, with the kernel that `guest` finds.
     Guest,
 }
 
 /// One run through all phases.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// A built-in drive.
+    /// The name of a built-in drive.
     pub drive: String,
-    /// The machine.
+    /// The machine whose kernel does the work.
     pub machine: Machine,
     /// The file system.
     pub kind: FileSystem,
-    /// The sector at which its partition begins.
+    /// The sector at which the partition begins.
     pub first_sector: u64,
-    /// The tarball's size.
+    /// The size of the tarball in MiB.
     pub mib: u64,
-    /// What the tree is made by.
+    /// The seed of the tree.
     pub seed: u64,
 }
 
-/// How fast the drive's time passes while a session is recorded.
+/// The factor by which the drive's time is accelerated while a session is recorded.
 const SPEED: u32 = 1000;
-/// The partition's size. The paper does not tell it.
+/// The size of the partition in bytes. The paper does not state it.
 const PARTITION: u64 = 20 << 30;
 
-/// Why nothing can be recorded of this machine's kernel, if so.
+/// Returns the reason why this machine's kernel cannot be recorded, if there is one.
 pub fn missing() -> Option<String> {
     let programs = [
         "nbdkit",
@@ -173,7 +174,7 @@ pub fn missing() -> Option<String> {
     Some(format!("this kernel has no {}", unknown.name()))
 }
 
-/// A program by its name; administrators' folders are searched too.
+/// Finds a program by its name, in the administrators' folders too.
 pub(super) fn found(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -183,7 +184,7 @@ pub(super) fn found(name: &str) -> Option<PathBuf> {
 }
 
 impl Session {
-    /// The name of its folder among recordings.
+    /// The name of the session's folder among the recordings.
     fn name(&self) -> String {
         let Session {
             drive,
@@ -203,11 +204,13 @@ impl Session {
         )
     }
 
-    /// What the kernel asks of the drive in each phase: from `folder` if it has been recorded there, else recorded
-    /// now with the program `traxtent`, and kept.
+    /// Returns the requests that the kernel sends in each phase. They are read from `folder` if
+    /// they have been recorded there; otherwise they are recorded now with the program `traxtent`,
+    /// and kept.
     ///
     /// # Errors
-    /// If this kernel has no such file system, a program fails, or a file cannot be used.
+    /// Returns an error if this kernel has no such file system, a program fails, or a file cannot
+    /// be used.
     pub fn streams(&self, traxtent: &Path, folder: &Path) -> Result<Vec<Stream>, LabError> {
         let place = folder.join(self.name());
         if !place.exists() {
@@ -222,7 +225,7 @@ impl Session {
         Phase::ALL.iter().map(read).collect()
     }
 
-    /// Records into a folder that appears when it is whole.
+    /// Records into a folder that appears only once it is complete.
     fn record(&self, traxtent: &Path, folder: &Path, place: &Path) -> Result<(), LabError> {
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -230,7 +233,8 @@ impl Session {
         };
         fs::create_dir_all(folder).map_err(at(folder))?;
         let begun = tempfile::TempDir::new_in(folder).map_err(at(folder))?;
-        // The source is on another disk than the one under test, and quick: in memory, where there is such a place.
+        // The source must not be on the disk under test, and must be fast: in memory where
+        // possible.
         let quick = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new());
         let quick = quick.map_err(at(Path::new("/dev/shm")))?;
         let tarball = quick.path().join("tarball");
@@ -240,7 +244,7 @@ impl Session {
             self.phase(traxtent, phase, quick.path(), &tarball, &log)?;
         }
         match fs::rename(begun.path(), place) {
-            // Somebody else was quicker.
+            // Another process has recorded the same session in the meantime.
             Err(_) if place.exists() => Ok(()),
             renamed => renamed.map_err(at(place)),
         }
@@ -284,7 +288,7 @@ impl Session {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        // What `serve` itself tells begins with its name.
+        // Drop the messages of `serve` itself, which begin with its name.
         let lines = said
             .lines()
             .filter(|line| !line.starts_with("traxtent: note: "));
@@ -297,10 +301,11 @@ impl Session {
         )))
     }
 
-    /// What the drive takes for each phase, in seconds, if it gathers so many sectors of writes.
+    /// Returns the seconds that the drive takes for each phase. The drive holds up to `gathered`
+    /// sectors of writes (0: none, as in the model).
     ///
     /// # Errors
-    /// As of [`Session::streams`].
+    /// Returns the errors of [`Session::streams`].
     pub fn seconds(
         &self,
         traxtent: &Path,

@@ -1,8 +1,9 @@
-//! A tarball that stands for a kernel's source: as many files of as many sizes, made by a seed.
+//! A tarball that stands in for a kernel's source: a similar number of files with similar sizes,
+//! made from a seed.
 //!
-//! Sizes are drawn from a lognormal distribution of median 4.7 KB and mean 11 KB, as the sources of Linux 2.6.32 to
-//! 3.11 have them; nobody publishes the figures, so they are assumed. Twelve files stand in a folder, twenty folders
-//! in one above.
+//! Sizes are drawn from a lognormal distribution of median 4.7 KB and mean 11 KB, as in the sources
+//! of Linux 2.6.32 to 3.11. No one has published these values, so they are assumed. A folder holds
+//! twelve files, and its parent folder holds twenty such folders.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,18 +11,18 @@ use std::path::Path;
 
 use traxtent_core::workload::{Distribution, Rng};
 
-/// The middle of the sizes, in bytes, and the deviation of their logarithm.
+/// The median of the sizes in bytes, and the standard deviation of their logarithm.
 const MEDIAN: f64 = 4700.0;
 const SIGMA: f64 = 1.3;
-/// No file is larger.
+/// The largest file size in bytes.
 const LARGEST: f64 = (4 << 20) as f64;
 const FILES_A_FOLDER: u64 = 12;
 const FOLDERS_A_FOLDER: u64 = 20;
 
-/// Writes a tarball of about so many MiB: the tree `linux`, its folders before their files.
+/// Writes a tarball of about `mib` MiB: the tree `linux`, with each folder before its files.
 ///
 /// # Errors
-/// Those of the file.
+/// Returns an error if the file cannot be written.
 pub fn write_tarball(path: &Path, mib: u64, seed: u64) -> io::Result<()> {
     let mut rng = Rng::new(seed);
     let deviate = Distribution::Normal {
@@ -54,7 +55,7 @@ pub fn write_tarball(path: &Path, mib: u64, seed: u64) -> io::Result<()> {
             format!("{folder}/{number}.c"),
             &content[..bytes],
         )?;
-        // A header, and whole blocks.
+        // A header and whole blocks.
         written += 512 + bytes.next_multiple_of(512) as u64;
         number += 1;
     }

@@ -1,4 +1,4 @@
-//! What a probe found, against what is there.
+//! Compares the boundaries that a probe found with the real ones.
 
 use std::iter;
 
@@ -8,17 +8,18 @@ use traxtent_core::units::Lbn;
 
 use super::survey::whole_tracks;
 
-/// Where a track may be said to begin that begins with, or follows, LBNs kept elsewhere.
+/// The accepted boundaries of a track that begins with, or follows, remapped LBNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtMoved {
-    /// Only at its first LBN: translations and defect lists tell where a moved LBN belongs.
+    /// Only the track's first LBN: translations and defect lists tell where a remapped LBN belongs.
     Exact,
-    /// On either side of the moved LBNs, which lie on neither track: timing sees no more.
+    /// Either side of the remapped LBNs, which lie on neither track: timing cannot distinguish
+    /// more.
     EitherSide,
 }
 
 impl AtMoved {
-    /// What is asked of an algorithm.
+    /// Returns the standard by which an algorithm is judged.
     pub fn of(algorithm: Algorithm) -> AtMoved {
         if algorithm.translates() {
             AtMoved::Exact
@@ -28,19 +29,19 @@ impl AtMoved {
     }
 }
 
-/// How a list of boundaries differs from a drive's own.
+/// The differences between a list of boundaries and those of a drive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// How many boundaries there are, beginning and end of the drive left out.
+    /// The number of the drive's boundaries, without the beginning and the end of the drive.
     pub boundaries: u64,
     /// Boundaries that were not found.
     pub missing: Vec<Lbn>,
-    /// What was found and is no boundary.
+    /// LBNs that were found but are not boundaries.
     pub additional: Vec<Lbn>,
 }
 
 impl Differences {
-    /// Whether there are none.
+    /// Returns whether there are no differences.
     pub fn is_exact(&self) -> bool {
         self.missing.is_empty() && self.additional.is_empty()
     }
@@ -54,13 +55,13 @@ impl Differences {
     }
 }
 
-/// Compares the bounds of tracks, ascending, with those of a drive's layout.
+/// Compares the bounds of tracks, in ascending order, with those of a drive's layout.
 ///
-/// Bounds are what tracks begin with, and the LBN behind the last; LBN 0 and the end of the drive
-/// say nothing and are passed over.
+/// The bounds are the first LBNs of tracks and the first LBN after the last track. LBN 0 and the
+/// end of the drive carry no information and are ignored.
 ///
 /// # Panics
-/// If the bounds do not ascend.
+/// Panics if the bounds do not ascend.
 pub fn compare(
     bounds: impl IntoIterator<Item = Lbn>,
     geometry: &Geometry,
@@ -94,7 +95,7 @@ pub fn compare(
     out
 }
 
-/// The LBNs kept elsewhere than on their track, ascending.
+/// The remapped LBNs, ascending.
 fn moved_lbns(geometry: &Geometry) -> Vec<Lbn> {
     let moved = geometry.defects().filter_map(|defect| match defect.remedy {
         Remedy::Remapped(lbn, _) => Some(lbn),
@@ -105,7 +106,8 @@ fn moved_lbns(geometry: &Geometry) -> Vec<Lbn> {
     moved
 }
 
-/// What may be said for a boundary, ascending: before the moved LBNs at it, itself, behind them.
+/// The accepted LBNs for a boundary, ascending: before the remapped LBNs next to it, the boundary
+/// itself, and after them.
 fn standing_for(bound: Lbn, moved: &[Lbn]) -> [Lbn; 3] {
     let is_moved = |lbn: u64| moved.binary_search(&Lbn(lbn)).is_ok();
     let (mut first, mut last) = (bound.0, bound.0);

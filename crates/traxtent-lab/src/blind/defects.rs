@@ -13,12 +13,12 @@ use super::dice::Dice;
 /// A track of a drive without defects and spares.
 #[derive(Clone, Copy)]
 struct Plain {
-    /// Of its first sector, counted from the front of its zone.
+    /// The position of its first sector, counted from the beginning of its zone.
     position: u64,
     slots: u32,
 }
 
-/// The tracks of each zone (a tree counts as one) as if every sector held an LBN.
+/// The tracks of each zone as if every sector held an LBN. A tree counts as one zone.
 fn plain_tracks(spec: &GeometrySpec) -> Result<Vec<Vec<Plain>>, GeometryError> {
     let mut plain = GeometrySpec {
         sparing: Sparing::None,
@@ -75,7 +75,7 @@ pub(super) fn slip(
     Ok(())
 }
 
-/// Slips and remaps of whole tracks, into the spare ones at the end of the zone.
+/// Adds slips and remaps of whole tracks, into the spare tracks at the end of the zone.
 fn slip_tracks(dice: &mut Dice, spec: &mut GeometrySpec, number: usize, tracks: &[Plain]) {
     let zone = &mut spec.zones[number];
     let count = tracks.len() as u64;
@@ -95,7 +95,7 @@ fn slip_tracks(dice: &mut Dice, spec: &mut GeometrySpec, number: usize, tracks: 
     zone.slips = slips.into_iter().collect();
 }
 
-/// Positions that go bad together, ascending.
+/// Draws positions that fail together, ascending.
 fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
     let last = tracks.len() as u64 - 1;
     let index = match dice.pick(0..8) {
@@ -109,7 +109,7 @@ fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
         (u64::from(from * ratio)..u64::from(to * ratio)).map(move |k| position + k)
     };
     match dice.pick(0..8) {
-        // A sector, often the first or the last of its track.
+        // One sector, often the first or the last of its track.
         0 | 1 => {
             let at = match dice.pick(0..4) {
                 0 => 0,
@@ -118,13 +118,13 @@ fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
             };
             sectors(at, at + 1).collect()
         }
-        // Several in a row.
+        // Several consecutive sectors.
         2 | 3 => {
             let count = dice.pick32(2..3 + physical / 6);
             let from = dice.pick32(0..physical - count + 1);
             sectors(from, from + count).collect()
         }
-        // A few apart from each other.
+        // A few separate sectors.
         4 => {
             let some: BTreeSet<u32> = (0..dice.pick(2..6))
                 .map(|_| dice.pick32(0..physical))
@@ -139,7 +139,7 @@ fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
             let end = tracks[end - 1].position + u64::from(tracks[end - 1].slots);
             (position..end).collect()
         }
-        // All but a few sectors, which lie together.
+        // All but a few consecutive sectors.
         6 => {
             let keep = dice.pick32(2..3 + physical / 11);
             let from = match dice.pick(0..3) {
@@ -151,7 +151,7 @@ fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
                 .chain(sectors(from + keep, physical))
                 .collect()
         }
-        // A track of six, which goes on behind its sixth sector on the next one.
+        // A track with only its first six sectors; the next track lacks its first six.
         _ => {
             let cut = sectors(6, physical);
             match tracks.get(index + 1) {
@@ -165,7 +165,7 @@ fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
     }
 }
 
-/// Consecutive positions as runs.
+/// Combines consecutive positions into runs.
 fn runs(bad: &BTreeSet<u64>) -> Vec<SlipSpec> {
     let mut runs: Vec<SlipSpec> = Vec::new();
     for &at in bad {
@@ -180,10 +180,10 @@ fn runs(bad: &BTreeSet<u64>) -> Vec<SlipSpec> {
     runs
 }
 
-/// How many sectors may still slip, in each region that shares spares.
+/// The number of sectors that may still slip in each region that shares spares.
 struct Budget {
-    /// The position at which each region begins, and what it has left; `None` where slips shorten
-    /// the zone.
+    /// The position at which each region begins, and the spares it has left; `None` if slips
+    /// shorten the zone.
     regions: Option<Vec<(u64, u64)>>,
 }
 
@@ -205,7 +205,7 @@ impl Budget {
             }
             _ => per_cylinder,
         };
-        // A last, shorter region has no spares.
+        // A shorter region at the end has no spares.
         let each = tracks.chunks(size).map(|region| {
             let whole = region.len() == size;
             (
@@ -218,7 +218,7 @@ impl Budget {
         }
     }
 
-    /// Takes a spare for each position, or none at all.
+    /// Takes a spare for each position, or none at all if there are too few.
     fn take(&mut self, positions: &[u64]) -> bool {
         let Some(regions) = &mut self.regions else {
             return true;
@@ -241,7 +241,7 @@ impl Budget {
     }
 }
 
-/// Cuts the drive's end off now and then, where no other place is free for remapped sectors.
+/// Sometimes truncates the drive, most often where no other place is free for remapped sectors.
 pub(super) fn cut(
     dice: &mut Dice,
     spec: &mut GeometrySpec,
@@ -270,7 +270,8 @@ pub(super) fn remap(
     let mut free = free_places(spec, &geometry, ratio);
     let mut used: Vec<u64> = Vec::new();
     for _ in 0..dice.of_ranges(&[0..1, 1..4, 2..12]) {
-        // Not LBN 0, where numbering may begin within a physical sector, nor the cut last track.
+        // Neither LBN 0, where numbering may begin within a physical sector, nor the truncated last
+        // track.
         let count = geometry.track_count();
         let Some(track) = geometry.track(1 + dice.pick(0..(count - 2).max(1))) else {
             continue;
@@ -310,8 +311,8 @@ pub(super) fn remap(
     Ok(())
 }
 
-/// The place of the track beyond the boundary at a track's first or last physical sector. A sector
-/// kept there would be like one that belongs there, to translations too.
+/// Returns the place of the track beyond the boundary at a track's first or last physical sector. A
+/// sector remapped to that track would look as if it belonged there, even to translations.
 fn across(
     geometry: &Geometry,
     track: &Track,
@@ -331,18 +332,18 @@ fn on(place: &Place) -> (Cylinder, Surface) {
     (place.cylinder, place.surface)
 }
 
-/// Whether the LBNs from `lbn` on are one physical sector of one track.
+/// Returns whether the `ratio` LBNs from `lbn` are one physical sector of one track.
 fn together(geometry: &Geometry, lbn: u64, ratio: u32) -> bool {
     let piece = geometry.piece(Lbn(lbn), ratio);
     piece.sectors == ratio && piece.slots == ratio && piece.first_slot.is_multiple_of(ratio)
 }
 
-/// Physical sectors that hold no LBN, at the ends of tracks.
+/// Finds physical sectors that hold no LBN, at the ends of tracks.
 fn free_places(spec: &GeometrySpec, geometry: &Geometry, ratio: u32) -> Vec<Place> {
     let mut free = Vec::new();
     let slots_of = |place: Place| {
         let there = |slot| geometry.lbn_at(Place { slot, ..place }) != Occupant::NoSuchPlace;
-        // Found by halving: places exist up to the track's last slot.
+        // Binary search: places exist up to the track's last slot.
         let (mut has, mut lacks) = (0, 1 << 12);
         while there(0) && has + 1 < lacks {
             let middle = (has + lacks) / 2;

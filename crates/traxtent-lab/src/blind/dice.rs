@@ -1,4 +1,4 @@
-//! What the generator draws its choices from.
+//! The random choices of the generator.
 
 use std::ops::Range;
 
@@ -13,17 +13,18 @@ impl Dice {
         Dice(Rng::new(seed))
     }
 
-    /// A whole number of a range that is not empty.
+    /// Draws an integer from a range that is not empty.
     pub(super) fn pick(&mut self, range: Range<u64>) -> u64 {
         range.start + self.0.below(range.end - range.start)
     }
 
-    /// The same, for counts of 32 bits.
+    /// Draws a 32-bit integer from a range that is not empty.
     pub(super) fn pick32(&mut self, range: Range<u32>) -> u32 {
         self.pick(range.start.into()..range.end.into()) as u32
     }
 
-    /// A number between two, in steps of a thousandth, so that it is legible as text.
+    /// Draws a number between two limits, in steps of a thousandth, so that it stays readable as
+    /// text.
     pub(super) fn between(&mut self, least: f64, most: f64) -> f64 {
         let value = least + (most - least) * self.0.fraction();
         (value * 1000.0).round() / 1000.0
@@ -37,7 +38,7 @@ impl Dice {
         list[self.pick(0..list.len() as u64) as usize].clone()
     }
 
-    /// A number of one of several ranges, each range as likely.
+    /// Draws a number from one of several ranges, each range with equal probability.
     pub(super) fn of_ranges(&mut self, ranges: &[Range<u64>]) -> u64 {
         let range = self.of(ranges);
         self.pick(range)

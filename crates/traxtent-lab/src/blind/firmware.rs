@@ -1,4 +1,4 @@
-//! Random moving parts and firmware.
+//! Random mechanics and firmware.
 
 use traxtent_core::geometry::GeometrySpec;
 use traxtent_core::profile::{
@@ -9,12 +9,12 @@ use traxtent_core::profile::{
 
 use super::dice::Dice;
 
-/// Spindle speeds that drives were sold or measured with.
+/// Spindle speeds of drives that were sold or measured.
 const RPM: [f64; 10] = [
     5_400.0, 5_405.4, 7_199.6, 7_200.0, 7_247.1, 10_000.0, 10_025.0, 10_042.0, 15_000.0, 15_047.0,
 ];
 
-/// A spindle and an arm for so many cylinders.
+/// Draws a spindle and an arm for a given number of cylinders.
 pub(super) fn mechanics(dice: &mut Dice, cylinders: u32) -> MechanicsSpec {
     MechanicsSpec {
         rpm: if dice.chance(0.7) {
@@ -32,7 +32,7 @@ fn seek(dice: &mut Dice, cylinders: u32) -> SeekSpec {
     let single_ms = dice.between(0.35, 1.5);
     let rise_ms = dice.between(4.0, 18.0);
     let full_ms = single_ms + rise_ms;
-    // Between these shares of the rise, Lee's curve rises everywhere.
+    // With an average between these shares of the rise, Lee's curve rises everywhere.
     let average_ms = single_ms + rise_ms * dice.between(0.35, 0.52);
     let stroke = f64::from(cylinders.max(3) - 1);
     match dice.pick(0..5) {
@@ -81,7 +81,7 @@ fn seek(dice: &mut Dice, cylinders: u32) -> SeekSpec {
     }
 }
 
-/// Sizes of sectors: mostly 512 bytes, else 4,096 behind 512, or 4,096.
+/// Draws sector sizes: mostly 512 bytes, otherwise 512 logical and 4,096 physical, or 4,096.
 pub(super) fn sector(dice: &mut Dice) -> SectorSpec {
     let (logical_bytes, physical_bytes) = dice.of(&[
         (512, 512),
@@ -97,7 +97,7 @@ pub(super) fn sector(dice: &mut Dice) -> SectorSpec {
     }
 }
 
-/// Puts a drive together; `most_slots` is the greatest number of sectors around a track.
+/// Assembles a drive. `most_slots` is the largest number of sectors on a track.
 pub(super) fn profile(
     dice: &mut Dice,
     name: String,

@@ -1,4 +1,4 @@
-//! Random layouts: zones in one of Wong's orders, or an irregular tree. Without defects yet.
+//! Random layouts: zones in one of Wong's orders, or an irregular tree. Defects are added later.
 
 use traxtent_core::geometry::{
     BranchSpec, Child, GeometrySpec, Order, PerSurface, Sparing, Start, TrackSpec, TreeSpec,
@@ -8,17 +8,17 @@ use traxtent_core::geometry::{
 use super::dice::Dice;
 use super::skews::Skews;
 
-/// How large a drive is to be.
+/// The size of a drive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) surfaces: u16,
     pub(super) cylinders: u32,
-    /// Logical sectors in a physical one; all counts of sectors are multiples.
+    /// The number of logical sectors in a physical one. All counts of sectors are multiples of it.
     pub(super) ratio: u32,
 }
 
 impl Size {
-    /// 300 to 4,000 tracks on 1 to 10 surfaces.
+    /// Draws a size of 300 to 4,000 tracks on 1 to 10 surfaces.
     pub(super) fn draw(dice: &mut Dice, ratio: u32) -> Size {
         let tracks = dice.of_ranges(&[300..700, 500..1_200, 1_000..2_000, 1_800..3_900]) as u32;
         let surfaces = dice.of(&[1, 2, 2, 3, 4, 4, 5, 6, 8, 10]);
@@ -29,13 +29,13 @@ impl Size {
         }
     }
 
-    /// 40 to 1,200 sectors around the outermost tracks.
+    /// Draws the number of sectors on the outermost tracks, 40 to 1,200.
     pub(super) fn slots(&self, dice: &mut Dice) -> u32 {
         let slots = dice.of_ranges(&[48..120, 100..350, 250..700, 600..1_200]) as u32;
         self.whole(slots)
     }
 
-    /// At least 40, and a multiple of the physical sector.
+    /// Limits a number of sectors to at least 40 and at most 1,200, in whole physical sectors.
     pub(super) fn whole(&self, slots: u32) -> u32 {
         slots.clamp(40, 1_200) / self.ratio * self.ratio
     }
@@ -49,7 +49,7 @@ const BY_CYLINDER: [Sparing; 5] = [
     Sparing::SectorsPerCylinderRange,
 ];
 
-/// A drive of zones.
+/// Draws a drive of zones.
 pub(super) fn zoned(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
     let sparing = dice.of(&Sparing::ALL);
     // Spares in each cylinder need an order that fills cylinders.
@@ -112,7 +112,7 @@ pub(super) fn zoned(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec 
             zone.spares = spares(dice, size, sparing, slots, cylinders);
             spec.zones.push(zone);
         }
-        // Mostly fewer sectors further in.
+        // Inner zones mostly have fewer sectors.
         slots = size.whole(if dice.chance(0.1) {
             slots * 21 / 20
         } else {
@@ -124,7 +124,7 @@ pub(super) fn zoned(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec 
     spec
 }
 
-/// Divides the cylinders among one to six zones, sometimes with unused ones between.
+/// Divides the cylinders among one to six zones, sometimes with unused cylinders between them.
 fn cylinder_ranges(dice: &mut Dice, cylinders: u32) -> Vec<(u32, u32)> {
     let most = (cylinders / 8).clamp(1, 6);
     let zones = dice.pick32(1..most + 1);
@@ -154,12 +154,13 @@ fn cylinder_ranges(dice: &mut Dice, cylinders: u32) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// A few per cent more or fewer, as surfaces differ.
+/// Varies the number of sectors by a few per cent, as surfaces differ.
 fn near(dice: &mut Dice, size: Size, slots: u32) -> u32 {
     size.whole((f64::from(slots) * dice.between(0.88, 1.12)) as u32)
 }
 
-/// What a region of the sparing scheme keeps: mostly a few sectors, sometimes more than a track.
+/// Draws the number of spares in a region of the sparing scheme: mostly a few sectors, sometimes
+/// more than a track.
 fn spares(dice: &mut Dice, size: Size, sparing: Sparing, slots: u32, cylinders: u32) -> u32 {
     let ratio = size.ratio;
     let physical = slots / ratio;
@@ -176,7 +177,7 @@ fn spares(dice: &mut Dice, size: Size, sparing: Sparing, slots: u32, cylinders: 
     }
 }
 
-/// Lets the skew of some zones drift, a sector now and then.
+/// Lets the skew of some zones drift by a sector at intervals.
 fn drift(dice: &mut Dice, spec: &mut GeometrySpec) {
     let surfaces = u64::from(spec.surfaces);
     for zone in &mut spec.zones {
@@ -196,8 +197,8 @@ fn drift(dice: &mut Dice, spec: &mut GeometrySpec) {
     }
 }
 
-/// Keeps sectors at the front of some zones; on the first one they shift the numbering of drives
-/// whose physical sectors hold several LBNs.
+/// Reserves sectors at the beginning of some zones. In the first zone they shift the numbering of
+/// drives whose physical sectors hold several LBNs.
 fn reserve(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
     for (number, zone) in spec.zones.iter_mut().enumerate() {
         let whole = if dice.chance(0.15) {
@@ -213,8 +214,8 @@ fn reserve(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
     }
 }
 
-/// An irregular drive: passes of any direction over any surface, groups of any width, tracks that
-/// go on elsewhere after a few sectors.
+/// Draws an irregular drive: passes of any direction over any surface, groups of any width, and
+/// tracks that continue elsewhere after a few sectors.
 pub(super) fn irregular(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
     let mut plan = Plan {
         tree: TreeSpec::default(),
@@ -234,7 +235,7 @@ pub(super) fn irregular(dice: &mut Dice, size: Size, skews: &Skews) -> GeometryS
         let width = dice.pick32(1..2 + take.min(60) / 2);
         let repeat = take / width;
         let odd = dice.chance(0.4).then(|| dice.pick32(0..repeat));
-        // A group unlike the others, between two runs of like ones.
+        // A group unlike the others, between two runs of similar groups.
         let mut parts = vec![(repeat, false)];
         if let Some(odd) = odd {
             parts = vec![(odd, false), (1, true), (repeat - odd - 1, false)];
@@ -274,7 +275,8 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Adds a group of passes, one a surface in random order; returns it and the turn to the next.
+    /// Adds a group of passes, one per surface in random order. Returns the group and the angle to
+    /// the next.
     fn group(&mut self, dice: &mut Dice, slots: u32, width: u32, split: bool) -> (u32, f64) {
         let ratio = self.size.ratio;
         let mut surfaces: Vec<i32> = (0..self.size.surfaces.into()).collect();
@@ -348,7 +350,7 @@ impl Plan<'_> {
     }
 }
 
-/// An angle in [0, 1), to a millionth of a turn.
+/// Reduces an angle to [0, 1), rounded to a millionth of a turn.
 fn round(turns: f64) -> f64 {
     (turns.fract() * 1e6).round() / 1e6
 }

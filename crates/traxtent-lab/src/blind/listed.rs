@@ -1,9 +1,10 @@
-//! Random irregular layouts, as DiskSim's layouts g2 and g4 describe drives that were measured.
+//! Random irregular layouts, similar to those by which DiskSim's layouts g2 and g4 describe
+//! measured drives.
 //!
-//! A map (g2) lists every run of LBNs: most are whole tracks, others begin at odd slots, end early,
-//! or are parts of a track that a defect splits. An index (g4) lists sections: short passes over
-//! surfaces whose tracks differ in size, with turns that differ by a fraction of a sector, tracks
-//! that are listed one by one, and long lists of slipped sectors.
+//! A map (g2) lists every run of LBNs. Most runs are whole tracks; others begin at odd slots, end
+//! early, or are parts of a track that a defect splits. An index (g4) lists sections: short passes
+//! over surfaces whose tracks differ in size, with skews that differ by a fraction of a sector,
+//! tracks that are listed one by one, and long lists of slipped sectors.
 
 use traxtent_core::geometry::{BranchSpec, Child, GeometrySpec, SlipSpec, TrackSpec, TreeSpec};
 
@@ -11,7 +12,7 @@ use super::dice::Dice;
 use super::layout::Size;
 use super::skews::Skews;
 
-/// A drive as a map of a measured drive lists it (g2).
+/// Draws a drive like the map of a measured drive (g2).
 pub(super) fn mapped(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
     let mut list = Listing::new(size);
     let odd = dice.of(&[0.01, 0.03, 0.1, 0.3]);
@@ -49,7 +50,8 @@ pub(super) fn mapped(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec
     list.finish()
 }
 
-/// The parts of a track that hold LBNs, from a first slot on: mostly all of it.
+/// Draws the parts of a track that hold LBNs, as first slot and number of sectors: mostly the whole
+/// track.
 fn extents(dice: &mut Dice, size: Size, slots: u32, spare: u32, odd: f64) -> Vec<(u32, u32)> {
     let ratio = size.ratio;
     let physical = (slots - spare) / ratio;
@@ -67,7 +69,7 @@ fn extents(dice: &mut Dice, size: Size, slots: u32, spare: u32, odd: f64) -> Vec
             let first = dice.pick32(1..few + 1);
             vec![(first, physical - first - dice.pick32(1..few + 1))]
         }
-        // A defect splits it.
+        // A defect splits the track.
         _ => {
             let gap = dice.of(&[1, 1, 2, 3]).min(few);
             let cut = dice.pick32(physical / 8..physical - physical / 8 - gap);
@@ -78,7 +80,7 @@ fn extents(dice: &mut Dice, size: Size, slots: u32, spare: u32, odd: f64) -> Vec
     parts.into_iter().map(slots_of).collect()
 }
 
-/// A drive as an index of sections describes it (g4).
+/// Draws a drive like an index of sections (g4).
 pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
     let mut list = Listing::new(size);
     let wander = dice.of(&[0.0, 0.000_2, 0.000_5]);
@@ -87,7 +89,7 @@ pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpe
     let mut backward = false;
     let mut angle = 0.0;
     for zone in zones(dice, size) {
-        // Surfaces differ by as much as those of one drive do.
+        // Surfaces differ by as much as those of a real drive.
         let by_surface: Vec<u32> = (0..size.surfaces).map(|_| zone.near(dice, size)).collect();
         let alike = dice.chance(0.3);
         let mut first = zone.cylinders.start;
@@ -109,7 +111,7 @@ pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpe
                 let mut at = start as i32;
                 let mut left = width;
                 while left > 0 {
-                    // A track of its own now and then, as defects make it.
+                    // A separate track now and then, as defects cause it.
                     let alone = listed || dice.chance(odd * f64::from(left));
                     let count = match (listed, alone) {
                         (true, _) => 1,
@@ -148,7 +150,7 @@ pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpe
     spec
 }
 
-/// Slips in runs of one to six physical sectors, as often as drives that were measured have them.
+/// Adds slips in runs of one to six physical sectors, as frequent as on measured drives.
 fn slips(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
     let Some(tree) = &mut spec.tree else { return };
     let mut sectors = 0;
@@ -184,7 +186,7 @@ impl Zone {
     }
 }
 
-/// Zones of many cylinders, and tiny ones of one to four, down to the innermost cylinder.
+/// Draws zones of many cylinders, and tiny zones of one to four, down to the innermost cylinder.
 fn zones(dice: &mut Dice, size: Size) -> Vec<Zone> {
     let mut zones = Vec::new();
     let tiny = dice.of(&[0.1, 0.3, 0.6]);
@@ -251,7 +253,7 @@ impl Listing {
     }
 }
 
-/// An angle in [0, 1), to a millionth of a turn.
+/// Reduces an angle to [0, 1), rounded to a millionth of a turn.
 fn millionths(turns: f64) -> f64 {
     ((turns - turns.floor()) * 1e6).round() / 1e6
 }

@@ -1,14 +1,15 @@
-//! Random drives for blind probes: made by a seed, compared with what a probe says of them.
+//! Random drives for blind probes: each is made from a seed and compared with the result of a
+//! probe.
 //!
 //! [`random_drive`] makes a small drive of any order, sparing scheme and zoning, with the traps
-//! that probes of real drives met (H. Wong's measurements; [`Trap`] lists them). A probe sees
-//! requests and answers only; the comparison with the drive's own layout comes afterwards.
+//! that probes of real drives have met (H. Wong's measurements; [`Trap`] lists them). A probe sees
+//! only requests and responses. The comparison with the drive's own layout comes afterwards.
 //!
-//! Left out is what cannot be told. A track of which two parts lie so far apart, on both sides, that
-//! a head could have changed track in between looks like two tracks, and the other way round. A
-//! track of a single sector looks like a remapped one. And where the first or last sector of a track
-//! were kept on the track across that boundary, even translations would show it as one that belongs
-//! there.
+//! Left out are drives that no probe can recover. If two parts of a track lie so far apart, on both
+//! sides, that a head could have changed track in between, the track looks like two tracks, and the
+//! other way round. A track of a single sector looks like a remapped sector. If the first or last
+//! sector of a track were remapped to the track across that boundary, even translations would show
+//! it as one that belongs there.
 
 mod compare;
 mod defects;
@@ -37,28 +38,29 @@ use skews::Skews;
 use survey::Survey;
 pub use trap::Trap;
 
-/// A drive that a seed made.
+/// A drive made from a seed.
 #[derive(Clone, Debug)]
 pub struct RandomDrive {
-    /// What it was made of.
+    /// The seed that it was made from.
     pub seed: u64,
-    /// Its figures.
+    /// Its profile.
     pub profile: Arc<Profile>,
     /// Its layout: the truth that a probe looks for.
     pub geometry: Arc<Geometry>,
-    /// Whether it knows VERIFY; else only reads reach its media.
+    /// Whether it supports VERIFY. Without it, only reads reach its media.
     pub verifies: bool,
-    /// What makes it hard.
+    /// The traps that the drive has.
     pub traps: Vec<Trap>,
 }
 
 impl RandomDrive {
-    /// The drive as a probe sees it.
+    /// Returns the drive as a probe sees it.
     pub fn target(&self) -> SimTarget {
         self.target_for(u64::MAX)
     }
 
-    /// The same, but it leaves after so many requests, so that no probe goes on for ever.
+    /// Returns the same target, which disappears after a number of requests, so that every probe
+    /// ends.
     pub fn target_for(&self, requests: u64) -> SimTarget {
         let unsupported = if self.verifies {
             vec![]
@@ -73,38 +75,39 @@ impl RandomDrive {
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry)).with_faults(faults)
     }
 
-    /// The LBNs kept elsewhere than on their track, ascending.
+    /// The remapped LBNs, ascending.
     pub fn moved(&self) -> Vec<Lbn> {
         Survey::of(&self.geometry).moved
     }
 
-    /// The tracks around an LBN with their defects, a line each: to see what a probe met there.
+    /// Lists the tracks around an LBN with their defects, one line each, to show what a probe met
+    /// there.
     pub fn around(&self, lbn: Lbn) -> String {
         Survey::of(&self.geometry).around(lbn)
     }
 }
 
-/// The drive that belongs to a seed: 300 to 4,000 tracks of 40 to 1,200 sectors, 1 to 10 surfaces.
+/// Returns the drive of a seed: 300 to 4,000 tracks of 40 to 1,200 sectors, 1 to 10 surfaces.
 pub fn random_drive(seed: u64) -> RandomDrive {
     Layouts::Any.drive(seed)
 }
 
-/// The layouts that a seed is drawn from.
+/// The kinds of layouts that are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layouts {
-    /// Any order, sparing scheme and zoning; one in eight irregular. See [`random_drive`].
+    /// Any order, sparing scheme and zoning; one in eight is irregular. See [`random_drive`].
     #[default]
     Any,
-    /// Irregular ones, as DiskSim's layouts g2 and g4 describe measured drives: tracks that begin at
-    /// odd slots, tracks that defects split, tiny zones, tracks of many sizes.
+    /// Irregular layouts, similar to DiskSim's layouts g2 and g4 of measured drives: tracks that
+    /// begin at odd slots, tracks that defects split, tiny zones, tracks of many sizes.
     Irregular,
 }
 
 impl Layouts {
-    /// All of them.
+    /// All kinds of layouts.
     pub const ALL: [Layouts; 2] = [Layouts::Any, Layouts::Irregular];
 
-    /// Its name on the command line.
+    /// The name of the kind on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Layouts::Any => "any",
@@ -112,9 +115,9 @@ impl Layouts {
         }
     }
 
-    /// The drive that belongs to a seed.
+    /// Returns the drive of a seed.
     pub fn drive(self, seed: u64) -> RandomDrive {
-        // A draw that contradicts itself is drawn again, from a seed of its own.
+        // A draw that is inconsistent is repeated with a different seed.
         (0..)
             .find_map(|retry: u64| draw(self, seed, retry.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
             .expect("most draws give a drive")
@@ -157,7 +160,7 @@ fn draw(layouts: Layouts, seed: u64, salt: u64) -> Option<RandomDrive> {
     })
 }
 
-/// A random layout with its defects.
+/// Draws a random layout with its defects.
 fn layout(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
     let mut spec = if dice.chance(0.12) {
         layout::irregular(dice, size, skews)
@@ -170,7 +173,7 @@ fn layout(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
     Some(spec)
 }
 
-/// An irregular layout, some of its sectors kept elsewhere.
+/// Draws an irregular layout with some remapped sectors.
 fn listed(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
     let mut spec = if dice.chance(0.5) {
         listed::mapped(dice, size, skews)

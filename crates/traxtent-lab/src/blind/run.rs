@@ -21,24 +21,24 @@ use crate::cpu_time;
 use super::compare::{AtMoved, Differences, compare};
 use super::{Layouts, RandomDrive, Trap};
 
-/// A probe may ask so much for each track before it counts as one that goes on for ever.
+/// The limit of requests per track. A probe that needs more counts as one that never ends.
 const REQUESTS_A_TRACK: u64 = 20_000;
 
-/// What is tried on a drive.
+/// The settings of a probe of random drives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     /// The kind of layouts that the drives have.
     pub layouts: Layouts,
-    /// How tracks are found.
+    /// The algorithm that finds the tracks.
     pub algorithm: Algorithm,
-    /// How much of it is verified.
+    /// How much of the result is verified.
     pub verify: Verify,
-    /// How unsteady the times are; the drive's seed is that of its noise too.
+    /// The noise in the measured times. Its seed is the drive's seed.
     pub noise: Option<Noise>,
 }
 
 impl Trial {
-    /// A trial on a steady clock.
+    /// Creates a trial with a steady clock.
     pub fn new(algorithm: Algorithm, verify: Verify) -> Trial {
         Trial {
             layouts: Layouts::Any,
@@ -48,12 +48,12 @@ impl Trial {
         }
     }
 
-    /// The same on other drives.
+    /// Sets the kind of layouts.
     pub fn on(self, layouts: Layouts) -> Trial {
         Trial { layouts, ..self }
     }
 
-    /// The same on an unsteady one.
+    /// Adds noise to the clock.
     pub fn with_noise(self, noise: Noise) -> Trial {
         Trial {
             noise: Some(noise),
@@ -62,32 +62,32 @@ impl Trial {
     }
 }
 
-/// What a probe of a drive came to.
+/// The result of a probe of a drive.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The beginning of each track found, and the LBN behind the last.
+    /// The first LBN of each track found, and the first LBN after the last track.
     pub bounds: Vec<Lbn>,
-    /// How many of them are known in which way.
+    /// The number of tracks for each kind of confirmation.
     pub confirmed: BTreeMap<Confirm, u64>,
-    /// What was asked.
+    /// The number of requests and translations.
     pub counts: Counts,
-    /// The drive's time.
+    /// The time that passed on the drive.
     pub drive_time: SimTime,
-    /// The host's processor time.
+    /// The processor time of the host.
     pub host_time: Duration,
-    /// Why it ended early, if it did.
+    /// The reason why the probe ended early, if it did.
     pub failure: Option<String>,
-    /// LBNs said to be kept elsewhere, if the drive tells.
+    /// The LBNs reported as remapped, if the drive reports them.
     pub moved: Option<Vec<Lbn>>,
-    /// How many boundaries are said to be doubtful.
+    /// The number of boundaries reported as doubtful.
     pub doubtful: u64,
-    /// What it says besides.
+    /// Additional notes of the probe.
     pub notes: Vec<String>,
 }
 
-/// Probes a whole drive, and keeps what it says. A panic is a failure like others.
+/// Probes a whole drive and collects the result. A panic counts as a failure.
 ///
-/// `reached` is told the LBN behind each track.
+/// `reached` receives the first LBN after each track.
 pub fn probe(
     target: impl Target,
     algorithm: Algorithm,
@@ -139,28 +139,29 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("panicked: {}", text.unwrap_or("without a word"))
 }
 
-/// A drive, and what a probe of it came to.
+/// A drive, and the result of a probe of it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The drive's seed.
     pub seed: u64,
-    /// How many tracks it has.
+    /// The number of tracks of the drive.
     pub tracks: u64,
-    /// What makes it hard.
+    /// The traps that the drive has.
     pub traps: Vec<Trap>,
-    /// What was found.
+    /// The result of the probe.
     pub findings: Findings,
-    /// How that differs from what is there.
+    /// The differences between the result and the drive.
     pub differences: Differences,
 }
 
 impl Outcome {
-    /// Whether every boundary was found and nothing else.
+    /// Returns whether every boundary was found and nothing else.
     pub fn is_exact(&self) -> bool {
         self.findings.failure.is_none() && self.differences.is_exact()
     }
 
-    /// Whether what was found is wrong and nothing says so: no failure, and no doubtful boundaries.
+    /// Returns whether the result is wrong without a warning: no failure, and no doubtful
+    /// boundaries.
     pub fn misleads(&self) -> bool {
         !self.is_exact() && self.findings.failure.is_none() && self.findings.doubtful == 0
     }
@@ -194,13 +195,13 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Compares what an algorithm found on a drive with its layout.
+/// Compares the boundaries that an algorithm found on a drive with the drive's layout.
 pub fn judge(findings: &Findings, geometry: &Geometry, algorithm: Algorithm) -> Differences {
     let bounds = findings.bounds.iter().copied();
     compare(bounds, geometry, AtMoved::of(algorithm))
 }
 
-/// Tries a drive.
+/// Runs a trial on a drive.
 pub fn attempt(drive: &RandomDrive, trial: &Trial) -> Outcome {
     let tracks = drive.geometry.track_count();
     let mut target = drive.target_for(tracks * REQUESTS_A_TRACK);
@@ -220,11 +221,11 @@ pub fn attempt(drive: &RandomDrive, trial: &Trial) -> Outcome {
     }
 }
 
-/// Tries the drives of all seeds on so many threads, tells each outcome as it is there, and returns
-/// all by seed.
+/// Runs a trial on the drives of all seeds on `threads` threads. Passes each outcome to `tell` once
+/// it is available, and returns all outcomes in the order of the seeds.
 ///
 /// # Panics
-/// If `tell` does.
+/// Panics if `tell` does.
 pub fn run(
     seeds: Range<u64>,
     trial: &Trial,

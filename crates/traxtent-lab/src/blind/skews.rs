@@ -1,4 +1,4 @@
-//! Skews as drives have them: enough for the head to arrive, or a trap.
+//! Skews as drives have them: large enough for the head to arrive in time, or a trap.
 
 use traxtent_core::geometry::{Order, Skew, ZoneSpec};
 use traxtent_core::mechanics::SeekCurve;
@@ -7,22 +7,22 @@ use traxtent_core::profile::MechanicsSpec;
 use super::dice::Dice;
 use super::survey::Times;
 
-/// No random drive's command takes longer, with the transfer of a sector.
+/// The upper bound of a command's time on any random drive, with the transfer of a sector.
 const OVERHEAD_MOST_MS: f64 = 0.8;
 
-/// How the skews of a drive are made.
+/// The way in which the skews of a drive are made.
 #[derive(Clone, Debug)]
 pub(super) struct Skews {
     revolution_ms: f64,
     head_switch_ms: f64,
     curve: SeekCurve,
-    /// No skew at all, on the whole drive.
+    /// No skew at all on the whole drive.
     none: bool,
-    /// In whole sectors, as DiskSim's models have it; else in revolutions.
+    /// Skews are in whole sectors, as in DiskSim's models; otherwise in revolutions.
     in_sectors: bool,
-    /// What a skew is longer than it must be, in revolutions.
+    /// The amount by which a skew exceeds its minimum, in revolutions.
     margin: f64,
-    /// A half turn or so where a serpentine turns.
+    /// About half a turn where a serpentine reverses.
     big_turn: bool,
 }
 
@@ -39,7 +39,7 @@ impl Skews {
         }
     }
 
-    /// Gives a zone its skews. `width` is that of its passes, where it has some.
+    /// Sets the skews of a zone. `width` is the width of its passes, if it has passes.
     pub(super) fn dress(
         &self,
         dice: &mut Dice,
@@ -65,7 +65,7 @@ impl Skews {
             ));
             return;
         }
-        // Where passes run in one direction only, the arm goes back between them.
+        // If all passes run in the same direction, the arm returns between them.
         let back = width.saturating_sub(1);
         let forward = matches!(
             order,
@@ -76,7 +76,8 @@ impl Skews {
         zone.group_skew = Some(self.skew(self.head_ms(width.max(1)), margin, slots));
     }
 
-    /// The skew of a change of head and of so many cylinders, in turns.
+    /// Returns the skew, in turns, of a move by `cylinders` cylinders, with a head change if
+    /// `head`.
     pub(super) fn turns(&self, cylinders: u32, head: bool) -> f64 {
         let ms = if head {
             self.head_ms(cylinders)
@@ -90,7 +91,7 @@ impl Skews {
         }
     }
 
-    /// What decides whether timing tells two tracks from one.
+    /// The times that decide whether timing can distinguish two tracks from one.
     pub(super) fn times(&self) -> Times {
         let switch_ms = self.head_switch_ms.min(self.seek_ms(1));
         Times {
@@ -117,7 +118,7 @@ impl Skews {
     }
 }
 
-/// Rounded up, so that it is legible as text.
+/// Rounds up to a thousandth of a turn, so that the number stays readable as text.
 fn thousandths(turns: f64) -> f64 {
     (turns * 1000.0).ceil() / 1000.0
 }

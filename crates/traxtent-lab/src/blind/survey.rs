@@ -1,5 +1,5 @@
-//! A finished drive's tracks and defects side by side: for the list of its traps, and to leave out
-//! drives whose tracks no timing can tell.
+//! The tracks and defects of a finished drive side by side. They serve to list its traps, and to
+//! leave out drives whose tracks cannot be distinguished by timing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -7,18 +7,19 @@ use std::ops::Range;
 use traxtent_core::geometry::{Geometry, Remedy, Track};
 use traxtent_core::units::Lbn;
 
-/// Every track, and what is wrong with it.
+/// All tracks of a drive and their defects.
 pub(super) struct Survey {
     pub(super) tracks: Vec<Track>,
-    /// Runs of bad slots by cylinder and surface, slipped ones only.
+    /// Runs of slipped bad slots, by cylinder and surface.
     pub(super) slipped: BTreeMap<(u32, u16), Vec<Range<u32>>>,
-    /// LBNs kept elsewhere, ascending.
+    /// The remapped LBNs, ascending.
     pub(super) moved: Vec<Lbn>,
     /// The first LBNs of tracks that the layout lists in parts.
     split: BTreeSet<Lbn>,
 }
 
-/// The tracks of a drive, in LBN order. A layout may list a track in parts, around its defects.
+/// Returns the tracks of a drive in LBN order. A layout may list a track in parts, around its
+/// defects.
 pub(super) fn whole_tracks(geometry: &Geometry) -> impl Iterator<Item = Track> {
     let mut parts = geometry.tracks().peekable();
     std::iter::from_fn(move || {
@@ -68,14 +69,14 @@ impl Survey {
         self.slipped.get(&place).map_or(&[], Vec::as_slice)
     }
 
-    /// The LBNs of a track that are kept elsewhere.
+    /// The remapped LBNs of a track.
     fn moved_of(&self, track: &Track) -> &[Lbn] {
         let from = self.moved.partition_point(|&lbn| lbn < track.first_lbn);
         let to = self.moved.partition_point(|&lbn| lbn < track.end_lbn());
         &self.moved[from..to]
     }
 
-    /// The tracks around an LBN with their defects, a line each.
+    /// Lists the tracks around an LBN with their defects, one line each.
     pub(super) fn around(&self, lbn: Lbn) -> String {
         let at = self.tracks.partition_point(|track| track.end_lbn() <= lbn);
         let from = at.saturating_sub(3);
@@ -101,7 +102,7 @@ impl Survey {
         some.map(line).collect()
     }
 
-    /// The angles, in turns, over which a track's LBNs lie at home, in LBN order.
+    /// The arcs, in turns, that the LBNs of a track occupy on the track itself, in LBN order.
     fn arcs(&self, geometry: &Geometry, track: &Track) -> Vec<Arc> {
         let slots = f64::from(track.slots);
         let arc = |slots_used: Range<u32>| Arc {
@@ -112,7 +113,7 @@ impl Survey {
         let mut runs: Vec<Range<u32>> = Vec::new();
         let mut lbn = track.first_lbn;
         while lbn < track.end_lbn() {
-            // A moved LBN is a piece of its own; so is what lies between bad sectors, one by one.
+            // Remapped LBNs are skipped. Sectors among bad slots are handled one by one.
             if moved.binary_search(&lbn).is_ok() {
                 lbn.0 += 1;
                 continue;
@@ -134,13 +135,14 @@ impl Survey {
         runs.into_iter().map(arc).collect()
     }
 
-    /// Whether timing tells every track from its neighbours.
+    /// Returns whether timing distinguishes every track from its neighbours.
     ///
-    /// Sectors of two tracks are told from those of one by a pair of which the second comes by too
-    /// early for a head that must change track first, though not for a command. Where no pair does,
-    /// in either direction, no order of requests shows a difference; that takes long gaps on both
-    /// sides, between tracks of a few sectors or within one. And a track of a single physical
-    /// sector (`ratio` LBNs) is like a remapped one.
+    /// Timing distinguishes two tracks from one by a pair of sectors, one on each side. The second
+    /// sector must arrive too early for a head that has to change track first, but not too early
+    /// for a command. If there is no such pair in either direction, no order of requests shows a
+    /// difference. That takes long gaps on both sides, between tracks of a few sectors or within
+    /// one track. A track of a single physical sector (`ratio` LBNs) cannot be distinguished from a
+    /// remapped one either.
     pub(super) fn can_be_timed(&self, geometry: &Geometry, times: Times, ratio: u32) -> bool {
         let arcs = |track: &Track| self.arcs(geometry, track);
         let told = |left: &[Arc], right: &[Arc]| {
@@ -148,7 +150,7 @@ impl Survey {
             let (Some(last), Some(first)) = (left.last(), right.first()) else {
                 return false;
             };
-            // One request over both, or two requests.
+            // One request across both, or two requests.
             last.gap_to(first) < times.switch
                 || pairs().any(|(a, b)| a.overlaps(b) || a.tells(b, times) || b.tells(a, times))
         };
@@ -171,19 +173,19 @@ impl Survey {
     }
 }
 
-/// A part of a circle, in turns.
+/// An arc of a track, in turns.
 #[derive(Clone, Copy)]
 struct Arc {
     start: f64,
     length: f64,
 }
 
-/// What takes how many turns on a drive.
+/// Durations on a drive, in turns.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     /// The shortest change of track, less a margin.
     pub(super) switch: f64,
-    /// The longest time from the end of a request to where the next can begin on the same track.
+    /// The longest time from the end of a request until the next one can begin on the same track.
     pub(super) overhead: f64,
 }
 
@@ -194,12 +196,14 @@ impl Arc {
         ahead < self.length || behind < other.length
     }
 
-    /// From the end of this arc to the beginning of another that does not overlap it.
+    /// Returns the angle from the end of this arc to the beginning of another that does not overlap
+    /// it.
     fn gap_to(&self, other: &Arc) -> f64 {
         (other.start - self.start - self.length).rem_euclid(1.0)
     }
 
-    /// Whether a request here, then one there, shows whether a change of track lies between.
+    /// Returns whether a request in this arc and then one in the other shows whether a change of
+    /// track lies between them.
     fn tells(&self, other: &Arc, times: Times) -> bool {
         let gap = self.gap_to(other);
         gap < times.switch && gap + self.length + other.length > times.overhead

@@ -1,4 +1,5 @@
-//! What makes a drive hard to probe, each seen on a real drive, and which drives have it.
+//! The properties that make a drive hard to probe, each seen on a real drive, and the test for
+//! each.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use traxtent_core::units::Lbn;
 
 use super::survey::Survey;
 
-/// What makes a drive hard to probe.
+/// A property that makes a drive hard to probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trap {
     /// The layout is in none of Wong's orders.
@@ -22,48 +23,48 @@ pub enum Trap {
     PerSurface,
     /// Each surface is numbered by itself, zone by zone.
     SurfaceZones,
-    /// Somewhere no track is skewed against the next.
+    /// Some zone has no skew between tracks.
     ZeroSkew,
-    /// A turn by 180 to 202 degrees where a serpentine turns.
+    /// An angle of 180 to 202 degrees where a serpentine reverses.
     BigTurn,
     /// Skew that changes along a zone.
     DriftingSkew,
-    /// A track that lacks a few sectors.
+    /// A track that lacks a single physical sector.
     SlippedSector,
-    /// A track that lacks several sectors in a row, with others behind them.
+    /// A track that lacks several consecutive sectors, with others after them.
     SlippedRun,
-    /// A whole track without LBNs among tracks with.
+    /// A whole track without LBNs among tracks with LBNs.
     SlippedTrack,
     /// A track that lacks over 90 % of its sectors.
     SparseTrack,
-    /// A track of 6 sectors, then one that lacks 6.
+    /// A track of 6 sectors, followed by one that lacks 6.
     SixThenRest,
-    /// A sector kept elsewhere.
+    /// A remapped sector.
     Remap,
-    /// A track's first LBN kept elsewhere.
+    /// A remapped first LBN of a track.
     RemappedFirst,
-    /// A track's last LBN kept elsewhere.
+    /// A remapped last LBN of a track.
     RemappedLast,
-    /// A whole track kept elsewhere.
+    /// A remapped whole track.
     RemappedTrack,
-    /// A zone keeps sectors for itself at its front, so that its first track is short.
+    /// A zone with reserved sectors at its beginning, so that its first track is short.
     ReservedFront,
     /// The last track is not full.
     CutShort,
     /// Several LBNs in a physical sector.
     LargeSectors,
-    /// The same, and LBN 0 is not the first in its one.
+    /// Several LBNs in a physical sector, with LBN 0 not the first in its sector.
     ShiftedSectors,
-    /// Reads begin with whichever sector comes first.
+    /// Zero-latency reads: they begin with whichever sector arrives first.
     ZeroLatency,
     /// The drive reads ahead into its cache.
     ReadAhead,
-    /// The drive does not know VERIFY.
+    /// The drive does not support VERIFY.
     NoVerify,
 }
 
 impl Trap {
-    /// All of them.
+    /// All traps.
     pub const ALL: [Trap; 24] = [
         Trap::Irregular,
         Trap::NarrowSerpentine,
@@ -92,7 +93,7 @@ impl Trap {
     ];
 }
 
-/// Which traps a drive has, from its description and its layout.
+/// Finds the traps that a drive has, from its description and its layout.
 pub(super) fn traps_of(profile: &Profile, survey: &Survey, verifies: bool) -> Vec<Trap> {
     let spec = &profile.geometry;
     let zone = |test: &dyn Fn(&ZoneSpec) -> bool| spec.zones.iter().any(test);
@@ -159,7 +160,7 @@ pub(super) fn traps_of(profile: &Profile, survey: &Survey, verifies: bool) -> Ve
     Trap::ALL.into_iter().filter(|&trap| has(trap)).collect()
 }
 
-/// Whether a skew is one of those of about a half turn.
+/// Returns whether a skew is about half a turn.
 fn is_big(skew: Option<Skew>) -> bool {
     matches!(skew, Some(Skew::Revolutions(turns)) if (0.5..0.562).contains(&turns))
 }

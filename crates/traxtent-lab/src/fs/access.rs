@@ -1,11 +1,16 @@
-//! Reading and writing files: what is asked for, what is read ahead, what is written back.
+//! Reading and writing files: requested blocks, read-ahead, and write-back.
 //!
-//! Paper T, sections 4.2.1, 4.2.2 and 5.3. Where it is silent: a file that is read from its beginning counts as read in
-//! sequence at once, as in FreeBSD's vn_read (so that *head* has its second block prefetched, as the paper says); what
-//! FreeBSD does not find in memory it reads up to the end of the call, and reads ahead in a request of its own; fast start
-//! and traxtents extend the first request instead (the paper counts 4,094 requests, all but one of 256 KB). Whether enough
-//! is in memory is looked at where FreeBSD looks (cluster_read in vfs_cluster.c): at a block that was marked, which is
-//! the last one of each request, the one behind a block that was missing, and the last one that was found there.
+//! The source is paper T, sections 4.2.1, 4.2.2 and 5.3. Where it is silent, the model follows
+//! FreeBSD:
+//!
+//! - A file that is read from its beginning counts as sequential at once, as in FreeBSD's vn_read.
+//!   In *head*, its second block is therefore prefetched, as the paper says.
+//! - Blocks that FreeBSD does not find in memory it reads up to the end of the call, and it reads
+//!   ahead in a separate request. Fast start and traxtents extend the first request instead (the
+//!   paper counts 4,094 requests, all but one of 256 KB).
+//! - The amount in memory is checked where FreeBSD checks it (cluster_read in vfs_cluster.c): at a
+//!   marked block. Marked are the last block of each request, the block after a missing one, and
+//!   the last one that was found in memory.
 
 use std::ops::Range;
 
@@ -15,7 +20,7 @@ use super::config::ReadAhead;
 use super::file::{File, FileId};
 use super::machine::Machine;
 
-/// Bytes of a sector.
+/// Bytes in a sector.
 const SECTOR: u64 = 512;
 
 /// An open file.
@@ -25,24 +30,24 @@ pub struct Open {
     pub file: FileId,
     /// The last block that was read.
     last: Option<u64>,
-    /// How many blocks have been read in sequence up to there.
+    /// The number of blocks that have been read in sequence up to there.
     count: u32,
     /// Whether any access was not sequential.
     random: bool,
-    /// Sectors that have changed and are not being written, in a row.
+    /// Consecutive sectors that have changed and are not being written.
     pending: Range<u64>,
-    /// Linux's windows.
+    /// The read-ahead windows of Linux.
     pub(super) windows: super::window::Windows,
 }
 
-/// Whether a block of a file is in memory.
+/// The state of a block of a file in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Look {
-    /// It is.
+    /// The block is in memory.
     There,
-    /// It is when this block of the disk is there.
+    /// The block is in memory once this block of the disk is.
     Wait(Block),
-    /// Ask again when this block of the disk is there.
+    /// The request must be repeated once this block of the disk is in memory.
     Again(Block),
 }
 
@@ -57,7 +62,7 @@ impl Look {
 }
 
 impl Open {
-    /// Takes note of an access; says whether it is sequential.
+    /// Records an access. Returns whether it is sequential.
     fn sees(&mut self, block: u64) -> bool {
         let sequential = match self.last {
             None => block == 0,
@@ -84,7 +89,7 @@ impl Machine {
         self.reopened(file)
     }
 
-    /// A file as it is when it has just been opened.
+    /// Returns a file in the state of one that has just been opened.
     pub(super) fn reopened(&self, file: FileId) -> Open {
         Open {
             file,
@@ -107,8 +112,8 @@ impl Machine {
         }
     }
 
-    /// Asks for a block and sleeps until it is there; says whether it is, and has not left again, and need not be asked for
-    /// again for another reason.
+    /// Requests a block and sleeps until it is in memory. Returns false if the request must be
+    /// repeated: the block has been evicted again, or another block had to arrive first.
     fn await_block(&mut self, open: &mut Open, block: u64, in_call: u64) -> bool {
         let look = self.look(open, block, in_call);
         let Some(place) = look.waits_for() else {
@@ -120,13 +125,13 @@ impl Machine {
         matches!(look, Look::Wait(_)) && self.cache.is_there(place)
     }
 
-    /// The blocks of a file that have these bytes.
+    /// The blocks of a file that contain these bytes.
     pub(super) fn blocks_with(&self, bytes: &Range<u64>) -> Range<u64> {
         let size = self.block_bytes();
         bytes.start / size..bytes.end.div_ceil(size)
     }
 
-    /// Copies those of the bytes that a block has.
+    /// Copies those of the bytes that are in a block.
     pub(super) fn took(&mut self, bytes: &Range<u64>, block: u64) {
         let size = self.block_bytes();
         let part = bytes.end.min((block + 1) * size) - bytes.start.max(block * size);
@@ -138,7 +143,8 @@ impl Machine {
         u64::from(self.config.block_sectors) * SECTOR
     }
 
-    /// Asks for a block of a file, of which the call wants `in_call` from there on, and reads ahead. Does not wait.
+    /// Requests a block of a file, of which the call needs `in_call` blocks from there, and reads
+    /// ahead. Does not wait.
     pub(super) fn look(&mut self, open: &mut Open, block: u64, in_call: u64) -> Look {
         let sequential = open.sees(block);
         if let Some(indirect) = self.unknown(open.file, block) {
@@ -154,14 +160,15 @@ impl Machine {
             if let Some(indirect) = self.windowed(open, block, in_call, sequential, most) {
                 return Look::Again(indirect);
             }
-            // What no window has, or has lost, is read alone.
+            // A block that no window covers, or that was evicted, is read alone.
             if !self.cache.has(place) {
                 self.fetch_run(open.file, block, 1);
             }
         } else if !self.cache.has(place) {
             self.missed(open, block, in_call, sequential);
         } else if !self.cache.is_there(place) {
-            // Whoever finds a block on its way sleeps until it is there, and reads ahead then.
+            // A reader that finds a block in transit sleeps until it has arrived, and reads ahead
+            // then.
             return Look::Again(place);
         } else if sequential
             && self.cache.take_mark(place)
@@ -177,7 +184,7 @@ impl Machine {
         }
     }
 
-    /// The indirect block that has to be read before this block of the file can be found.
+    /// The indirect block that has to be read before this block of the file can be located.
     pub(super) fn unknown(&mut self, file: FileId, block: u64) -> Option<Block> {
         let (direct, pointers) = (self.config.direct, self.config.indirect);
         let indirect = self.file(file).indirect_of(block, direct, pointers)?;
@@ -188,14 +195,14 @@ impl Machine {
         (!self.cache.is_there(indirect)).then_some(indirect)
     }
 
-    /// Reads what is not in memory, and ahead of it.
+    /// Reads the missing blocks and reads ahead.
     fn missed(&mut self, open: &Open, block: u64, in_call: u64, sequential: bool) {
         let at_once = match self.gradual(open) {
             true => in_call,
             false => u64::from(self.config.cluster),
         };
         let place = self.file(open.file).blocks[block as usize];
-        // Once more where the block itself is on two tracks.
+        // A second time if the block itself is on two tracks.
         while !self.cache.has(place) {
             self.fetch_run(open.file, block, at_once);
         }
@@ -207,14 +214,15 @@ impl Machine {
         }
     }
 
-    /// Whether reads ahead grow with the blocks that were read in sequence.
+    /// Returns whether read-ahead grows with the number of blocks read in sequence.
     fn gradual(&self, open: &Open) -> bool {
         open.random || self.config.read_ahead == ReadAhead::History
     }
 
-    /// Reads ahead from the first block behind this one that is not in memory, if that is less than a cluster away;
-    /// otherwise looks again a cluster's blocks later. The first block is marked as well as the last (`cluster_rbuild`). Returns the
-    /// indirect block that has to be there first.
+    /// Reads ahead from the first block after this one that is not in memory, if it is less than a
+    /// cluster away. Otherwise checks again a cluster's blocks later. The first block is marked as
+    /// well as the last (`cluster_rbuild`). Returns the indirect block that has to be in memory
+    /// first.
     fn read_on(&mut self, open: &Open, block: u64, in_call: u64) -> Option<Block> {
         let cluster = u64::from(self.config.cluster);
         let most = match self.gradual(open) {
@@ -240,8 +248,9 @@ impl Machine {
         None
     }
 
-    /// Reads at most so many blocks of a file, from the first sector of a block on that was not asked for: those that
-    /// are contiguous and not in memory. Marks the last one; returns how many.
+    /// Reads at most `most` blocks of a file, from the first sector of a block that has not been
+    /// requested. Stops at the first block that is in memory or not contiguous. Marks the last
+    /// block and returns the number of blocks.
     pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) -> u64 {
         let most = most.clamp(1, u64::from(self.config.cluster));
         let blocks = &self.file(file).blocks[block as usize..];
@@ -270,7 +279,7 @@ impl Machine {
         }
     }
 
-    /// Writes bytes of a file: over what is there, and behind it.
+    /// Writes bytes of a file, over existing data and beyond its end.
     pub fn write(&mut self, open: &mut Open, bytes: Range<u64>) {
         self.write_old();
         self.spend(self.config.cpu.call);
@@ -287,7 +296,7 @@ impl Machine {
         }
     }
 
-    /// A block has been written to its end: writes back clusters that are complete.
+    /// Handles a block that has been written to its end: writes back clusters that are complete.
     fn filled(&mut self, open: &mut Open, place: Block) {
         let sectors = self.sectors_of(place);
         if open.pending.end == sectors.start && !open.pending.is_empty() {
@@ -321,13 +330,13 @@ impl Machine {
         }
     }
 
-    /// Closes a file. What it has changed stays in memory until it is old.
+    /// Closes a file. Its changes stay in memory until they are old.
     pub fn close(&mut self, open: Open) {
         self.spend(self.config.cpu.call);
         self.stop_growing(open.file);
     }
 
-    /// Makes a file of so many bytes, written a block at a time.
+    /// Makes a file of `bytes` bytes, written one block at a time.
     pub fn make(&mut self, directory: FileId, bytes: u64) -> FileId {
         let file = self.create(directory);
         let mut open = self.reopened(file);
@@ -342,7 +351,7 @@ impl Machine {
         file
     }
 
-    /// The blocks of files in a row as one group that is read together, if they are in a row.
+    /// Combines the consecutive blocks of several files into one group that is read together.
     pub fn group(&mut self, files: &[FileId]) {
         let blocks = files.iter().flat_map(|file| &self.file(*file).blocks);
         let (Some(first), Some(last)) = (blocks.clone().min(), blocks.max()) else {

@@ -8,25 +8,25 @@ use super::machine::Machine;
 
 const KB: u64 = 1024;
 
-/// What a program took.
+/// The measurements of a program's run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// From its start to its end.
+    /// The elapsed time.
     pub elapsed: Span,
-    /// What the processor did in that time.
+    /// The processor time.
     pub busy: Span,
-    /// What the disk did.
+    /// The traffic of the disk.
     pub traffic: super::Traffic,
 }
 
 impl Run {
-    /// Seconds from its start to its end.
+    /// The elapsed time in seconds.
     pub fn seconds(&self) -> f64 {
         self.elapsed.as_ms() / 1000.0
     }
 }
 
-/// Runs a program and says what it took.
+/// Runs a program and measures it.
 pub fn timed(machine: &mut Machine, program: impl FnOnce(&mut Machine)) -> Run {
     machine.measure();
     let start = machine.now();
@@ -46,7 +46,8 @@ pub fn scan(machine: &mut Machine, file: FileId, bytes: u64) {
     }
 }
 
-/// Writes a file from its beginning, 8 KB at a time, as the writing phase of Bonnie does, and waits until it is on the disk.
+/// Writes a file from its beginning, 8 KB at a time, as the writing phase of Bonnie does, and waits
+/// until it is on the disk.
 pub fn fill(machine: &mut Machine, directory: FileId, bytes: u64) -> FileId {
     let file = machine.create(directory);
     let mut open = machine.open(file);
@@ -58,7 +59,8 @@ pub fn fill(machine: &mut Machine, directory: FileId, bytes: u64) -> FileId {
     file
 }
 
-/// Compares two files of one size, as diff does with files that are not text: a block of one, a block of the other.
+/// Compares two files of the same size, as diff does with files that are not text: alternately a
+/// block of each.
 pub fn diff(machine: &mut Machine, files: [FileId; 2], bytes: u64) {
     let mut open = files.map(|file| machine.open(file));
     let block = machine.block_bytes();
@@ -93,7 +95,7 @@ pub fn head(machine: &mut Machine, files: &[FileId]) {
     }
 }
 
-/// Reads blocks of 8 KB at random places of a file of so many bytes.
+/// Reads blocks of 8 KB at random places of a file of `bytes` bytes.
 pub fn random_reads(machine: &mut Machine, file: FileId, bytes: u64, count: u32, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut open = machine.open(file);

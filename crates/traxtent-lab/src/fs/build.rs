@@ -1,8 +1,9 @@
-//! A software build of the shape of SSH-build (paper T, section 5.3): unpack, configure, compile.
+//! A software build similar to SSH-build (paper T, section 5.3): unpack, configure, compile.
 //!
-//! The paper names SSH 1.2.27 and the phases, but no figures. All numbers here are assumed, of the size of that package: a
-//! megabyte compressed, some 400 files in a dozen directories, some 200 of them compiled, a hundred tests of the compiler.
-//! The processor's share was set so that it prevails, as the paper says that hits and small writes do.
+//! The paper names SSH 1.2.27 and the phases, but gives no numbers. All numbers here are assumed,
+//! in proportion to that package: a megabyte compressed, some 400 files in a dozen directories,
+//! some 200 of them compiled, and a hundred compiler tests. The processor time was set so that it
+//! dominates, as the paper says that hits and small writes do.
 
 use traxtent_core::units::Span;
 use traxtent_core::workload::Rng;
@@ -18,7 +19,8 @@ const TESTS: u32 = 100;
 const HEADERS: usize = 25;
 const PROGRAMS: u32 = 6;
 
-/// What the processor does, in milliseconds: for each file unpacked, each test, each file compiled, each program linked.
+/// The processor time in milliseconds for each file unpacked, test, file compiled, and program
+/// linked.
 const UNPACK_MS: f64 = 5.0;
 const TEST_MS: f64 = 150.0;
 const COMPILE_MS: f64 = 150.0;
@@ -52,7 +54,7 @@ fn unpack(
         .collect()
 }
 
-/// Each test writes a source, compiles it, and removes what came of it.
+/// Runs the tests. Each test writes a source, compiles it, and removes the results.
 fn configure(machine: &mut Machine, directory: FileId, rng: &mut Rng) {
     for _ in 0..TESTS {
         let source = machine.make(directory, KB);

@@ -1,25 +1,25 @@
-//! The buffer cache: blocks of the partition, the least recently used ones leave first.
+//! The buffer cache: blocks of the partition, evicted in least recently used order.
 
 use lru::LruCache;
 use traxtent_core::units::{Block, SimTime};
 
-/// What is known of a block in memory.
+/// The state of a block in memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
-    /// Sectors from its first on that are there or have been asked for.
+    /// The number of sectors, from its first, that are in memory or have been requested.
     pub(super) asked: u32,
-    /// Sectors that are there.
+    /// The number of sectors that are in memory.
     pub(super) there: u32,
-    /// Since when it has differed from the disk.
+    /// The time since which the block has differed from the disk.
     pub(super) dirty: Option<SimTime>,
-    /// Whether reading it is the time to look what has been read ahead.
+    /// Whether reading this block triggers a check of the read-ahead.
     pub(super) mark: bool,
-    /// Writes of it under way.
+    /// The number of its outstanding writes.
     pub(super) writing: u32,
 }
 
 impl Buffer {
-    /// Whether it has to stay where it is.
+    /// Returns whether the block cannot be evicted.
     fn is_held(&self) -> bool {
         self.there < self.asked || self.dirty.is_some() || self.writing > 0
     }
@@ -42,22 +42,22 @@ impl Cache {
         }
     }
 
-    /// How many blocks it holds.
+    /// The number of blocks in the cache.
     pub(super) fn len(&self) -> usize {
         self.buffers.len()
     }
 
-    /// Sectors of a block that are there or have been asked for.
+    /// The number of sectors of a block that are in memory or have been requested.
     pub(super) fn asked(&self, block: Block) -> u32 {
         self.buffers.peek(&block).map_or(0, |buffer| buffer.asked)
     }
 
-    /// Whether all of a block has been asked for.
+    /// Returns whether all of a block has been requested.
     pub(super) fn has(&self, block: Block) -> bool {
         self.asked(block) == self.block_sectors
     }
 
-    /// Whether all of a block is there.
+    /// Returns whether all of a block is in memory.
     pub(super) fn is_there(&self, block: Block) -> bool {
         let buffer = self.buffers.peek(&block);
         buffer.is_some_and(|buffer| buffer.there == self.block_sectors)
@@ -75,18 +75,19 @@ impl Cache {
         }
     }
 
-    /// Takes the mark off a block; says whether there was one.
+    /// Removes the mark of a block. Returns whether there was one.
     pub(super) fn take_mark(&mut self, block: Block) -> bool {
         let buffer = self.get(block);
         buffer.is_some_and(|buffer| std::mem::take(&mut buffer.mark))
     }
 
-    /// A block that is in memory.
+    /// Returns a block that is in memory.
     pub(super) fn get(&mut self, block: Block) -> Option<&mut Buffer> {
         self.buffers.peek_mut(&block)
     }
 
-    /// A block, which comes into memory empty if it is not there. None, if every buffer is held.
+    /// Returns a block, which is added empty if it is not in memory. Returns `None` if no buffer
+    /// can be evicted.
     pub(super) fn claim(&mut self, block: Block) -> Option<&mut Buffer> {
         if !self.buffers.contains(&block) && !self.make_room() {
             return None;
@@ -94,12 +95,13 @@ impl Cache {
         Some(self.buffers.get_or_insert_mut(block, Buffer::default))
     }
 
-    /// Forgets a block.
+    /// Removes a block from the cache.
     pub(super) fn forget(&mut self, block: Block) {
         self.buffers.pop(&block);
     }
 
-    /// Whether there is room for one block more, after the least recently used one that may leave has left.
+    /// Evicts the least recently used block that may leave, if necessary. Returns whether there is
+    /// room for one more block.
     fn make_room(&mut self) -> bool {
         let mut passed = 0;
         while self.buffers.len() >= self.capacity {

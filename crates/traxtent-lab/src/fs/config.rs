@@ -1,7 +1,7 @@
-//! What distinguishes one system from another: figures and policies, each with its source.
+//! The configuration of a system: parameters and policies, each with its source.
 //!
-//! A variant of a system differs from another by a line of its configuration. Costs of the processor are
-//! assumptions, as neither paper states any; they were set before any result was seen.
+//! Variants of a system differ in a few lines of their configuration. Processor costs are assumed,
+//! because neither paper states any. They were set before any result was seen.
 
 use traxtent_core::layout::Strategy;
 use traxtent_core::profile::Scheduler;
@@ -10,102 +10,106 @@ use traxtent_core::units::Span;
 /// A file system, its host and the host's memory.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Sectors of a block.
+    /// The number of sectors in a block.
     pub block_sectors: u32,
-    /// LBN at which the partition begins.
+    /// The LBN at which the partition begins.
     pub partition_start: u64,
-    /// LBN before which it ends; none, if it ends with the drive.
+    /// The first LBN after the partition; `None` if the partition ends with the drive.
     pub partition_end: Option<u64>,
-    /// How blocks are chosen. Where tracks matter, excluded blocks are never used, what cannot go on behind the last block
-    /// begins the closest free traxtent, and a file that fits in one traxtent is moved into one (paper T, section 4.2.2).
+    /// The strategy for choosing blocks. [`Strategy::Traxtent`] never uses excluded blocks. A file
+    /// that cannot continue after its last block continues at the beginning of the closest free
+    /// traxtent. A file that fits in one traxtent is moved into one (paper T, section 4.2.2).
     pub placement: Strategy,
-    /// How much is set aside for a file that grows.
+    /// The number of blocks reserved for a growing file.
     pub set_aside: SetAside,
-    /// How much is read that nobody has asked for.
+    /// The read-ahead policy.
     pub read_ahead: ReadAhead,
-    /// Whether reads ahead and write-backs end at track boundaries.
+    /// Whether read-ahead and write-back requests end at track boundaries.
     pub clip: bool,
-    /// Blocks of a group.
+    /// The number of blocks in a group.
     pub group_blocks: u32,
-    /// Blocks at the beginning of each group that hold its bookkeeping and inodes.
+    /// The number of blocks at the beginning of each group for its metadata and inodes.
     pub group_metadata: u32,
-    /// Blocks that a file may have in a group before it moves on.
+    /// The number of blocks that a file may have in a group before it moves to another.
     pub group_share: u32,
-    /// Blocks that an inode points at itself.
+    /// The number of blocks to which an inode points directly.
     pub direct: u32,
-    /// Blocks that an indirect block points at.
+    /// The number of blocks to which an indirect block points.
     pub indirect: u32,
-    /// Inodes in a block.
+    /// The number of inodes in a block.
     pub inodes_per_block: u32,
-    /// Blocks of a cluster: the bound on reads ahead and write-backs.
+    /// The number of blocks in a cluster: the upper bound of read-ahead and write-back requests.
     pub cluster: u32,
-    /// Blocks of the buffer cache.
+    /// The number of blocks in the buffer cache.
     pub cache_blocks: usize,
-    /// Sectors being written at which a writer waits, and down to which it waits.
+    /// The number of sectors in outstanding writes at which a writer sleeps, and the number at
+    /// which it wakes.
     pub writes_in_flight: (u64, u64),
-    /// How long data stay in memory before they are written for their age.
+    /// The age at which dirty data are written.
     pub dirty_for: Span,
     /// Whether changes of names and inodes wait for the disk.
     pub synchronous_metadata: bool,
     /// The order of the host's queue.
     pub scheduler: Scheduler,
-    /// How long a request may wait in the host's queue: so often the oldest one is looked at, and served next if it has
-    /// waited longer. None, if it may wait for ever.
+    /// The limit of a request's wait in the host's queue. At this interval the oldest request is
+    /// checked, and served next if it has waited longer. `None` if there is no limit.
     pub deadline: Option<Span>,
-    /// Requests that the host lets the drive have at once.
+    /// The number of requests that the host sends to the drive at once.
     pub depth: u32,
-    /// Costs of the processor.
+    /// Processor costs.
     pub cpu: Cpu,
 }
 
-/// How many blocks in a row are set aside for a file that grows, until it is closed.
+/// The number of consecutive blocks reserved for a growing file until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetAside {
-    /// None.
+    /// No blocks.
     Nothing,
-    /// So many with the one that is asked for, if they are free (ext2_alloc_block).
+    /// This number of blocks, including the requested one, if they are free (ext2_alloc_block).
     Blocks(u32),
-    /// All to the end of the track (paper Q, section 2.4).
+    /// All blocks to the end of the track (paper Q, section 2.4).
     Track,
 }
 
-/// How much is read that nobody has asked for.
+/// The read-ahead policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAhead {
     /// As many blocks as have been read in sequence, up to a cluster (paper T, section 4.2.1).
     History,
-    /// A cluster from the first access on (section 5.3).
+    /// A cluster from the first access (section 5.3).
     FastStart,
-    /// What is contiguous from the first access on, as [`ReadAhead::FastStart`], until an access is not sequential;
-    /// with [`Config::clip`] the traxtent (section 4.2.2).
+    /// All contiguous blocks from the first access, as in [`ReadAhead::FastStart`], until an access
+    /// is not sequential. With [`Config::clip`], the traxtent (section 4.2.2).
     Traxtent,
-    /// Linux 2.6 before version 2.6.23: a current window and one ahead of it, which grow up to this many blocks, or, with
-    /// [`Config::clip`], have what the file has of a track (paper Q, section 2.4).
+    /// Linux 2.6 before version 2.6.23: a current window and one ahead of it. They grow up to this
+    /// number of blocks or, with [`Config::clip`], contain the blocks that the file has on a track
+    /// (paper Q, section 2.4).
     Window(u32),
 }
 
-/// Costs of the processor.
+/// Processor costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
     /// Copying 1,024 bytes between the cache and a process.
     pub copy_kb: Span,
-    /// Comparing 1,024 bytes with as many others.
+    /// Comparing 1,024 bytes with 1,024 others.
     pub compare_kb: Span,
     /// A system call.
     pub call: Span,
     /// Finding a block of a file.
     pub block: Span,
-    /// Finding, making or removing a name.
+    /// Finding, creating or removing a name.
     pub name: Span,
     /// Sending a request to the disk.
     pub request: Span,
-    /// The interrupt at its end.
+    /// The interrupt at the end of a request.
     pub interrupt: Span,
 }
 
 impl Cpu {
-    /// A Pentium III at 550 MHz (paper T, section 5.1). All assumed: 200 MB/s between buffers in memory of 100 MHz,
-    /// some thousand instructions for a call, tens of thousands for a request.
+    /// A Pentium III at 550 MHz (paper T, section 5.1). All values are assumed: 200 MB/s between
+    /// buffers in 100 MHz memory, some thousand instructions for a call, tens of thousands for a
+    /// request.
     pub const PENTIUM_III: Cpu = Cpu {
         copy_kb: micros(5),
         compare_kb: micros(5),
@@ -116,7 +120,8 @@ impl Cpu {
         interrupt: micros(40),
     };
 
-    /// A Pentium D at 3 GHz (paper Q, Table 1). All assumed: some five to ten times as fast.
+    /// A Pentium D at 3 GHz (paper Q, Table 1). All values are assumed: some five to ten times as
+    /// fast.
     pub const PENTIUM_D: Cpu = Cpu {
         copy_kb: Span(500_000),
         compare_kb: Span(500_000),
@@ -135,25 +140,26 @@ const fn micros(count: u64) -> Span {
 /// The file systems that paper T compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ffs {
-    /// FreeBSD 4.0's own.
+    /// The unmodified file system of FreeBSD 4.0.
     Unmodified,
-    /// The same with a whole cluster read at the first access.
+    /// The same, but the first access reads a whole cluster.
     FastStart,
     /// Allocation and access by traxtents.
     Traxtent,
 }
 
 impl Ffs {
-    /// All, in the order of Table 2.
+    /// All file systems, in the order of Table 2.
     pub const ALL: [Ffs; 3] = [Ffs::Unmodified, Ffs::FastStart, Ffs::Traxtent];
 
-    /// The system of the paper's section 5.3 with this file system.
+    /// Returns the system of the paper's section 5.3 with this file system.
     ///
-    /// From the paper: blocks of 8 KB, groups of 32 MB, half a group a file, clusters of 32 blocks. From the system's
-    /// source: 12 direct blocks, 2,048 block numbers in an indirect one, inodes of 128 bytes, one for each 4 KB (newfs); a
-    /// writer sleeps when 1 MB is being written until 512 KB are (vfs_bio.c of version 4); data are written after
-    /// 30 s. Assumed: a partition that begins behind one track of 63 sectors, as PC slices do; a cache of 96 MB, the
-    /// most of 128 MB (no result depends on it: files are read once, or are small).
+    /// From the paper: blocks of 8 KB, groups of 32 MB, half a group per file, clusters of 32
+    /// blocks. From the system's source: 12 direct blocks, 2,048 block numbers in an indirect
+    /// block, inodes of 128 bytes, one for each 4 KB (newfs); a writer sleeps once 1 MB is being
+    /// written, until 512 KB are (vfs_bio.c of version 4); data are written after 30 s. Assumed: a
+    /// partition that begins after one track of 63 sectors, as PC slices do; a cache of 96 MB, most
+    /// of 128 MB (no result depends on it, because files are read once or are small).
     pub fn config(self) -> Config {
         let config = Config {
             block_sectors: 16,
@@ -164,7 +170,7 @@ impl Ffs {
             read_ahead: ReadAhead::History,
             clip: false,
             group_blocks: 4096,
-            // Copy of the superblock, bookkeeping, 8,192 inodes.
+            // A copy of the superblock, metadata, and 8,192 inodes.
             group_metadata: 130,
             group_share: 2048,
             direct: 12,
@@ -175,7 +181,7 @@ impl Ffs {
             writes_in_flight: (2048, 1024),
             dirty_for: Span(30_000_000_000_000),
             synchronous_metadata: true,
-            // What its driver sorts goes to the drive at once, as long as that has tags.
+            // Requests sorted by its driver go to the drive at once, as long as the drive has tags.
             scheduler: Scheduler::CLook,
             deadline: None,
             depth: 64,
@@ -200,28 +206,32 @@ impl Ffs {
 /// The systems that paper Q compares on one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ext2 {
-    /// Linux 2.6's own.
+    /// The unmodified system of Linux 2.6.
     Conventional,
-    /// The same with windows of a track's size, wherever tracks begin.
+    /// The same with windows of a track's size that ignore track boundaries.
     TrackSized,
     /// Boundary blocks are in the bad-block list, and windows are tracks.
     Aligned,
 }
 
 impl Ext2 {
-    /// All, in the order of the paper's Fig. 7.
+    /// All systems, in the order of the paper's Fig. 7.
     pub const ALL: [Ext2; 3] = [Ext2::Conventional, Ext2::TrackSized, Ext2::Aligned];
 
-    /// The system of the paper's section 2.5 on a drive whose tracks have so many sectors, with so many megabytes of memory.
+    /// Returns the system of the paper's section 2.5 on a drive whose tracks have `track_sectors`
+    /// sectors, with `memory_mb` megabytes of memory.
     ///
-    /// From the system's source: blocks of 4 KB, groups of 128 MB, 12 direct blocks, 1,024 block numbers in an
-    /// indirect one, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks set aside for a file that grows, windows
-    /// of 128 KB; the driver of the paper's adapter lets a disk that is passed through have one request at a time
-    /// (aac_slave_configure), so that the kernel's elevator decides the order: one way, with a deadline of 125 ms for
-    /// reads (as-iosched.c). Left out of that source: joining contiguous requests (up to 1,024 sectors), plugging, which
-    /// holds back windows that nobody waits for yet, the choice of the next request while another is under way, short seeks
-    /// back, and anticipation. Assumed: a partition behind one track of 63 sectors, three quarters of 128 MB and nearly
-    /// all of 2 GB for the page cache.
+    /// From the system's source: blocks of 4 KB, groups of 128 MB, 12 direct blocks, 1,024 block
+    /// numbers in an indirect block, an inode of 128 bytes for each 8 KB (mke2fs), 8 blocks
+    /// reserved for a growing file, windows of 128 KB. The driver of the paper's adapter sends one
+    /// request at a time to a disk that is passed through (aac_slave_configure), so the kernel's
+    /// elevator decides the order: in one direction, with a deadline of 125 ms for reads
+    /// (as-iosched.c).
+    ///
+    /// Left out of that source: merging contiguous requests (up to 1,024 sectors); plugging, which
+    /// delays windows that no process waits for yet; the choice of the next request while another
+    /// is outstanding; short backward seeks; and anticipation. Assumed: a partition after one track
+    /// of 63 sectors, and a page cache of three quarters of 128 MB or nearly all of 2 GB.
     pub fn config(self, track_sectors: u32, memory_mb: usize) -> Config {
         let blocks_of_track = track_sectors / 8;
         let config = Config {
@@ -233,7 +243,7 @@ impl Ext2 {
             read_ahead: ReadAhead::Window(32),
             clip: false,
             group_blocks: 32_768,
-            // Copies of the superblock and the groups' table, two maps, 16,384 inodes.
+            // Copies of the superblock and the group table, two bitmaps, 16,384 inodes.
             group_metadata: 2 + 2 + 512,
             group_share: u32::MAX,
             direct: 12,
@@ -267,8 +277,8 @@ impl Ext2 {
 }
 
 impl Config {
-    /// With blocks that may be read and written in parts: none is excluded, and requests end at boundaries within blocks
-    /// (paper T, section 5.3).
+    /// Returns the same system with blocks that may be read and written in parts: no block is
+    /// excluded, and requests may end at boundaries within blocks (paper T, section 5.3).
     pub fn with_partial_blocks(self) -> Config {
         Config {
             placement: Strategy::Conventional,

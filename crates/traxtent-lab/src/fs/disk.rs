@@ -1,4 +1,4 @@
-//! The host's queue and the drive behind it.
+//! The host's queue and the drive that it feeds.
 
 use traxtent_core::drive::{Breakdown, Candidate, Completion, Drive, Schedule, Tag};
 use traxtent_core::request::{Op, Request};
@@ -6,34 +6,34 @@ use traxtent_core::units::{SimTime, Span};
 
 use super::config::Config;
 
-/// A request's name at its host.
+/// The host's identifier of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Io(pub(super) u64);
 
-/// What a disk has done.
+/// The traffic of a disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
-    /// Requests to read.
+    /// The number of reads.
     pub reads: u64,
-    /// Requests to write.
+    /// The number of writes.
     pub writes: u64,
-    /// Sectors read.
+    /// The number of sectors read.
     pub sectors_read: u64,
-    /// Sectors written.
+    /// The number of sectors written.
     pub sectors_written: u64,
-    /// What all sectors take to pass under the heads at the rate of their zones.
+    /// The time in which all sectors pass under the heads at the rate of their zones.
     pub media: Span,
-    /// The parts of all response times together; waiting in the host counts as queueing.
+    /// The sums of the parts of all response times. Waiting in the host counts as queueing.
     pub parts: Breakdown,
 }
 
 impl Traffic {
-    /// All requests.
+    /// The number of requests.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes
     }
 
-    /// What another disk has done, too.
+    /// Adds the traffic of another disk.
     pub(super) fn add(&mut self, other: &Traffic) {
         self.reads += other.reads;
         self.writes += other.writes;
@@ -66,13 +66,13 @@ impl Traffic {
     }
 }
 
-/// See the module.
+/// A drive with its host's queue; see the module.
 #[derive(Debug)]
 pub(super) struct Disk {
     drive: Drive,
     schedule: Schedule,
     deadline: Option<Span>,
-    /// When the oldest request was last looked at.
+    /// The time at which the oldest request was last checked.
     looked: SimTime,
     depth: usize,
     waiting: Vec<(Io, Request, SimTime)>,
@@ -99,12 +99,12 @@ impl Disk {
         }
     }
 
-    /// Requests on their way.
+    /// The number of outstanding requests.
     pub(super) fn outstanding(&self) -> usize {
         self.waiting.len() + self.sent.len()
     }
 
-    /// Takes a request at `now`; everything due before has been done.
+    /// Accepts a request at `now`. Everything due before `now` must have been done.
     pub(super) fn submit(&mut self, now: SimTime, request: Request) -> Io {
         let io = Io(self.next);
         self.next += 1;
@@ -117,14 +117,15 @@ impl Disk {
         self.drive.next_wakeup()
     }
 
-    /// The next request that is complete at `now`; what waits goes on.
+    /// Returns the next request that is complete at `now`, and sends waiting requests.
     pub(super) fn poll(&mut self, now: SimTime) -> Option<Io> {
         let done = self.complete(now);
         self.feed(now);
         done.map(|(io, _)| io)
     }
 
-    /// The next request that is complete at `now`; what waits still does, until [`Disk::feed`].
+    /// Returns the next request that is complete at `now`. Waiting requests are not sent until
+    /// [`Disk::feed`].
     pub(super) fn complete(&mut self, now: SimTime) -> Option<(Io, Completion)> {
         let completion = self.drive.poll(now);
         let completion = completion?;
@@ -154,7 +155,7 @@ impl Disk {
         self.traffic.add_parts(completion.breakdown, queued);
     }
 
-    /// Passes on what the drive has room for.
+    /// Sends as many requests as the drive accepts.
     pub(super) fn feed(&mut self, now: SimTime) {
         while self.sent.len() < self.depth && !self.waiting.is_empty() {
             let index = self.choose(now);
@@ -166,7 +167,7 @@ impl Disk {
         }
     }
 
-    /// Which of the waiting requests is sent next.
+    /// Chooses the waiting request that is sent next.
     fn choose(&mut self, now: SimTime) -> usize {
         if let Some(deadline) = self.deadline.filter(|every| self.looked + *every <= now) {
             self.looked = now;

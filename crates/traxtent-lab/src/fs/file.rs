@@ -1,8 +1,8 @@
-//! Files: their blocks, names and inodes, and how they grow.
+//! Files: their blocks, names and inodes, and their growth.
 //!
-//! Names and inodes are written through where metadata are synchronous: a new file writes its inode, then its
-//! directory's block; a removal writes the directory's block, then the inode (ufs_makeinode and ufs_remove of FreeBSD
-//! 4, without soft updates).
+//! Names and inodes are written through if metadata are synchronous. A new file writes its inode,
+//! then its directory's block. A removal writes the directory's block, then the inode
+//! (ufs_makeinode and ufs_remove of FreeBSD 4, without soft updates).
 
 use std::ops::Range;
 
@@ -12,31 +12,31 @@ use traxtent_core::units::Block;
 use super::machine::Machine;
 use super::space::one;
 
-/// Names in a block of a directory: 8 KB in entries of some 24 bytes.
+/// The number of names in a block of a directory: 8 KB in entries of some 24 bytes.
 const ENTRIES: u32 = 341;
 
-/// A file or a directory.
+/// The identifier of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId(u32);
 
-/// What is known of a file.
+/// The state of a file.
 #[derive(Clone, Debug)]
 pub(super) struct File {
     /// Its blocks, in order.
     pub(super) blocks: Vec<Block>,
     /// Its indirect blocks, in order.
     pub(super) indirect: Vec<Block>,
-    /// What is set aside for it to grow into.
+    /// The blocks reserved for its growth.
     ahead: Range<Block>,
     /// The block with its inode.
     pub(super) inode: Block,
     /// The group of its inode.
     group: u64,
-    /// The block of its directory that has its name.
+    /// The block of its directory that contains its name.
     name: Option<Block>,
     /// Whether any of it was sent to the disk.
     pub(super) written: bool,
-    /// Files that were laid out with it and are read with it.
+    /// The blocks of the files that were laid out with it and are read with it.
     pub(super) companions: Option<Range<Block>>,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct File {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
     files: Vec<File>,
-    /// Inodes in use by group.
+    /// The number of inodes in use, by group.
     inodes: Vec<u32>,
-    /// Names in directories, by file.
+    /// The number of names in each directory, by file.
     names: Vec<u32>,
 }
 
@@ -61,7 +61,7 @@ impl Files {
 }
 
 impl File {
-    /// Which indirect block points at a block of the file, if any does.
+    /// Returns the indirect block that points to a block of the file, if there is one.
     pub(super) fn indirect_of(&self, block: u64, direct: u32, pointers: u32) -> Option<Block> {
         let behind = block.checked_sub(u64::from(direct))?;
         self.indirect
@@ -71,13 +71,13 @@ impl File {
 }
 
 impl Machine {
-    /// A directory in a group, which is there already.
+    /// Adds a directory to a group, without using time.
     pub fn directory(&mut self, group: u64) -> FileId {
         self.new_file(group, None)
     }
 
-    /// A file of so many bytes that is there already: laid out as if it had been written, but neither in memory nor
-    /// costing time.
+    /// Adds a file of `bytes` bytes that already exists. It is laid out as if it had been written,
+    /// but it is not in memory and takes no time.
     pub fn existing(&mut self, directory: FileId, bytes: u64) -> FileId {
         let (file, _) = self.named(directory);
         let size = u64::from(self.config.block_sectors) * 512;
@@ -123,7 +123,7 @@ impl Machine {
         self.metadata(&[name, Some(inode)]);
     }
 
-    /// Changes blocks of metadata, in this order.
+    /// Changes metadata blocks, in this order.
     fn metadata(&mut self, blocks: &[Option<Block>]) {
         for block in blocks.iter().flatten() {
             self.need(*block);
@@ -134,7 +134,7 @@ impl Machine {
         }
     }
 
-    /// Waits until a block of metadata is in memory.
+    /// Waits until a metadata block is in memory.
     pub(super) fn need(&mut self, block: Block) {
         if !self.cache.has(block) {
             self.fetch(self.sectors_of(block));
@@ -156,7 +156,7 @@ impl Machine {
         let number = &mut inodes[group as usize];
         let within = u64::from(*number / self.config.inodes_per_block);
         *number += 1;
-        // Behind a copy of the superblock and the group's own bookkeeping.
+        // After a copy of the superblock and the group's own metadata.
         let inode = Block(self.space.start_of(group).0 + 2 + within);
         let id = FileId(files.len() as u32);
         files.push(File {
@@ -173,7 +173,8 @@ impl Machine {
         id
     }
 
-    /// A new file and its name in a directory; says whether the name began a block of the directory.
+    /// Creates a file and its name in a directory. Returns whether the name began a new block of
+    /// the directory.
     fn named(&mut self, directory: FileId) -> (FileId, bool) {
         let names = &mut self.files.names[directory.0 as usize];
         let at = (*names / ENTRIES) as usize;
@@ -189,10 +190,10 @@ impl Machine {
         (self.new_file(group, Some(name)), fresh)
     }
 
-    /// Gives a file another block.
+    /// Adds a block to a file.
     ///
     /// # Panics
-    /// If the file system is full.
+    /// Panics if the file system is full.
     pub(super) fn grow(&mut self, id: FileId) {
         let file = self.files.get(id);
         let (mut last, mut group) = (file.blocks.last().copied(), file.group);
@@ -214,7 +215,8 @@ impl Machine {
         self.files.get_mut(id).blocks.push(block);
     }
 
-    /// The next block for a file: of what is set aside for it, or else where there is one, with more set aside behind it.
+    /// Returns the next block for a file. It comes from the blocks reserved for the file, or
+    /// otherwise from the free blocks; in that case the blocks after it are reserved.
     fn another(&mut self, id: FileId, last: Option<Block>, group: u64) -> Block {
         let File { ahead, name, .. } = self.files.get_mut(id);
         if !ahead.is_empty() && last.is_some_and(|last| ahead.start.0 == last.0 + 1) {
@@ -235,7 +237,7 @@ impl Machine {
         block
     }
 
-    /// Gives back what is set aside for a file.
+    /// Releases the blocks reserved for a file.
     fn give_back(&mut self, id: FileId) {
         let ahead = std::mem::replace(&mut self.files.get_mut(id).ahead, Block(0)..Block(0));
         if !ahead.is_empty() {
@@ -243,14 +245,14 @@ impl Machine {
         }
     }
 
-    /// A file is closed, and has what it needs.
+    /// Ends the growth of a file that is closed.
     pub(super) fn stop_growing(&mut self, id: FileId) {
         self.give_back(id);
         self.tidy(id);
     }
 
-    /// Moves a file that is on two traxtents and fits in one into one, if nothing of it is on the disk yet, which ends with its
-    /// first indirect block at the latest. Returns where it is then.
+    /// Moves a file that occupies two traxtents but fits in one. Only files of which nothing is on
+    /// the disk yet, and that have no indirect block, are moved. Returns the new blocks.
     pub(super) fn tidy(&mut self, id: FileId) -> Option<Range<Block>> {
         let File {
             blocks,

@@ -1,8 +1,9 @@
 //! Small files that are laid out together and read together.
 //!
-//! Paper T, section 5.3, expects of such grouping, on traxtents, what it measured for single requests. As there (tworeq), one
-//! request more waits at the disk than is served: two clients read all files of a group, one group after another in random
-//! order. Names and inodes are in memory.
+//! Paper T, section 5.3, expects such grouping, on traxtents, to achieve the gain that the paper
+//! measured for single requests. As in that measurement (tworeq), one request waits at the disk
+//! while another is served: two clients read all files of a group, one group after another in
+//! random order. Names and inodes are in memory.
 
 use traxtent_core::layout::Strategy;
 use traxtent_core::units::Block;
@@ -12,10 +13,11 @@ use super::access::{Look, Open};
 use super::file::FileId;
 use super::machine::Machine;
 
-/// A file of a block.
+/// The size of a file in bytes: one block.
 const FILE_BYTES: u64 = 8 * 1024;
 
-/// Two clients read `count` groups of files, of a track's blocks each; returns files a second.
+/// Lets two clients read `count` groups of files. Each group has the blocks of a track. Returns
+/// files per second.
 pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
     let mut groups = lay_out(machine, count);
     shuffle(&mut groups, seed);
@@ -37,7 +39,7 @@ pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
     files as f64 / machine.now().since(start).as_ms() * 1000.0
 }
 
-/// Puts things in a random order.
+/// Shuffles a slice.
 pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
     let mut rng = Rng::new(seed);
     for at in (1..things.len()).rev() {
@@ -45,7 +47,8 @@ pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
     }
 }
 
-/// Groups of files: those in one traxtent each, or as many in a row wherever they begin.
+/// Lays out groups of files. A group contains the files of one traxtent, or the same number of
+/// consecutive files wherever they begin.
 fn lay_out(machine: &mut Machine, count: usize) -> Vec<Vec<FileId>> {
     let directory = machine.directory(0);
     // The partition may begin within the first track.
@@ -80,7 +83,7 @@ fn lay_out(machine: &mut Machine, count: usize) -> Vec<Vec<FileId>> {
     groups
 }
 
-/// Reads the files of its group, one after another.
+/// A client that reads the files of its group, one after another.
 #[derive(Debug, Default)]
 struct Client {
     files: Vec<FileId>,
@@ -89,7 +92,7 @@ struct Client {
 }
 
 impl Client {
-    /// Whether it has anything to do, for which it takes the next group when it is done with one.
+    /// Returns whether it has work to do. Takes the next group once the current one is finished.
     fn is_busy(&mut self, left: &mut impl Iterator<Item = Vec<FileId>>) -> bool {
         if self.reading.is_none() && self.files.is_empty() {
             self.files = left.next().unwrap_or_default();
@@ -97,7 +100,7 @@ impl Client {
         self.reading.is_some() || !self.files.is_empty()
     }
 
-    /// Goes on by a block; says whether it could.
+    /// Reads one block. Returns false if the block is not in memory yet.
     fn step(&mut self, machine: &mut Machine) -> bool {
         if self
             .waits_for

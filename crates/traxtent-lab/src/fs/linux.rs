@@ -1,8 +1,8 @@
 //! Measurements of paper Q, section 2.5: ext2 on one disk.
 //!
-//! As the paper has it, conventional systems run with the drive's read-ahead on; aligned ones are measured with it on and
-//! off. The drive of the paper goes on reading ahead when it is told not to; it is switched off in the drive itself here,
-//! since the paper saw an effect.
+//! As in the paper, conventional systems run with the drive's read-ahead on, and aligned systems
+//! are measured with it on and off. The paper's drive continues to read ahead when the command to
+//! stop is given. Here read-ahead is disabled in the drive itself, because the paper saw an effect.
 
 use traxtent_core::stats::{Confidence, Interval};
 
@@ -15,20 +15,22 @@ use crate::figure::{Figure, Panel, Series, Style};
 
 const MB: u64 = 1 << 20;
 
-/// Memory of the scans and the comparison, and of the streams, in megabytes.
+/// The memory in megabytes: for the scans and the comparison, and for the streams.
 pub(crate) const MEMORY: [usize; 2] = [128, 2048];
 
-/// Runs of the streams whose mean is taken: the ten of the paper leave it to chance by some ten percent.
+/// The number of runs of the streams that are averaged. The results of the paper's ten vary by some
+/// ten percent.
 const RUNS: u64 = 50;
 
-/// Neighbours on each side with which a startup latency is averaged.
+/// The number of neighbours on each side with which a startup latency is averaged.
 const AROUND: usize = 8;
 
 pub(super) fn without_read_ahead(bench: &Bench) -> Result<Bench, LabError> {
     bench.with("cache.read_ahead.until", "\"none\"")
 }
 
-/// Times of a program in seconds: conventional, aligned, aligned without the drive's read-ahead.
+/// The times of a program in seconds: conventional, aligned, aligned without the drive's
+/// read-ahead.
 fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[f64; 3], LabError> {
     let run = |bench: &Bench, system: Ext2| -> Result<f64, LabError> {
         let config = system.config(bench.track_sectors(), MEMORY[0]);
@@ -63,29 +65,31 @@ pub(crate) fn diff(machine: &mut Machine) -> Run {
     timed(machine, |machine| apps::diff(machine, files, 512 * MB))
 }
 
-/// Q7: the change of a stream's bandwidth that alignment makes; the same without the drive's read-ahead.
+/// Q7: the change of a stream's bandwidth due to alignment, with and without the drive's
+/// read-ahead.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn stream(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let [conventional, aligned, off] = each(bench, scan)?;
     Ok(vec![conventional / aligned - 1.0, conventional / off - 1.0])
 }
 
-/// Q8: how many times as fast a comparison of two files of 512 MB is with alignment; what the drive's read-ahead, switched
-/// off, changes of the aligned time.
+/// Q8: the speedup of a comparison of two files of 512 MB by alignment, and the change of the
+/// aligned time when the drive's read-ahead is switched off.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let [conventional, aligned, off] = each(bench, diff)?;
     Ok(vec![conventional / aligned, off / aligned - 1.0])
 }
 
-/// Paper Q, Fig. 5: the bandwidths of Bonnie's sequential phases, which write a file and read it again.
+/// Paper Q, Fig. 5: the bandwidths of Bonnie's sequential phases, which write a file and read it
+/// again.
 ///
 /// # Errors
-/// As [`stream`].
+/// Returns the errors of [`stream`].
 pub fn stream_bars(bench: &Bench) -> Result<Figure, LabError> {
     let phase = |title: &str, seconds: [f64; 3]| {
         let bandwidths = seconds.map(|seconds| 1024.0 / seconds);
@@ -101,7 +105,7 @@ pub fn stream_bars(bench: &Bench) -> Result<Figure, LabError> {
 /// Paper Q, Fig. 6: the time of a comparison.
 ///
 /// # Errors
-/// As [`comparison`].
+/// Returns the errors of [`comparison`].
 pub fn comparison_bars(bench: &Bench) -> Result<Figure, LabError> {
     let seconds = each(bench, diff)?;
     let panel = bars("diff of two files of 512 MB", "time (s)", seconds);
@@ -124,10 +128,11 @@ fn bars(title: &str, x: &str, lengths: [f64; 3]) -> Panel {
     }
 }
 
-/// Paper Q, Fig. 7: startup latencies against the number of streams, with their 90 % confidence intervals.
+/// Paper Q, Fig. 7: startup latencies against the number of streams, with their 90 % confidence
+/// intervals.
 ///
 /// # Errors
-/// As [`streams`].
+/// Returns the errors of [`streams`].
 pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
     let mut series = Vec::new();
     for system in Ext2::ALL {
@@ -158,13 +163,13 @@ pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed, and half the width of the 90 %
-/// confidence interval of each.
+/// Startup latencies by the number of streams, in seconds: the smoothed mean of the runs, and half
+/// the width of its 90 % confidence interval.
 #[derive(Clone, Debug)]
 pub struct Startup {
-    /// The means, from the first stream on.
+    /// The means, beginning with the first stream.
     pub seconds: Vec<f64>,
-    /// Half the widths.
+    /// The half widths.
     pub confidence: Vec<f64>,
 }
 
@@ -172,12 +177,12 @@ impl Startup {
     /// Measures a system.
     ///
     /// # Errors
-    /// If the drive is too small.
+    /// Returns an error if the drive is too small.
     pub fn measure(bench: &Bench, system: Ext2) -> Result<Startup, LabError> {
         Startup::within(bench, system, None, bench.few(RUNS))
     }
 
-    /// Measures it with a partition that ends at an LBN, and so many runs.
+    /// Measures a system in `runs` runs, on a partition that may end at an LBN.
     pub(crate) fn within(
         bench: &Bench,
         system: Ext2,
@@ -214,18 +219,19 @@ impl Startup {
         })
     }
 
-    /// The number of streams at which the latency reaches so many seconds; all of them, if it never does.
+    /// The index of the first stream at which the latency reaches `seconds`; the last one if it
+    /// never does.
     pub(crate) fn reaches(&self, seconds: f64) -> usize {
         let first = self.seconds.iter().position(|latency| *latency >= seconds);
         first.unwrap_or(self.seconds.len() - 1)
     }
 }
 
-/// Q9: the streams at which the conventional system's startup latency reaches 3 s; the changes that windows of a track
-/// and alignment make to the latency there.
+/// Q9: the number of streams at which the conventional system's startup latency reaches 3 s, and
+/// the changes of that latency by windows of a track and by alignment.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let [conventional, sized, aligned] = Ext2::ALL.map(|system| Startup::measure(bench, system));
     let (conventional, sized, aligned) = (conventional?, sized?, aligned?);

@@ -1,9 +1,9 @@
 //! A host on the virtual clock: processor, buffer cache, file system, disk.
 //!
-//! Applications are plain programs: each call moves the clock on by what the processor does and by what it waits for,
-//! while the drive works at its own times. The source of what the file system does is paper T, section 4.2, for FFS,
-//! and paper Q, section 2.4, for ext2. Left out: access times, summary information and free maps written now and then,
-//! paging, and all other processes.
+//! Applications are ordinary programs. Each call advances the clock by its processor time and by
+//! the time for which it waits, while the drive works at its own times. The file systems follow
+//! paper T, section 4.2, for FFS, and paper Q, section 2.4, for ext2. Left out: access times,
+//! periodic writes of summary information and free maps, paging, and all other processes.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -24,7 +24,7 @@ use super::space::Space;
 use super::volume::Volume;
 use crate::bench::{Bench, LabError};
 
-/// See the module.
+/// A host with a file system and a disk; see the module.
 #[derive(Debug)]
 pub struct Machine {
     pub(super) config: Config,
@@ -34,21 +34,22 @@ pub struct Machine {
     pub(super) files: Files,
     /// The partition in blocks of one sector, whose traxtents are the tracks.
     tracks: Partition,
-    /// The same of what write-backs end at; none, if these are the tracks, as [`Config::clip`] says.
+    /// The partition in pieces at whose ends write-backs end; `None` if they end at tracks, as
+    /// [`Config::clip`] specifies.
     write_grid: Option<Partition>,
     disk: Volume,
     flights: HashMap<Io, Flight>,
-    /// Sectors being written.
+    /// The number of sectors in outstanding writes.
     writing: u64,
-    /// Blocks that differ from the disk, by age; some of them do not any more.
+    /// Blocks that differ from the disk, by age. Some of them may have been written since.
     ages: VecDeque<(SimTime, Block)>,
-    /// What the processor has done.
+    /// The processor time so far.
     busy: Span,
-    /// The most blocks that the cache has held.
+    /// The largest number of blocks that the cache has held.
     cache_most: usize,
 }
 
-/// A request under way: sectors of the partition.
+/// An outstanding request: sectors of the partition.
 #[derive(Clone, Debug)]
 struct Flight {
     sectors: Range<u64>,
@@ -56,18 +57,18 @@ struct Flight {
 }
 
 impl Machine {
-    /// A system that has just started, with an empty file system on the drive. The seed decides where the platters
-    /// are at the start.
+    /// Creates a system that has just started, with an empty file system on the drive. The seed
+    /// determines the phase of the spindle at the start.
     ///
     /// # Errors
-    /// If the drive is too small for the partition.
+    /// Returns an error if the drive is too small for the partition.
     pub fn new(bench: &Bench, config: Config) -> Result<Machine, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let disk = Volume::one(drive, &config);
         Machine::on(disk, TrackMap::of(&bench.geometry), bench.seed, config)
     }
 
-    /// The same on a volume with this map.
+    /// Creates the same on a volume with this map.
     pub(super) fn on(
         disk: Volume,
         map: TrackMap,
@@ -81,7 +82,8 @@ impl Machine {
         let lbns = Lbn(config.partition_start)..end;
         let partition = Partition::new(Arc::clone(&map), lbns.clone(), config.block_sectors)?;
         let tracks = Partition::new(map, lbns, 1)?;
-        // Within a second of the start: any phase of the spindle, and none of it told to the file system.
+        // Start within the first second: at any phase of the spindle, which the file system does
+        // not know.
         let now = SimTime(Rng::new(seed).below(1_000_000_000_000));
         Ok(Machine {
             now,
@@ -100,10 +102,11 @@ impl Machine {
         })
     }
 
-    /// The same whose write-backs end at the boundaries of this map, whatever tracks are.
+    /// Returns the same system with write-backs that end at the boundaries of this map instead of
+    /// tracks.
     ///
     /// # Errors
-    /// If the map does not cover the partition.
+    /// Returns an error if the map does not cover the partition.
     pub(super) fn with_write_grid(self, map: TrackMap) -> Result<Machine, LabError> {
         let lbns = self.tracks.lbns();
         Ok(Machine {
@@ -112,27 +115,27 @@ impl Machine {
         })
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> SimTime {
         self.now
     }
 
-    /// What the disk has done since the last [`Machine::measure`].
+    /// The traffic of the disk since the last [`Machine::measure`].
     pub fn traffic(&self) -> Traffic {
         self.disk.traffic()
     }
 
-    /// What the processor has done.
+    /// The processor time since the last [`Machine::measure`].
     pub fn busy(&self) -> Span {
         self.busy
     }
 
-    /// The most blocks that the cache has held.
+    /// The largest number of blocks that the cache has held.
     pub fn cache_most(&self) -> usize {
         self.cache_most
     }
 
-    /// Keeps every request from now on.
+    /// Logs every request from now on.
     pub fn keep_log(&mut self) {
         self.disk.log = Some(Vec::new());
     }
@@ -142,25 +145,26 @@ impl Machine {
         self.disk.log.as_deref().unwrap_or_default()
     }
 
-    /// Forgets what the disk has done so far.
+    /// Resets the traffic of the disk and the processor time.
     pub fn measure(&mut self) {
         self.disk.measure();
         self.busy = Span::ZERO;
     }
 
-    /// The processor works.
+    /// Advances the clock by processor work.
     pub fn spend(&mut self, work: Span) {
         self.busy += work;
         let mut end = self.now + work;
         while let Some(wake) = self.disk.next_wakeup().filter(|wake| *wake <= end) {
             self.now = self.now.max(wake);
-            // The interrupts take their time from the work.
+            // Interrupts delay the work.
             end += self.interrupts(wake);
         }
         self.now = end;
     }
 
-    /// Sleeps until the disk has something to say, or until `until`; says whether anything can happen at all.
+    /// Sleeps until the next event of the disk, or until `until`. Returns false if there is
+    /// neither.
     pub fn sleep(&mut self, until: Option<SimTime>) -> bool {
         let wake = self.disk.next_wakeup();
         match (wake, until) {
@@ -178,22 +182,23 @@ impl Machine {
         }
     }
 
-    /// Sleeps until the disk has something to say.
+    /// Sleeps until the next event of the disk.
     ///
     /// # Panics
-    /// If it has nothing to do.
+    /// Panics if no request is outstanding.
     pub(super) fn wait(&mut self) {
         assert!(self.sleep(None), "nothing is under way to wait for");
     }
 
-    /// Waits until everything that is under way is done.
+    /// Waits until no request is outstanding.
     pub fn settle(&mut self) {
         while self.disk.outstanding() > 0 {
             self.wait();
         }
     }
 
-    /// Takes what is complete at `wake`; returns what that costs the processor.
+    /// Handles the requests that are complete at `wake`. Returns the processor time that this
+    /// takes.
     fn interrupts(&mut self, wake: SimTime) -> Span {
         let mut work = Span::ZERO;
         while let Some(io) = self.disk.poll(wake) {
@@ -219,7 +224,7 @@ impl Machine {
         }
     }
 
-    /// The blocks of a range of sectors of the partition, and how many of the sectors are in each.
+    /// The blocks of a range of sectors of the partition, and the number of these sectors in each.
     fn blocks_of(&self, sectors: &Range<u64>) -> impl Iterator<Item = (Block, u32)> + use<> {
         let size = u64::from(self.config.block_sectors);
         let Range { start, end } = *sectors;
@@ -235,7 +240,7 @@ impl Machine {
         block.0 * size..(block.0 + 1) * size
     }
 
-    /// The sectors up to the first boundary between tracks, if reads end there.
+    /// The sectors up to the first track boundary, if reads end there.
     pub(super) fn clipped(&self, sectors: Range<u64>) -> Range<u64> {
         match self.config.clip {
             true => on_first_track(&self.tracks, sectors),
@@ -243,7 +248,7 @@ impl Machine {
         }
     }
 
-    /// The same of a write.
+    /// The sectors up to the first boundary at which writes end.
     pub(super) fn clipped_write(&self, sectors: Range<u64>) -> Range<u64> {
         match &self.write_grid {
             Some(grid) => on_first_track(grid, sectors),
@@ -267,7 +272,7 @@ impl Machine {
         io
     }
 
-    /// Reads sectors that nobody has asked for into memory; does not wait.
+    /// Reads sectors that have not been requested into memory. Does not wait.
     pub(super) fn fetch(&mut self, sectors: Range<u64>) {
         for (block, count) in self.blocks_of(&sectors) {
             while self.cache.claim(block).is_none() {
@@ -280,7 +285,7 @@ impl Machine {
         self.send(Op::Read, sectors);
     }
 
-    /// Has a whole block in memory, new or changed, which is not on the disk yet.
+    /// Puts a whole block into memory, new or changed, that is not on the disk yet.
     pub(super) fn dirty(&mut self, block: Block) {
         while self.cache.claim(block).is_none() {
             self.wait();
@@ -296,7 +301,7 @@ impl Machine {
         self.cache_most = self.cache_most.max(self.cache.len());
     }
 
-    /// Writes sectors of changed blocks; waits only while too much is being written.
+    /// Writes sectors of changed blocks. Waits only while too much is being written.
     pub(super) fn write_back(&mut self, sectors: Range<u64>) {
         if sectors.is_empty() {
             return;
@@ -310,7 +315,7 @@ impl Machine {
         self.send_write(sectors);
     }
 
-    /// Writes a changed block and waits until that is done.
+    /// Writes a changed block and waits until the write is complete.
     pub(super) fn write_through(&mut self, block: Block) {
         let io = self.send_write(self.sectors_of(block));
         while self.flights.contains_key(&io) {
@@ -323,7 +328,7 @@ impl Machine {
         for (block, _) in self.blocks_of(&sectors) {
             let buffer = self.cache.get(block).expect("what is written is in memory");
             buffer.writing += 1;
-            // The rest of a block that is written in parts follows.
+            // A block that is written in parts stays dirty until its last part.
             if (block.0 + 1) * size <= sectors.end {
                 buffer.dirty = None;
             }
@@ -332,7 +337,7 @@ impl Machine {
         self.send(Op::Write, sectors)
     }
 
-    /// Writes what has been in memory for too long.
+    /// Writes the blocks that have been dirty for too long.
     pub(super) fn write_old(&mut self) {
         while let Some(&(since, block)) = self.ages.front() {
             if since + self.config.dirty_for > self.now {
@@ -351,7 +356,7 @@ impl Machine {
         }
     }
 
-    /// Writes everything that has changed, and waits for it.
+    /// Writes all dirty blocks, and waits for the writes.
     pub fn sync(&mut self) {
         let mut blocks: Vec<Block> = self.ages.drain(..).map(|(_, block)| block).collect();
         blocks.sort_unstable();
@@ -381,7 +386,7 @@ impl Machine {
         buffer.is_some_and(|buffer| buffer.dirty == Some(since))
     }
 
-    /// Where a file is.
+    /// The blocks of a file.
     pub fn blocks(&self, file: FileId) -> &[Block] {
         &self.file(file).blocks
     }
@@ -391,7 +396,7 @@ impl Machine {
     }
 }
 
-/// Those of the sectors of a partition that lie on its first track.
+/// Returns those of a partition's sectors that lie on their first track.
 fn on_first_track(tracks: &Partition, sectors: Range<u64>) -> Range<u64> {
     let wanted = Block(sectors.start)..Block(sectors.end);
     let request = Boundaries::Clip.request(tracks, wanted.clone(), &wanted);

@@ -1,29 +1,30 @@
 //! Postmark 1.11 (Katcher, TR3022, Network Appliance, 1997): the small files of a mail server.
 //!
-//! A pool of files is made; then each transaction reads or appends to one file, and makes or removes one. As paper T has
-//! it: the defaults (500 files, 500 transactions, calls of 512 bytes, reads as likely as appends, makings as likely as
-//! removals), but files of 5 to 10 KB. Rates count the transactions alone, as Postmark's own report does.
+//! The benchmark creates a pool of files. Each transaction then reads or appends to one file, and
+//! creates or removes one. The parameters are those of paper T: the defaults (500 files, 500
+//! transactions, calls of 512 bytes, reads as likely as appends, creations as likely as removals),
+//! but files of 5 to 10 KB. As in Postmark's own report, rates count only the transactions.
 
 use traxtent_core::workload::Rng;
 
 use super::file::FileId;
 use super::machine::Machine;
 
-/// Its parameters.
+/// The parameters of Postmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Postmark {
-    /// Files at the start.
+    /// The number of files at the start.
     pub files: usize,
-    /// How many transactions.
+    /// The number of transactions.
     pub transactions: u32,
-    /// The smallest and the largest file, in bytes.
+    /// The smallest and the largest file size, in bytes.
     pub bytes: (u64, u64),
-    /// Bytes of a call.
+    /// The number of bytes per call.
     pub call: u64,
 }
 
 impl Postmark {
-    /// As paper T ran it.
+    /// The parameters in paper T.
     pub const PAPER: Postmark = Postmark {
         files: 500,
         transactions: 500,
@@ -31,7 +32,7 @@ impl Postmark {
         call: 512,
     };
 
-    /// Runs it; returns transactions a second.
+    /// Runs the benchmark. Returns transactions per second.
     pub fn run(&self, machine: &mut Machine, seed: u64) -> f64 {
         let mut rng = Rng::new(seed);
         let directory = machine.directory(0);
@@ -46,7 +47,8 @@ impl Postmark {
             } else {
                 self.append(machine, &mut pool[at], &mut rng);
             }
-            // The pool of 500 never runs empty in 500 transactions of a fair coin, but a smaller one may.
+            // The pool of 500 never runs empty in 500 transactions of a fair coin, but a smaller
+            // one may.
             if rng.chance(0.5) || pool.len() < 2 {
                 pool.push(self.make(machine, directory, &mut rng));
             } else {
@@ -76,7 +78,7 @@ impl Postmark {
         machine.close(open);
     }
 
-    /// Appends at most what a file lacks to be as large as any.
+    /// Appends to a file, up to the size of the largest file.
     fn append(&self, machine: &mut Machine, pooled: &mut Pooled, rng: &mut Rng) {
         let room = self.bytes.1 - pooled.bytes;
         if room > 0 {

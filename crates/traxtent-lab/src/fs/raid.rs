@@ -1,16 +1,19 @@
-//! Measurements of paper Q, section 3: ext2 on a RAID-5 of five disks; and of misaligned writes to one (paper A).
+//! Measurements of paper Q, section 3: ext2 on a RAID-5 of five disks; and of misaligned writes to
+//! a RAID-5 (paper A).
 //!
-//! The conventional array is Linux's: chunks of 4 KB, left symmetric, windows of read-ahead as on one disk. The paper's
-//! aligned one has chunks of 4 KB too ("a chunk size of 4KB"): what is aligned is what is asked for. Windows have the
-//! rows of a track, requests to members are cut at their tracks' boundaries, and the parity, every fifth block of a
-//! member, is read along so that it does not cut a track into pieces of 16 KB. Drives of different numberings share rows, so
-//! windows can follow the tracks of one member only: here the first. Ours, [`Raid5::TrackChunks`], has tracks
-//! of like size for chunks, and windows that are stripes.
+//! The conventional array is the one of Linux: chunks of 4 KB, left symmetric, read-ahead windows
+//! as on one disk. The paper's aligned array has chunks of 4 KB too ("a chunk size of 4KB"): only
+//! its requests are aligned. A window contains the rows of a track. Requests to members are cut at
+//! the members' track boundaries. The parity, every fifth block of a member, is read as well (a
+//! dummy read), so that it does not cut a track into pieces of 16 KB. Drives with different
+//! numberings share rows, so windows can follow the tracks of one member only: here the first. In
+//! our array, [`Raid5::TrackChunks`], chunks are tracks of similar size, and windows are stripes.
 //!
-//! As on one disk, conventional systems run with the drives' read-ahead on, aligned ones with it off. Each drive has the
-//! host's queue of its own, and no two spindles turn in step. Left out: the time of the exclusive or, the stripe cache's
-//! waiting for neighbours (write-backs are cut at multiples of whole stripes instead, as that waiting would make
-//! them), and of the kernel's elevator what [`Ext2::config`](super::config::Ext2::config) leaves out.
+//! As on one disk, conventional systems run with the drives' read-ahead on, aligned ones with it
+//! off. Each drive has a host queue of its own, and no two spindles are synchronized. Left out: the
+//! time of the exclusive or; the stripe cache's waiting for neighbours (instead, write-backs are
+//! cut at multiples of whole stripes, which is the effect of that waiting); and those parts of the
+//! kernel's elevator that [`Ext2::config`](super::config::Ext2::config) leaves out.
 
 use std::sync::Arc;
 
@@ -32,7 +35,8 @@ use super::volume::Volume;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};
 
-/// Five drives with the four numberings of paper Q's Table 2, the most frequent one twice.
+/// Five drives with the four numberings of paper Q's Table 2. The most frequent numbering occurs
+/// twice.
 const DRIVES: [&str; 5] = [
     "maxtor10k5",
     "maxtor10k5-b",
@@ -41,38 +45,40 @@ const DRIVES: [&str; 5] = [
     "maxtor10k5-d",
 ];
 
-/// Sectors of a block: chunks of the conventional array, and what chunks that are tracks are a multiple of.
+/// The number of sectors in a block: the chunk of the conventional array, and the granule of chunks
+/// that are tracks.
 const BLOCK: u32 = 8;
 
-/// Write-backs of the conventional systems end at multiples of so many sectors: 32 stripes of four blocks.
+/// The granule in sectors at which write-backs of the conventional systems end: 32 stripes of four
+/// blocks.
 const WRITE_GRID: u32 = 32 * 4 * BLOCK;
 
 const GB: u64 = 1 << 30;
 
-/// Runs of the streams whose mean is taken.
+/// The number of runs of the streams that are averaged.
 const RUNS: u64 = 4;
 
-/// Neighbours on each side with which a startup latency is averaged, as on one disk.
+/// The number of neighbours on each side with which a startup latency is averaged, as on one disk.
 const AROUND: usize = 8;
 
 /// Arrays of five drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Raid5 {
-    /// Linux's own: chunks of 4 KB, windows as on one disk.
+    /// The array of Linux: chunks of 4 KB, windows as on one disk.
     Conventional,
     /// The same with windows of four tracks.
     FourTracks,
-    /// The paper's: chunks of 4 KB, windows of a track of the first member and as much of each other, requests to
-    /// members cut at their boundaries, dummy reads.
+    /// The paper's array: chunks of 4 KB, windows of a track of the first member and as much of
+    /// each other member, requests to members cut at their track boundaries, dummy reads.
     Aligned,
     /// The same without dummy reads.
     AlignedWithoutDummy,
-    /// Ours: chunks are tracks of like size, windows are stripes.
+    /// Our array: chunks are tracks of similar size, windows are stripes.
     TrackChunks,
 }
 
 impl Raid5 {
-    /// All that are told apart in figures, by name.
+    /// The arrays that figures show, with their names.
     pub const FIGURE: [(Raid5, &str); 4] = [
         (Raid5::Conventional, "conventional"),
         (Raid5::FourTracks, "windows of four tracks"),
@@ -112,10 +118,10 @@ impl Raid5 {
         }
     }
 
-    /// A system that has just started on such an array.
+    /// Creates a system that has just started on such an array.
     ///
     /// # Errors
-    /// If a drive is not built in.
+    /// Returns an error if a drive is not built in.
     pub fn machine(self, bench: &Bench, memory: usize, seed: u64) -> Result<Machine, LabError> {
         self.machine_on(bench, Firmware::Profile, memory, seed)
     }
@@ -170,21 +176,21 @@ impl Raid5 {
     }
 }
 
-/// What the drives' firmware reads ahead, which paper Q does not tell.
+/// The read-ahead of the drives' firmware, which paper Q does not describe.
 #[derive(Clone, Copy, Debug)]
 enum Firmware {
-    /// As the profiles have it: to the end of the track, in 32 segments of 256 KB, which is assumed.
+    /// As in the profiles: to the end of the track, in 32 segments of 256 KB (assumed).
     Profile,
     /// Twice as many segments of half the size.
     SmallSegments,
     /// Half as many segments of twice the size.
     LargeSegments,
-    /// Over the end of the track until the segment is full, and on after each hit.
+    /// Past the end of the track until the segment is full, and again after each hit.
     Steady,
 }
 
 impl Firmware {
-    /// A drive with it.
+    /// Returns a drive with this firmware.
     fn of(self, drive: Bench) -> Result<Bench, LabError> {
         let settings = match self {
             Firmware::Profile => return Ok(drive),
@@ -214,7 +220,8 @@ fn array(drives: &[Bench], shape: Shape) -> Result<Array, LabError> {
     Ok(Array::new(shape, members.collect())?)
 }
 
-/// The sectors of an array of such chunks whose rows lie on the same track of its first member, as far as the array goes.
+/// Maps an array of 4 KB chunks: each piece contains the rows that lie on the same track of the
+/// first member. The map ends with the array.
 fn rows(map: &TrackMap, capacity: u64) -> TrackMap {
     let data = u64::from(BLOCK) * (DRIVES.len() as u64 - 1);
     let ends = map
@@ -223,13 +230,13 @@ fn rows(map: &TrackMap, capacity: u64) -> TrackMap {
     cut(ends.map(|end| end.min(capacity)))
 }
 
-/// A map of so many sectors in pieces of one size.
+/// A map of `sectors` sectors in pieces of one size.
 fn uniform(sectors: u64, piece: u32) -> TrackMap {
     let piece = u64::from(piece);
     cut((1..=sectors.div_ceil(piece)).map(|count| (count * piece).min(sectors)))
 }
 
-/// A map of pieces that end there; what is empty is left out.
+/// A map of pieces with these ends. Empty pieces are left out.
 fn cut(ends: impl Iterator<Item = u64>) -> TrackMap {
     let mut map = MapBuilder::default();
     let mut first = 0;
@@ -280,11 +287,12 @@ fn scan(machine: &mut Machine) -> Run {
     timed(machine, |machine| apps::scan(machine, file, GB))
 }
 
-/// Q10: the changes of Bonnie's bandwidths, writing and reading, that alignment makes; the same with tracks as chunks; and
-/// that of reading with other read-ahead in the drives: smaller segments, larger ones, steady.
+/// Q10: the changes of Bonnie's bandwidths, writing and reading, due to alignment; the same with
+/// tracks as chunks; and the change for reading with other read-ahead in the drives: smaller
+/// segments, larger segments, steady.
 ///
 /// # Errors
-/// If a drive is not built in.
+/// Returns an error if a drive is not built in.
 pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let change = |firmware, system, program: fn(&mut Machine) -> Run| -> Result<f64, LabError> {
         let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
@@ -302,11 +310,11 @@ pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Q11: how many times as fast a comparison of two files of 512 MB is with alignment; with tracks as chunks; and with
-/// alignment where the drives read ahead steadily.
+/// Q11: the speedup of a comparison of two files of 512 MB by alignment; by tracks as chunks; and
+/// by alignment if the drives read ahead steadily.
 ///
 /// # Errors
-/// As [`bonnie`].
+/// Returns the errors of [`bonnie`].
 pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let times = |firmware, system| -> Result<f64, LabError> {
         let conventional = seconds_on(bench, firmware, Raid5::Conventional, diff)?;
@@ -319,11 +327,11 @@ pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Q14: the change of the aligned reading bandwidth that dummy reads make; and which share that is of what alignment gains
-/// altogether.
+/// Q14: the change of the aligned read bandwidth due to dummy reads, and its share of the total
+/// gain of alignment.
 ///
 /// # Errors
-/// As [`bonnie`].
+/// Returns the errors of [`bonnie`].
 pub fn dummy_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let rate = |system| Ok::<_, LabError>(1.0 / seconds(bench, system, scan)?);
     let (conventional, with) = (rate(Raid5::Conventional)?, rate(Raid5::Aligned)?);
@@ -334,7 +342,8 @@ pub fn dummy_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Startup latencies by the number of streams, in seconds: the mean of the runs, smoothed; somewhat further than to `until` seconds.
+/// Startup latencies by the number of streams, in seconds: the smoothed mean of the runs. The
+/// streams continue somewhat beyond a latency of `until` seconds.
 fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabError> {
     let streams = Streams {
         count: STREAMS_MAX,
@@ -356,21 +365,21 @@ fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabErro
     Ok((0..count).map(mean).collect())
 }
 
-/// More streams than that are not tried: their rate is that of the five drives' media.
+/// The largest number of streams, whose rate is that of the five drives' media.
 const STREAMS_MAX: usize = 1024;
 
-/// With how many streams startup latencies reach so many seconds.
+/// The number of streams at which startup latencies reach `seconds`.
 fn reaches(latencies: &[f64], seconds: f64) -> f64 {
     let first = latencies.iter().position(|latency| *latency >= seconds);
     first.unwrap_or(latencies.len() - 1) as f64 + 1.0
 }
 
-/// Q12: how many times as many streams alignment carries before the startup latency reaches 3 s; which share of
-/// that gain windows of four tracks have; how many times as many tracks as chunks carry; and all three again before it
-/// reaches half a second.
+/// Q12: the ratio of the numbers of streams, with and without alignment, at which the startup
+/// latency reaches 3 s; the share of that gain that windows of four tracks achieve; the ratio with
+/// tracks as chunks; and all three again for half a second.
 ///
 /// # Errors
-/// As [`bonnie`].
+/// Returns the errors of [`bonnie`].
 pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let latencies = |(system, _)| startup(bench, system, 3.0);
     let [conventional, four, aligned, ours] = Raid5::FIGURE.map(latencies);
@@ -389,7 +398,7 @@ pub fn streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// Paper Q, Fig. 10: startup latencies against the number of streams.
 ///
 /// # Errors
-/// As [`bonnie`].
+/// Returns the errors of [`bonnie`].
 pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
     let mut series = Vec::new();
     for (system, name) in Raid5::FIGURE {
@@ -407,12 +416,13 @@ pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-/// Q13: what the smallest track as chunk leaves unused of the largest track of the first stripe, and of the member
-/// that loses most by it; what tracks of like size leave unused of all members; and how far from even data, and data
-/// with the parity that covers it, then lie on a member.
+/// Q13: the share left unused if the smallest track is the chunk, of the largest track of the first
+/// stripe and of the member that loses most; the share that tracks of similar size leave unused of
+/// all members; and how unevenly data, and data with the parity that covers them, are then
+/// distributed over the members.
 ///
 /// # Errors
-/// As [`bonnie`].
+/// Returns the errors of [`bonnie`].
 pub fn waste(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let drives: Vec<Bench> = DRIVES
         .iter()
@@ -449,21 +459,21 @@ pub fn waste(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// The largest distance of a part from the mean, over it.
+/// The largest deviation of a part from the mean, relative to the mean.
 fn unevenness(parts: &[f64]) -> f64 {
     let mean = parts.iter().sum::<f64>() / parts.len() as f64;
     let off = parts.iter().map(|part| (part / mean - 1.0).abs());
     off.fold(0.0, f64::max)
 }
 
-/// Sectors of a stripe unit for random writes: 64 KB, md's default for long.
+/// The number of sectors in a stripe unit for random writes: 64 KB, md's default for a long time.
 const UNIT: u64 = 128;
 
-/// A5: how much longer random writes of a stripe unit take where they begin half a unit off its beginning, one at a
-/// time and eight at a time.
+/// A5: the increase in the time of random writes of a stripe unit if they begin half a unit after
+/// its beginning, one at a time and eight at a time.
 ///
 /// # Errors
-/// As [`bonnie`].
+/// Returns the errors of [`bonnie`].
 pub fn misaligned(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut changes = Vec::new();
     for outstanding in [1, 8] {
@@ -473,7 +483,8 @@ pub fn misaligned(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(changes)
 }
 
-/// The time of random writes of a unit, in milliseconds, each so many sectors behind the beginning of one.
+/// The total time of random writes of a unit, in milliseconds, each `offset` sectors after the
+/// beginning of one.
 fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, LabError> {
     let drives = DRIVES.iter().map(|name| {
         let bench = bench.with_drive(name)?;
@@ -503,14 +514,14 @@ fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, La
     Ok(simulate(&mut host, &mut source, |_| true)?.as_ms())
 }
 
-/// Random writes of a unit, so many at a time.
+/// Random writes of a unit with a fixed number outstanding.
 #[derive(Debug)]
 struct Writes {
     rng: Rng,
     units: u64,
     offset: u64,
     left: u64,
-    /// How many more may be under way.
+    /// The number of further writes that may be outstanding.
     idle: u64,
     now: SimTime,
     tag: u64,

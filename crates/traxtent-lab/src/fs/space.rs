@@ -1,7 +1,7 @@
-//! Which block a file gets next: groups of blocks, and the rules of placement.
+//! Block allocation: groups of blocks, and the rules of placement.
 //!
-//! Paper T, sections 4.2.1 and 4.2.2. Left out: fragments of blocks (a file's end takes a whole block), and the rotational
-//! positions of old.
+//! The source is paper T, sections 4.2.1 and 4.2.2. Left out: fragments of blocks (a file's end
+//! takes a whole block), and the rotational positions of older systems.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use traxtent_core::units::{Block, Blocks};
 
 use super::config::{Config, SetAside};
 
-/// The blocks of a partition and who may have them.
+/// The blocks of a partition and their allocation.
 #[derive(Debug)]
 pub(super) struct Space {
-    /// Which blocks are in use. Where tracks matter it knows no excluded ones.
+    /// The blocks in use. With [`Strategy::Traxtent`], excluded blocks are not part of it.
     blocks: Allocator,
     group_blocks: u64,
     metadata: u64,
-    /// Free blocks of each group.
+    /// The number of free blocks in each group.
     free: Vec<u64>,
 }
 
 impl Space {
-    /// An empty file system.
+    /// Creates an empty file system.
     pub(super) fn new(partition: Partition, config: &Config) -> Space {
         let group_blocks = u64::from(config.group_blocks);
         let groups = partition.blocks().0.div_ceil(group_blocks);
@@ -67,7 +67,8 @@ impl Space {
         Block(group * self.group_blocks)
     }
 
-    /// The first group at or behind this one, else from the first, that has at least the mean number of free blocks.
+    /// The first group from this one on, wrapping around, that has at least the mean number of free
+    /// blocks.
     pub(super) fn roomy_group(&self, from: u64) -> u64 {
         let groups = self.groups();
         let mean = self.free.iter().sum::<u64>() / groups;
@@ -77,9 +78,9 @@ impl Space {
             .expect("not all are below the mean")
     }
 
-    /// A block for a file whose last block is `last`, in the same group if there is one.
+    /// Allocates a block for a file whose last block is `last`, in the same group if possible.
     ///
-    /// None if the file system is full.
+    /// Returns `None` if the file system is full.
     pub(super) fn follow(&mut self, last: Block) -> Option<Block> {
         let group = self.group_of(last);
         let next = Block(last.0 + 1);
@@ -96,16 +97,17 @@ impl Space {
         Some(block)
     }
 
-    /// A block for a file that begins in a group.
+    /// Allocates a block for a file that begins in a group.
     ///
-    /// None if the file system is full.
+    /// Returns `None` if the file system is full.
     pub(super) fn begin(&mut self, group: u64) -> Option<Block> {
         let block = self.first_in(group)?;
         self.take(&one(block));
         Some(block)
     }
 
-    /// The blocks right behind one that a file has just been given, as far as they are free and to be set aside for it.
+    /// Reserves the blocks directly after one that a file has just been given, as far as they are
+    /// free and the policy allows.
     pub(super) fn set_aside(&mut self, block: Block, how: SetAside) -> Range<Block> {
         let behind = block.0 + 1;
         let most = match how {
@@ -126,8 +128,8 @@ impl Space {
         run
     }
 
-    /// So many blocks in a row within one traxtent, the closest one that can hold them from its beginning or behind what it
-    /// holds already; none if there is none in the group.
+    /// Allocates `count` consecutive blocks within one traxtent: the closest traxtent of the group,
+    /// ahead of `near`, with a sufficient free run. Returns `None` if there is none.
     pub(super) fn within_traxtent(&mut self, near: Block, count: u64) -> Option<Range<Block>> {
         let group = self.group_of(near);
         let mut traxtent = self.partition().traxtent_from(near)?;
@@ -146,7 +148,7 @@ impl Space {
         None
     }
 
-    /// Gives blocks of a group back.
+    /// Releases blocks of a group.
     pub(super) fn release(&mut self, blocks: &Range<Block>) {
         let freed = self.blocks.free(blocks);
         freed.expect("a file's blocks are in use");
@@ -154,7 +156,7 @@ impl Space {
         self.free[group] += blocks.end.0 - blocks.start.0;
     }
 
-    /// Uses free blocks of a group.
+    /// Allocates free blocks of a group.
     fn take(&mut self, blocks: &Range<Block>) {
         let taken = self.blocks.claim(blocks);
         taken.expect("what is taken is free");
@@ -171,7 +173,8 @@ impl Space {
         ((group + 1) * self.group_blocks).min(self.partition().blocks().0)
     }
 
-    /// The first block of the closest traxtent of the group that is all free, ahead of this block if there is one.
+    /// The first block of the closest traxtent of the group, ahead of this block, that is entirely
+    /// free.
     fn closest_traxtent(&self, from: Block, group: u64) -> Option<Block> {
         let end = self.end_of(group);
         let mut next = self.partition().traxtent_from(Block(from.0 + 1));
@@ -185,7 +188,7 @@ impl Space {
         None
     }
 
-    /// The first free block of a group, or of the first group behind it that has one.
+    /// The first free block of a group, or of the next group that has one.
     fn first_in(&self, group: u64) -> Option<Block> {
         let groups = self.groups();
         (group..groups)

@@ -1,7 +1,8 @@
-//! Streams of media: one more each second, each of which reads on at a constant rate from a random place.
+//! Media streams. One more stream starts each second, and each reads at a constant rate from a
+//! random place.
 //!
-//! Paper Q, section 2.5: the startup latency is the time from a stream's start until its first data are there. Streams
-//! that fall behind read on as fast as they can. Assumed: calls of 64 KB.
+//! Paper Q, section 2.5: the startup latency is the time from a stream's start until its first data
+//! arrive. Streams that fall behind read as fast as they can. Assumed: calls of 64 KB.
 
 use traxtent_core::units::{Block, SimTime, Span};
 use traxtent_core::workload::Rng;
@@ -9,25 +10,26 @@ use traxtent_core::workload::Rng;
 use super::access::{Look, Open};
 use super::machine::Machine;
 
-/// What streams do.
+/// The parameters of the streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {
-    /// Bytes a second.
+    /// The rate of a stream in bytes per second.
     pub rate: u64,
-    /// Bytes of a call.
+    /// The number of bytes per call.
     pub call: u64,
-    /// How many there are in the end.
+    /// The final number of streams.
     pub count: usize,
-    /// No more begin once [`MANY`] have waited longer than this for their first data.
+    /// The latency limit: no further streams start once [`MANY`] have waited longer for their first
+    /// data.
     pub give_up: Option<Span>,
 }
 
-/// See [`Streams::give_up`].
+/// The number of streams over the limit of [`Streams::give_up`] at which no further ones start.
 pub const MANY: usize = 17;
 
 impl Streams {
-    /// As paper Q ran them, but for the end: it stopped at a latency of 3 s, we go on to so many streams that the mean of
-    /// several runs is beyond it.
+    /// The parameters in paper Q, except for the end. The paper stopped at a latency of 3 s. Here
+    /// there are enough streams for the mean of several runs to exceed it.
     pub const PAPER: Streams = Streams {
         rate: 500 * 1024,
         call: 64 * 1024,
@@ -50,7 +52,8 @@ impl Streams {
             >= MANY
     }
 
-    /// Starts streams, one each second, until there are enough; returns their startup latencies in seconds, in order.
+    /// Starts one stream each second until there are enough. Returns their startup latencies in
+    /// seconds, in order.
     pub fn run(&self, machine: &mut Machine, seed: u64) -> Vec<f64> {
         let mut rng = Rng::new(seed);
         let begin = machine.now();
@@ -88,7 +91,7 @@ impl Streams {
         started.map(|latency| latency.as_ms() / 1000.0).collect()
     }
 
-    /// A stream from the beginning of a random group, with data for as long as a run can take.
+    /// Starts a stream at the beginning of a random group, with data for the longest possible run.
     fn start(&self, machine: &mut Machine, rng: &mut Rng, now: SimTime) -> Stream {
         let group = rng.below(machine.space.groups() - 1);
         let directory = machine.directory(group);
@@ -103,13 +106,13 @@ impl Streams {
         }
     }
 
-    /// Goes on by a block.
+    /// Reads one block.
     fn step(&self, machine: &mut Machine, stream: &mut Stream) {
         let size = machine.block_bytes();
         let end = (stream.at / self.call + 1) * self.call;
         let block = stream.at / size;
         if block >= machine.blocks(stream.open.file).len() as u64 {
-            // The file is over: again from its beginning, which has long left memory.
+            // At the end of the file, start again from its beginning, which left memory long ago.
             (stream.at, stream.open) = (0, machine.reopened(stream.open.file));
             return;
         }
@@ -131,15 +134,15 @@ impl Streams {
     }
 }
 
-/// One stream.
+/// A stream.
 #[derive(Debug)]
 struct Stream {
     open: Open,
     started: SimTime,
     latency: Option<Span>,
-    /// When it reads next.
+    /// The time of its next read.
     due: SimTime,
-    /// Bytes that it has read.
+    /// The number of bytes that it has read.
     at: u64,
     waits_for: Option<Block>,
 }

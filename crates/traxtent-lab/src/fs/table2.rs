@@ -1,7 +1,7 @@
-//! Measurements of paper T, section 5.3: Table 2 and what the text adds.
+//! Measurements of paper T, section 5.3: Table 2 and the additional results in the text.
 //!
-//! Drives write through: the paper's writes end when they are on the media (its section 5.2 gives them response times of a
-//! media access). Everything but the drive's buffer is as the profile has it.
+//! Drives write through: the paper's writes end when the data are on the media (its section 5.2
+//! gives them the response times of a media access). All other parameters are those of the profile.
 
 use super::apps::{self, Run, timed};
 use super::build::build;
@@ -14,20 +14,21 @@ use crate::bench::{Bench, LabError};
 
 const MB: u64 = 1 << 20;
 
-/// Accesses of the random reads.
+/// The number of random reads.
 const RANDOM: u32 = 50_000;
 
-/// Runs of Postmark whose mean is taken: a run of 500 transactions is decided by chance to some percent.
+/// The number of runs of Postmark that are averaged. A single run of 500 transactions varies by
+/// some percent.
 const POSTMARKS: u64 = 20;
 
-/// Groups of small files that are read.
+/// The number of groups of small files that are read.
 const GROUPS: usize = 1500;
 
 fn write_through(bench: &Bench) -> Result<Bench, LabError> {
     bench.with("cache.write_back", "none")
 }
 
-/// A run of a program on each of the paper's three file systems.
+/// Runs a program on each of the paper's three file systems.
 fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[Run; 3], LabError> {
     let bench = write_through(bench)?;
     let run = |ffs: Ffs| -> Result<Run, LabError> {
@@ -37,7 +38,7 @@ fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[Run; 3]
     Ok([run(unmodified)?, run(fast)?, run(traxtent)?])
 }
 
-/// Seconds of the first, and the changes that the others make.
+/// The changes in time by the second and third run, and the seconds of the first.
 fn compared(runs: &[Run; 3]) -> Vec<f64> {
     let [unmodified, fast, traxtent] = runs.each_ref().map(Run::seconds);
     vec![
@@ -47,7 +48,8 @@ fn compared(runs: &[Run; 3]) -> Vec<f64> {
     ]
 }
 
-/// The program of T20 with a file of so many bytes, 256 MB at least (less is over before groups have changed).
+/// The program of T20 with a file of `bytes` bytes, 256 MB at least (smaller files end before
+/// groups have changed).
 pub fn scan(bytes: u64) -> impl Fn(&mut Machine) -> Run {
     move |machine| {
         let directory = machine.directory(0);
@@ -56,7 +58,7 @@ pub fn scan(bytes: u64) -> impl Fn(&mut Machine) -> Run {
     }
 }
 
-/// The program of T21 with files of so many bytes.
+/// The program of T21 with files of `bytes` bytes.
 pub fn diff(bytes: u64) -> impl Fn(&mut Machine) -> Run {
     move |machine| {
         let directory = machine.directory(0);
@@ -65,7 +67,7 @@ pub fn diff(bytes: u64) -> impl Fn(&mut Machine) -> Run {
     }
 }
 
-/// The program of T22 with a file of so many bytes.
+/// The program of T22 with a file of `bytes` bytes.
 pub fn copy(bytes: u64) -> impl Fn(&mut Machine) -> Run {
     move |machine| {
         let directory = machine.directory(0);
@@ -76,20 +78,21 @@ pub fn copy(bytes: u64) -> impl Fn(&mut Machine) -> Run {
     }
 }
 
-/// T20: the changes that fast start and traxtents make to the time of a scan of 4 GB, and the time itself in seconds.
+/// T20: the changes in the time of a 4 GB scan by fast start and by traxtents, and the time itself
+/// in seconds.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn scans(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(compared(&each(bench, scan(4096 * MB))?))
 }
 
-/// T21: the same of a diff of two files of 512 MB; then, for the unmodified system and for traxtents, requests, their
-/// mean size in KB, and what each takes beyond its media transfer in milliseconds; then the change that traxtents make on
-/// a drive that serves the closest request first.
+/// T21: the same for a diff of two files of 512 MB. Then, for the unmodified system and for
+/// traxtents: requests, their mean size in KB, and the time per request beyond its media transfer
+/// in milliseconds. Then the change by traxtents on a drive that serves the closest request first.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn diffs(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let runs = each(bench, diff(512 * MB))?;
     let mut values = compared(&runs);
@@ -104,27 +107,29 @@ pub fn diffs(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// The change that traxtents make where the drive serves the closest request first. Nobody tells in which order the
-/// paper's drive serves its queue; this tells how much hangs on it.
+/// The change by traxtents if the drive serves the closest request first. No source describes the
+/// queue order of the paper's drive; this result shows how much depends on it.
 fn closest_first(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<f64, LabError> {
     let runs = each(&bench.with("queue.scheduler", "\"sstf\"")?, program)?;
     Ok(compared(&runs)[1])
 }
 
-/// T22: as T20, of a copy of 1 GB; then the change that traxtents make on a drive that serves the closest request first.
+/// T22: the same as T20 for a copy of 1 GB. Then the change by traxtents on a drive that serves the
+/// closest request first.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn copies(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = compared(&each(bench, copy(1024 * MB))?);
     values.push(closest_first(bench, copy(1024 * MB))?);
     Ok(values)
 }
 
-/// T23: the changes that fast start and traxtents make to Postmark's transactions a second, and the rate itself.
+/// T23: the changes in Postmark's transactions per second by fast start and by traxtents, and the
+/// rate itself.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn postmark(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let through = write_through(bench)?;
     let rate = |ffs: Ffs| -> Result<f64, LabError> {
@@ -144,10 +149,10 @@ pub fn postmark(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// T24: as T20, of a software build.
+/// T24: the same as T20 for a software build.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn builds(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let runs = each(bench, |machine| {
         timed(machine, |machine| build(machine, bench.seed))
@@ -155,12 +160,13 @@ pub fn builds(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(compared(&runs))
 }
 
-/// T25: the time for the first bytes of 1,000 files of 200 KB with traxtents, over that of the unmodified system, where
-/// the order of the names has nothing to do with where the files lie; milliseconds a file without and with traxtents,
-/// and with fast start; then the ratio and the first two times where files are read in the order in which they lie.
+/// T25: the time to read the first bytes of 1,000 files of 200 KB with traxtents, over that of the
+/// unmodified system, if the order of the names is unrelated to the positions of the files. Then
+/// the milliseconds per file without and with traxtents, and with fast start. Then all four again
+/// for files read in the order of their positions.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn heads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let program = |shuffled: bool| {
         move |machine: &mut Machine| {
@@ -176,18 +182,19 @@ pub fn heads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     };
     let mut values = Vec::new();
     for shuffled in [true, false] {
-        // Seconds of a thousand files are milliseconds of one.
+        // The seconds for a thousand files are the milliseconds for one.
         let [unmodified, fast, traxtent] = each(bench, program(shuffled))?.map(|run| run.seconds());
         values.extend([traxtent / unmodified, unmodified, traxtent, fast]);
     }
     Ok(values)
 }
 
-/// T33: the change that traxtents make to the time of random reads; to the throughput of small files read in groups; and
-/// to the time of a scan, where blocks may be buffered in parts. Then what partial buffering takes off the scan.
+/// T33: the change by traxtents in the time of random reads; in the throughput of small files read
+/// in groups; and in the time of a scan if blocks may be buffered in parts. Then the change of the
+/// traxtent scan by partial buffering.
 ///
 /// # Errors
-/// If the drive is too small.
+/// Returns an error if the drive is too small.
 pub fn remedies(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let random = each(bench, |machine| {
         let directory = machine.directory(0);

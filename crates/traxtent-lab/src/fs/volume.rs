@@ -1,4 +1,4 @@
-//! What a file system lies on: a disk, or an array of them.
+//! The storage of a file system: a disk, or an array of disks.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use traxtent_exec::arrays::{Arrays, Progress};
 use super::config::Config;
 use super::disk::{Disk, Io, Traffic};
 
-/// See the module.
+/// A disk or an array of disks with their host queues.
 #[derive(Debug)]
 pub(super) struct Volume {
     disks: Vec<Disk>,
-    /// How far the clock of each disk is ahead, since no two spindles turn in step.
+    /// The lead of each disk's clock, because no two spindles are synchronized.
     ahead: Vec<Span>,
-    /// How disks are joined; nothing where there is one.
+    /// The array that combines the disks; `None` for a single disk.
     arrays: Option<Arrays>,
-    /// Where requests to each disk end; nowhere if there are none.
+    /// The boundaries at which requests to each disk are cut; empty if they are not cut.
     cuts: Vec<TrackMap>,
-    /// What each disk was asked for on behalf of the array.
+    /// The requests sent to each disk for the array.
     parts: BTreeMap<(usize, Io), Arrival>,
-    /// Of what was asked for in several pieces, how many are under way.
+    /// The number of outstanding pieces of each request that was cut.
     pieces: BTreeMap<u64, usize>,
     next: u64,
     outstanding: usize,
-    /// Every request, if somebody wants to see them.
+    /// All requests, if they are logged.
     pub(super) log: Option<Vec<Request>>,
 }
 
 impl Volume {
-    /// A disk.
+    /// Creates a volume of one disk.
     pub(super) fn one(drive: Drive, config: &Config) -> Volume {
         Volume {
             disks: vec![Disk::new(drive, config)],
@@ -49,7 +49,7 @@ impl Volume {
         }
     }
 
-    /// An array of drives, whose spindles turn as chance has it.
+    /// Creates an array of drives with random spindle phases.
     pub(super) fn array(
         drives: Vec<Drive>,
         array: Array,
@@ -78,12 +78,12 @@ impl Volume {
         }
     }
 
-    /// The same, whose requests to disks end at the boundaries of these tracks.
+    /// Cuts requests to disks at the boundaries of these tracks.
     pub(super) fn cut_at(self, cuts: Vec<TrackMap>) -> Volume {
         Volume { cuts, ..self }
     }
 
-    /// Requests on their way.
+    /// The number of outstanding requests.
     pub(super) fn outstanding(&self) -> usize {
         match self.arrays {
             Some(_) => self.outstanding,
@@ -91,7 +91,7 @@ impl Volume {
         }
     }
 
-    /// What all disks have done.
+    /// The traffic of all disks together.
     pub(super) fn traffic(&self) -> Traffic {
         let mut sum = Traffic::default();
         for disk in &self.disks {
@@ -100,14 +100,14 @@ impl Volume {
         sum
     }
 
-    /// Forgets what they have done.
+    /// Resets the traffic of all disks.
     pub(super) fn measure(&mut self) {
         for disk in &mut self.disks {
             disk.traffic = Traffic::default();
         }
     }
 
-    /// Takes a request at `now`; everything due before has been done.
+    /// Accepts a request at `now`. Everything due before `now` must have been done.
     pub(super) fn submit(&mut self, now: SimTime, request: Request) -> Io {
         if let Some(log) = &mut self.log {
             log.push(request);
@@ -137,7 +137,7 @@ impl Volume {
             .min()
     }
 
-    /// The next request that is complete at `now`.
+    /// Returns the next request that is complete at `now`.
     pub(super) fn poll(&mut self, now: SimTime) -> Option<Io> {
         if self.arrays.is_none() {
             return self.disks[0].poll(now);

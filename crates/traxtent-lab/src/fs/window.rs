@@ -1,10 +1,14 @@
-//! The read-ahead of Linux 2.6 before 2.6.23 (mm/readahead.c): a current window and one ahead of it.
+//! The read-ahead of Linux 2.6 before 2.6.23 (mm/readahead.c): a current window and one ahead of
+//! it.
 //!
-//! The first read of a file opens a window, and so does one in sequence; the next one opens a window ahead. When reading
-//! enters that, it becomes the current one and the next is read at once. Windows begin with a quarter of the bound, or
-//! with the bound where a call asks for more than a quarter, and double. An access out of sequence closes them.
-//! As paper Q changes it (section 2.4), a window ends with the track. Left out: what the kernel does when
-//! pages leave memory before they are used, and when the queue is congested; and the kernel looks once a call, here at each block.
+//! The first read of a file opens a window, and so does a sequential one; the next read opens a
+//! window ahead. Once reading enters the window ahead, it becomes the current one and the next is
+//! read at once. Windows begin with a quarter of the upper bound, or with the bound if a call
+//! requests more than a quarter, and double. A non-sequential access closes them. With the change
+//! of paper Q (section 2.4), a window ends with the track.
+//!
+//! Left out: the kernel's reaction when pages are evicted before they are used, and when the queue
+//! is congested. The kernel checks the windows once per call, this model at each block.
 
 use std::ops::Range;
 
@@ -21,8 +25,8 @@ pub(super) struct Windows {
 }
 
 impl Machine {
-    /// Reads what the windows say when a block is read, of which the call wants `in_call` from there on. Returns the
-    /// indirect block that has to be there first.
+    /// Reads ahead by the windows when a block is read, of which the call needs `in_call` blocks
+    /// from there. Returns the indirect block that has to be in memory first.
     pub(super) fn windowed(
         &mut self,
         open: &mut Open,
@@ -61,8 +65,9 @@ impl Machine {
         None
     }
 
-    /// Asks for what is missing of blocks of a file, as far as the file goes and, where requests end at boundaries, up to
-    /// the first one; returns which these are, or the indirect block that has to be there first.
+    /// Requests the missing blocks of a range, as far as the file extends and, if requests end at
+    /// boundaries, up to the first boundary. Returns the resulting range, or the indirect block
+    /// that has to be in memory first.
     fn window(&mut self, open: &Open, wanted: Range<u64>) -> Result<Range<u64>, Block> {
         let blocks = &self.file(open.file).blocks;
         let mut window = wanted.start..wanted.end.min(blocks.len() as u64);
@@ -86,8 +91,9 @@ impl Machine {
         Ok(window)
     }
 
-    /// Reads a run of blocks up to `end`, and the indirect block right behind it, if the blocks that it points at come next:
-    /// the kernel asks for that at once, and the elevator joins the two requests. Returns how many blocks of the file.
+    /// Reads a run of blocks up to `end`. Includes the indirect block directly after it if the
+    /// blocks to which it points come next: the kernel requests that block at once, and the
+    /// elevator merges the two requests. Returns the number of blocks of the file.
     fn fetch_with_indirect(&mut self, open: &Open, at: u64, end: u64) -> u64 {
         let file = self.file(open.file);
         let blocks = &file.blocks[at as usize..end as usize];
@@ -100,14 +106,15 @@ impl Machine {
         let joined = next.flatten() == Some(behind) && !self.cache.has(behind);
         let sectors = self.sectors_of(blocks[0]).start
             ..self.sectors_of(Block(behind.0 + u64::from(joined))).start;
-        // An indirect block behind a boundary is asked for by itself.
+        // An indirect block after a boundary is requested separately.
         let sectors = self.clipped(sectors);
         let blocks_read = (sectors.end - sectors.start) / u64::from(self.config.block_sectors);
         self.fetch(sectors);
         run.min(blocks_read)
     }
 
-    /// How many blocks of a file, from this one on, lie on its track, an indirect block among them or not.
+    /// The number of blocks of a file, from this one on, that lie on its track. An indirect block
+    /// may lie between them.
     fn on_one_track(&self, open: &Open, block: u64) -> u64 {
         let blocks = &self.file(open.file).blocks[block as usize..];
         let first = blocks[0];

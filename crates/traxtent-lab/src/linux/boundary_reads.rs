@@ -1,7 +1,8 @@
 //! The time to read 64 sectors that begin at an offset from a track boundary.
 //!
-//! As the paper did it: boundaries of the top surface within the first zone, in random order, offsets at random. The
-//! buffer is ordered off, and as this drive may not obey, no boundary comes twice before all have come once.
+//! As in the paper, the boundaries are those of the top surface within the first zone, in random
+//! order, with random offsets. The host orders the buffer off. Because this drive may not obey, no
+//! boundary is repeated before all have occurred once.
 
 use traxtent_core::drive::Caching;
 use traxtent_core::probe::{Algorithm, Target, Verify};
@@ -15,27 +16,28 @@ use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 use crate::search::Search;
 
-/// Sectors a read.
+/// The number of sectors per read.
 const SECTORS: u32 = 64;
 
 /// The largest offset to either side.
 const REACH: i64 = 256;
 
-/// Rounds over all boundaries: so many that the means are known to two microseconds.
+/// The number of rounds over all boundaries, sufficient to determine the means to two microseconds.
 const ROUNDS: u64 = 256;
 
-/// Points in the picture.
+/// The number of points in the figure.
 const SHOWN: usize = 2000;
 
 /// A read: the offset of its first sector from a boundary, and its time in milliseconds.
 type Point = (i64, f64);
 
-/// Whether a read that begins at this offset crosses its boundary.
+/// Returns whether a read that begins at this offset crosses its boundary.
 fn crosses(offset: i64) -> bool {
     (1 - i64::from(SECTORS)..0).contains(&offset)
 }
 
-/// The boundaries between two tracks of the top surface with the size of the outermost one, as a probe finds them.
+/// The boundaries between two tracks of the top surface that have the size of the outermost one, as
+/// a probe finds them.
 fn boundaries(bench: &Bench) -> Result<Vec<Lbn>, LabError> {
     let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
     let sizes = outermost(bench, &tracks)?;
@@ -74,7 +76,7 @@ fn reads(bench: &Bench) -> Result<Vec<Point>, LabError> {
     Ok(points)
 }
 
-/// Every order as likely (Fisher and Yates).
+/// Shuffles the items, with every order equally likely (Fisher and Yates).
 fn shuffle(items: &mut [Lbn], rng: &mut Rng) {
     for last in (1..items.len()).rev() {
         items.swap(last, rng.below(last as u64 + 1) as usize);
@@ -107,7 +109,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// The skew between the first two tracks, which crossing their boundary costs at least.
+/// The skew between the first two tracks in milliseconds: the minimum cost of crossing their
+/// boundary.
 fn skew_ms(bench: &Bench) -> f64 {
     let [one, two] = [0, 1].map(|index| bench.geometry.track(index).expect("it has tracks"));
     let last =
@@ -116,7 +119,7 @@ fn skew_ms(bench: &Bench) -> f64 {
     (first - last).rem_euclid(1.0) * bench.profile.revolution_ms()
 }
 
-/// Time against offset.
+/// Draws time against offset.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let points = reads(bench)?;
     let series = |name: &str, across| Series {

@@ -1,7 +1,9 @@
-//! A scan that reads one sector more each time, and takes the first fall of bandwidth for the end of a track.
+//! A scan with reads that grow by one sector each. It takes the first fall of bandwidth for the end
+//! of a track.
 //!
-//! The host has ordered the drive's buffer off. A drive that goes on reading ahead all the same serves the growing
-//! reads from its buffer until they no longer fit a segment of it: there bandwidth falls, wherever they begin.
+//! The host has ordered the drive's buffer off. A drive that nevertheless reads ahead serves the
+//! growing reads from its buffer until they no longer fit in a segment. At that size bandwidth
+//! falls, wherever the reads begin.
 
 use traxtent_core::drive::Caching;
 use traxtent_core::probe::Target;
@@ -18,43 +20,45 @@ use crate::figure::{Figure, Panel, Series, Style};
 /// The largest read, in sectors.
 const MOST: u32 = 2048;
 
-/// How often each size is read.
+/// The number of times that each size is read.
 const PASSES: u32 = 32;
 
-/// The host is back with its next read within so many milliseconds, at random: no two passes are alike.
+/// The upper bound of the host's random pause before its next read, in milliseconds. No two passes
+/// are alike.
 const PAUSE_MS: f64 = 0.1;
 
-/// A cliff is where the mean bandwidth of so many sizes lies a good deal below that of as many before.
+/// The number of sizes on each side of a cliff over which bandwidths are averaged.
 const WINDOW: usize = 128;
 
-/// A good deal: a track switch costs a quarter of a revolution, or a whole one.
+/// The relative fall of the mean bandwidth that makes a cliff. A track switch takes a quarter of a
+/// revolution, or a whole one.
 const FALL: f64 = 0.1;
 
-/// So many sizes make a point of the picture.
+/// The number of sizes that make one point of the figure.
 const SIZES_A_POINT: usize = 16;
 
-/// Sectors of the reads at cliffs.
+/// The number of sectors of the reads at cliffs.
 const PROOF_SECTORS: u32 = 512;
 
-/// Reads at cliffs, and as many elsewhere.
+/// The number of reads at cliffs, and of reads elsewhere.
 const PROOF_READS: u64 = 10_000;
 
-/// Boundaries that the scan is let find.
+/// The number of boundaries after which the scan stops.
 const BOUNDARIES: usize = 20;
 
-/// Where the growing reads begin.
+/// The LBN at which the growing reads begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// All at this LBN.
     At(Lbn),
-    /// Each at a random one below this.
+    /// Each at a random LBN below this one.
     Below(u64),
 }
 
-/// Mean bandwidth in MB/s against size in sectors, from one sector on.
+/// Measures mean bandwidth in MB/s against size in sectors, beginning with one sector.
 ///
 /// # Errors
-/// If the drive does not answer.
+/// Returns an error if the drive does not respond.
 pub fn growing_reads(
     target: &mut SimTarget,
     start: Start,
@@ -76,10 +80,10 @@ pub fn growing_reads(
     Ok(bandwidths.iter().map(Moments::mean).collect())
 }
 
-/// The sizes, in sectors, beyond which bandwidth falls, ascending.
+/// Finds the sizes, in sectors, beyond which bandwidth falls, ascending.
 pub fn cliffs(bandwidths: &[f64]) -> Vec<u32> {
     let mean = |window: &[f64]| window.iter().sum::<f64>() / window.len() as f64;
-    // The fall behind each size that has a whole window on both sides.
+    // The fall after each size that has a whole window on both sides.
     let falls: Vec<f64> = bandwidths
         .windows(2 * WINDOW)
         .map(|both| 1.0 - mean(&both[WINDOW..]) / mean(&both[..WINDOW]))
@@ -92,7 +96,7 @@ pub fn cliffs(bandwidths: &[f64]) -> Vec<u32> {
     (0..falls.len()).filter(is_cliff).map(behind).collect()
 }
 
-/// The paper's scan: from each boundary on, to the first cliff.
+/// The paper's scan: from each boundary to the first cliff.
 fn boundaries(target: &mut SimTarget, rng: &mut Rng) -> Result<Vec<Lbn>, LabError> {
     let mut found = Vec::new();
     let mut from = Lbn(0);
@@ -107,14 +111,14 @@ fn boundaries(target: &mut SimTarget, rng: &mut Rng) -> Result<Vec<Lbn>, LabErro
     Ok(found)
 }
 
-/// A drive whose buffer has been ordered off.
+/// Returns a drive whose buffer has been ordered off.
 fn ordered_off(bench: &Bench) -> SimTarget {
     let mut target = bench.target();
     target.set_caching(Caching::OFF);
     target
 }
 
-/// Mean time of reads that begin at random multiples of `step`, in milliseconds.
+/// The mean time of reads that begin at random multiples of `step`, in milliseconds.
 fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError> {
     let mut target = ordered_off(bench);
     let places = (target.identity().capacity.0 - u64::from(PROOF_SECTORS)) / step;
@@ -127,7 +131,7 @@ fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError
     Ok(times.mean())
 }
 
-/// The nth cliff, or none at all: infinitely far.
+/// The nth cliff, or infinity if there is none.
 fn nth(cliffs: &[u32], n: usize) -> f64 {
     cliffs.get(n).map_or(f64::INFINITY, |&at| f64::from(at))
 }
@@ -157,7 +161,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Whether a track ends within 5 % of a first cliff's size of a sector.
+/// Returns whether a track ends near `sector`, within 5 % of the size of the reads at cliffs.
 fn ends_track(bench: &Bench, sector: f64) -> bool {
     let ends = bench
         .geometry
@@ -181,7 +185,7 @@ fn starts(bench: &Bench, rng: &mut Rng) -> Result<[Vec<f64>; 3], LabError> {
     Ok(scans)
 }
 
-/// Means of a few sizes each.
+/// Averages a few sizes for each point.
 fn points(scan: &[f64]) -> Vec<(f64, f64)> {
     let point = |(index, sizes): (usize, &[f64])| {
         let middle = (index * SIZES_A_POINT) as f64 + (sizes.len() as f64 + 1.0) / 2.0;
@@ -190,7 +194,8 @@ fn points(scan: &[f64]) -> Vec<(f64, f64)> {
     scan.chunks(SIZES_A_POINT).enumerate().map(point).collect()
 }
 
-/// Bandwidth against size on the drive that ignores orders, and on the same drive if it obeyed.
+/// Draws bandwidth against size for a drive that ignores the order, and for the same drive if it
+/// obeyed.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let deaf = bench;
     let obedient = deaf.with("cache.read_ahead.ignores_host", "false")?;

@@ -1,4 +1,5 @@
-//! The layout of a serpentine drive by translation and by timing, and how drives of one model differ.
+//! The layout of a serpentine drive by translation and by timing, and the differences between
+//! drives of one model.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +10,12 @@ use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 use crate::search::Search;
 
-/// Tracks in the picture: as many as Fig. 2 describes, twice.
+/// The number of tracks in the figure: twice as many as Fig. 2 describes.
 const SHOWN: usize = 256;
 
-/// The paper's steps, then ours: drive time in minutes and translations of the former, drive times in minutes by
-/// translation and by timing, the slower over the paper's, and the boundaries that any missed or invented.
+/// The paper's steps: drive time in minutes, and translations. Ours: drive times in minutes by
+/// translation and by timing; the slower of them over the paper's; and the boundaries that any of
+/// the three missed or invented.
 pub(crate) fn mapping_time(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let search = |algorithm| Search::run(bench, algorithm, Verify::Sample);
     let jump = search(Algorithm::Jump)?;
@@ -30,12 +32,12 @@ pub(crate) fn mapping_time(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Where a track lies: cylinder and surface.
+/// The place of a track: cylinder and surface.
 type Lies = (u32, u16);
 
-/// The place of the nth track in the serpentine of section 2.3: the first `width` tracks outward to cylinder 0 of the
-/// top surface, as many back inward on the bottom one, the next `width` cylinders outward on the bottom and inward on
-/// the top, and so on.
+/// Returns the place of the nth track in the serpentine of section 2.3: the first `width` tracks
+/// run outward to cylinder 0 of the top surface, and as many run back inward on the bottom one. The
+/// next `width` cylinders run outward on the bottom and inward on the top, and so on.
 fn in_serpentine(n: u32, width: u32) -> Lies {
     let (pass, step) = (n / width, n % width);
     let (cell, inward) = (pass / 2, pass % 2 == 1);
@@ -44,14 +46,14 @@ fn in_serpentine(n: u32, width: u32) -> Lies {
     (cell * width + within, surface as u16)
 }
 
-/// A track found, with the place of its first LBN by translation.
+/// A track that was found, with the place of its first LBN by translation.
 struct Translated {
     first_lbn: u64,
     sectors: u32,
     lies: Lies,
 }
 
-/// The first so many tracks of the drive.
+/// The first `count` tracks of the drive.
 fn translated(bench: &Bench, count: usize) -> Result<Vec<Translated>, LabError> {
     let tracks = Search::run(bench, Algorithm::Tree, Verify::None)?.tracks;
     translate(bench, &tracks[..tracks.len().min(count)])
@@ -70,8 +72,9 @@ fn translate(bench: &Bench, tracks: &[Found]) -> Result<Vec<Translated>, LabErro
     translated.collect()
 }
 
-/// The tracks of the first zone, and of the drive, that are not where a serpentine has them; its width, which is how many
-/// tracks come before the surface changes; and the cylinder of LBN 0.
+/// The number of tracks, in the first zone and on the drive, that are not where a serpentine has
+/// them; the width of the serpentine, which is the number of tracks before the surface changes; and
+/// the cylinder of LBN 0.
 pub(crate) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let tracks = translated(bench, usize::MAX)?;
     let on_first_surface = |track: &&Translated| track.lies.1 == tracks[0].lies.1;
@@ -93,7 +96,7 @@ pub(crate) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Track number against LBN.
+/// Draws track number against LBN.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let tracks = translated(bench, SHOWN)?;
     let series = ["top surface", "bottom surface"].into_iter().zip(0..);
@@ -117,8 +120,8 @@ pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     Ok(Figure::of(panel))
 }
 
-/// Drives of one model: how many numberings there are among them, boundaries missed or invented by translation and by
-/// timing, and the sectors of each drive's outermost tracks, surface by surface.
+/// Drives of one model: the number of different numberings, the boundaries missed or invented by
+/// translation and by timing, and the sectors of each drive's outermost tracks, surface by surface.
 pub(crate) fn numberings(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut found = Vec::new();
     let mut wrong = [0; 2];
@@ -136,16 +139,16 @@ pub(crate) fn numberings(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// So many tracks surely hold the first cylinder.
+/// A number of tracks that certainly includes the first cylinder.
 const FIRST_TRACKS: usize = 1024;
 
-/// Sectors on the outermost track of each surface, of tracks found and translated.
+/// The sectors of the outermost track of each surface, from tracks found and translated.
 pub(crate) fn outermost(bench: &Bench, tracks: &[Found]) -> Result<[u32; 2], LabError> {
     let first = &tracks[..tracks.len().min(FIRST_TRACKS)];
     Ok(sizes_of_cylinder_0(&translate(bench, first)?))
 }
 
-/// Sectors on the tracks of the outermost cylinder, by surface.
+/// The sectors of the tracks of the outermost cylinder, by surface.
 fn sizes_of_cylinder_0(tracks: &[Translated]) -> [u32; 2] {
     let mut sizes = [0; 2];
     for track in tracks.iter().filter(|track| track.lies.0 == 0) {
@@ -158,7 +161,7 @@ fn sizes_of_cylinder_0(tracks: &[Translated]) -> [u32; 2] {
 mod tests {
     use super::*;
 
-    /// Are the paper's corners where its words put them?
+    /// Are the corners of the serpentine where the paper's description puts them?
     #[test]
     fn corners() {
         let (top, bottom) = (0, 1);

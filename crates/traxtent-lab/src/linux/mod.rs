@@ -1,9 +1,9 @@
-//! What a drive's structure looks like from outside (the Linux validation of track-aligned extents, paper Q: Qian, Meyers
-//! and Wang, 2008, section 2.3 and Figures 1 to 4).
+//! The structure of a drive seen from outside (the Linux validation of track-aligned extents, paper
+//! Q: Qian, Meyers and Wang, 2008, section 2.3 and Figures 1 to 4).
 //!
-//! Every experiment sees drives as a probe does. A read takes what the drive takes, and what the lab assumes of the host's
-//! processor in Figures 5 to 7 too. What else the paper's reads spent in Linux and in a RAID controller is not
-//! published, and is none here.
+//! Every experiment sees drives as a probe does. The time of a read is that of the drive plus the
+//! processor time of the host that the lab assumes in Figures 5 to 7 too. The further time that the
+//! paper's reads spent in Linux and in a RAID controller is not published, and is zero here.
 
 use crate::fs::Cpu;
 
@@ -23,7 +23,7 @@ pub const ONE_MODEL: [&str; 4] = [MAIN_DRIVE, "maxtor10k5-b", "maxtor10k5-c", "m
 /// The drives on which the paper sees no zero-latency access.
 pub const ORDINARY_DRIVES: [&str; 2] = ["cheetah15k4", "map3367nc"];
 
-/// What the host's processor adds to a read, in milliseconds.
+/// The processor time of the host for a read, in milliseconds.
 fn host_ms() -> f64 {
     let Cpu {
         call,

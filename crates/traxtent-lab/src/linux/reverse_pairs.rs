@@ -1,5 +1,6 @@
-//! A random sector is read, then the one before it. A drive that keeps what passed its head before the first
-//! has the second in its buffer; any other waits for most of a revolution.
+//! Pairs of reads: a random sector, then the one before it. A drive that keeps the sectors that
+//! passed its head before the first has the second in its buffer. Any other drive waits for most of
+//! a revolution.
 
 use traxtent_core::probe::Target;
 use traxtent_core::request::Request;
@@ -10,19 +11,20 @@ use super::{MAIN_DRIVE, ORDINARY_DRIVES, host_ms};
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
-/// Pairs a drive.
+/// The number of pairs per drive.
 const PAIRS: u64 = 10_000;
 
-/// Steps of a distribution in the picture.
+/// The number of steps of a distribution in the figure.
 const STEPS: usize = 400;
 
-/// Where the picture ends.
+/// The right end of the figure.
 const SHOWN_MS: f64 = 7.0;
 
-/// What is served sooner has not waited for the media: the fastest drive takes 4 ms a revolution.
+/// A read that takes less has not waited for the media: the fastest drive needs 4 ms for a
+/// revolution.
 const AT_ONCE_MS: f64 = 1.0;
 
-/// Times of the second reads in milliseconds, ascending.
+/// The times of the second reads in milliseconds, ascending.
 fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut target = bench.target();
     let mut rng = Rng::new(bench.seed);
@@ -38,8 +40,8 @@ fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(times)
 }
 
-/// The share of second reads that is served at once, and the shortest and the longest wait of the rest; then the
-/// shortest and the longest wait on the ordinary drives. In milliseconds.
+/// The share of second reads that are served at once, and the shortest and the longest wait of the
+/// rest; then the shortest and the longest wait on the ordinary drives. Waits are in milliseconds.
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let times = second_reads(bench)?;
     let (at_once, waits) = times.split_at(times.partition_point(|&ms| ms < AT_ONCE_MS));
@@ -48,7 +50,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
         others.extend(second_reads(&bench.with_drive(name)?)?);
     }
     others.sort_unstable_by(f64::total_cmp);
-    // Nothing is both the shortest and the longest of no waits at all.
+    // An empty list of waits has neither a shortest nor a longest one.
     let ends = |times: &[f64]| {
         let end = |end: Option<&f64>| end.copied().unwrap_or(f64::NAN);
         [end(times.first()), end(times.last())]
@@ -59,7 +61,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// Distributions of the times of second reads.
+/// Draws the distributions of the times of second reads.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let mut series = Vec::new();
     for name in [MAIN_DRIVE].into_iter().chain(ORDINARY_DRIVES) {

@@ -1,5 +1,5 @@
-//! What a user would compare copies around the track with: the same drive, used only as far as the capacity that is left
-//! (short-stroked), two drives with the same data, and a deep queue.
+//! The alternatives to replicas around the track: the same drive used only up to the remaining
+//! capacity (short-stroked), two drives with the same data, and a deep queue.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,31 +15,32 @@ use super::host::{
 use super::writes::RATE;
 use crate::bench::{Bench, LabError};
 
-/// Requests of a measurement.
+/// The number of requests of a measurement.
 const REQUESTS: u64 = 5000;
 
-/// Outstanding requests.
+/// The numbers of outstanding requests.
 pub const DEPTHS: [usize; 3] = [1, 8, 32];
 
-/// How the blocks of a capacity lie.
+/// The placement of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// So many copies around the track, over the whole drive; writes reach them as the head passes.
+    /// This number of replicas around the track, over the whole drive. Writes reach them as the
+    /// head passes.
     Partitions(u32),
-    /// One copy, on the first part of the drive: one in so many LBNs.
+    /// One replica, on the first part of the drive: one in this number of LBNs.
     ShortStroke(u32),
-    /// One copy on each of two drives, over the whole of both.
+    /// One replica on each of two drives, over the whole of both.
     Mirror,
 }
 
-/// What a layout comes to.
+/// The results of a layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
     /// The capacity, over the drive's.
     pub capacity: f64,
-    /// Mean response time at [`RATE`], in milliseconds.
+    /// The mean response time at [`RATE`], in milliseconds.
     pub response_ms: f64,
-    /// Requests a second with each of [`DEPTHS`].
+    /// The requests per second with each of [`DEPTHS`].
     pub rates: [f64; 3],
 }
 
@@ -78,10 +79,10 @@ fn system(drive: &Surveyed, of: Layout, tpl: &Tpl) -> System {
     }
 }
 
-/// Random requests for single blocks, this share of them reads.
+/// Measures random requests for single blocks, with a share `reads` of reads.
 ///
 /// # Errors
-/// If the layout does not fit the drive.
+/// Returns an error if the layout does not fit the drive.
 pub fn random(
     bench: &Bench,
     drive: &Surveyed,
@@ -112,11 +113,12 @@ pub fn random(
     })
 }
 
-/// The trace that was measured on the drive, each request as long after the answer to the one before it as then. Its
-/// addresses are folded into the first `1 / part` of the drive's: the mean response time.
+/// Replays the trace that was measured on the drive and returns the mean response time. Each
+/// request follows the previous completion after the recorded pause. Addresses are folded into the
+/// first `1 / part` of the drive's.
 ///
 /// # Errors
-/// If there is no trace, or the layout does not fit the drive.
+/// Returns an error if there is no trace, or the layout does not fit the drive.
 pub fn trace(bench: &Bench, drive: &Surveyed, of: Layout, part: u32) -> Result<f64, LabError> {
     let path = super::trace_of(bench)?;
     let file = File::open(&path).map_err(|error| LabError::file(&path, error))?;
@@ -144,9 +146,9 @@ pub fn trace(bench: &Bench, drive: &Surveyed, of: Layout, part: u32) -> Result<f
     Ok(system(drive, of, &tpl).run(&mut load)?.response_ms.mean())
 }
 
-/// Requests one after another, with the pauses that were recorded.
+/// Requests one after another, with the recorded pauses.
 struct Traced {
-    /// The last comes first.
+    /// The requests in reverse order.
     asked: Vec<(Span, bool, u64, u64)>,
     last: SimTime,
     waiting: bool,

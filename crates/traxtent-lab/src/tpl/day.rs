@@ -1,10 +1,14 @@
-//! Partitions that follow free space, over a day: against every fixed number of them, at several fill levels.
+//! A day with a number of partitions that follows free space, compared with every fixed number, at
+//! several fill levels.
 //!
-//! The day begins at midnight. From 8 to 20 o'clock, requests come in bursts of five seconds each minute, 60 a second, and 2
-//! a second between them; else one comes in two seconds. Of these, 70 % are reads of a random block in use, the others write
-//! one. Every other hour, half a percent of the capacity is written anew, which is given up in the hour after. Where the
-//! number of partitions follows free space, the drive was twice as full yesterday (or full), and what was given up over night
-//! is all still to be split: that work is counted, as is what is written to the table.
+//! The day begins at midnight. From 8 to 20 o'clock, requests arrive in bursts of five seconds each
+//! minute, 60 per second, and 2 per second between the bursts. At other times one arrives every two
+//! seconds. 70 % of them read a random block in use, the others write one. Every other hour, half a
+//! percent of the capacity is written anew, and trimmed one hour later.
+//!
+//! If the number of partitions follows free space, the drive was twice as full yesterday (or full),
+//! and all space trimmed overnight is still to be split. That work is counted, and so are the
+//! writes to the table.
 
 use traxtent_core::layout::tpl::{Bounds, Count, REGIONS};
 use traxtent_core::units::{SimTime, Span};
@@ -12,42 +16,42 @@ use traxtent_core::units::{SimTime, Span};
 use super::host::{Asked, Load, Open, Served, Surveyed, Sync, What, fill, forget};
 use crate::bench::{Bench, LabError};
 
-/// Shares of the capacity that are in use.
+/// The shares of the capacity that are in use.
 pub const LEVELS: [f64; 7] = [0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 1.0];
 
-/// The share that comes and goes.
+/// The share of the capacity that is written and trimmed again.
 const CHURN: f64 = 0.005;
 
 /// The share of reads.
 const READS: f64 = 0.7;
 
-/// Blocks of a request that writes anew: 1 MB.
+/// The number of blocks in a bulk write: 1 MB.
 const AT_ONCE: u64 = 256;
 
 const HOUR_MS: f64 = 3_600_000.0;
 
-/// What a day comes to.
+/// The results of a day.
 #[derive(Clone, Copy, Debug)]
 pub struct Day {
     /// The mean response time of the requests, in milliseconds.
     pub response_ms: f64,
-    /// The share of the day that the drive worked in the background.
+    /// The share of the day in which the drive worked in the background.
     pub background: f64,
 }
 
-/// A fill level.
+/// The results at a fill level.
 #[derive(Clone, Debug)]
 pub struct Level {
     /// The share of the capacity that is in use.
     pub fill: f64,
-    /// The day with each fixed number of partitions that has room.
+    /// The day with each fixed number of partitions for which there is room.
     pub fixed: Vec<(u32, Day)>,
-    /// The day with one that follows free space, up to this.
+    /// The day with a number of partitions that follows free space, up to the given maximum.
     pub dynamic: Day,
 }
 
 impl Level {
-    /// The best of the fixed ones.
+    /// The best fixed number of partitions.
     pub fn best(&self) -> &(u32, Day) {
         let best = self
             .fixed
@@ -56,20 +60,23 @@ impl Level {
         best.expect("one partition always has room")
     }
 
-    /// The response time with partitions that follow free space, over the best of the fixed ones.
+    /// The response time with partitions that follow free space, over that of the best fixed
+    /// number.
     pub fn ratio(&self) -> f64 {
         self.dynamic.response_ms / self.best().1.response_ms
     }
 }
 
-/// The upper bound of the partitions that follow free space. With more, a drive that is nearly empty spreads few data over its
-/// whole stroke, and bulk writes have to be made more often than the day has time for.
+/// The upper bound of the partitions that follow free space. With more, a nearly empty drive
+/// spreads little data over its whole stroke, and bulk writes need more writes than the day has
+/// time for.
 pub const MOST: u32 = 2;
 
-/// These fill levels; partitions follow free space up to `most`, in so many regions.
+/// Simulates a day at each of `levels`. Partitions follow free space up to `most`, in `regions`
+/// regions.
 ///
 /// # Errors
-/// If the drive cannot be surveyed.
+/// Returns an error if the drive cannot be surveyed.
 pub fn levels(
     bench: &Bench,
     most: u32,
@@ -120,7 +127,7 @@ fn day(
     used: u64,
     churn: u64,
 ) -> Result<Day, LabError> {
-    // In a rough answer the day is a tenth as long, from 7 o'clock on.
+    // For an approximate result, the day is a tenth as long and begins at 7 o'clock.
     let begin = SimTime::from_ms(if bench.quick { 7.0 * HOUR_MS } else { 0.0 });
     let until = begin + Span::from_ms(24.0 * HOUR_MS / if bench.quick { 10.0 } else { 1.0 });
     host.now = begin;
@@ -138,7 +145,7 @@ fn day(
     })
 }
 
-/// Requests a second at an instant of the day.
+/// The requests per second at an instant of the day.
 fn rate(at: SimTime, _: f64) -> f64 {
     let hours = at.as_ms() / HOUR_MS;
     let second = at.as_ms() / 1000.0 % 60.0;
@@ -149,13 +156,13 @@ fn rate(at: SimTime, _: f64) -> f64 {
     }
 }
 
-/// Requests, and what comes and goes.
+/// The requests of a day, with bulk writes and trims.
 struct DayLoad {
     requests: Open,
     churn: std::ops::Range<u64>,
-    /// How much of it is written, or 0.
+    /// The number of bulk blocks written so far; 0 after a trim.
     next: u64,
-    /// When the next part of it is due.
+    /// The time of the next bulk write or trim.
     hour: SimTime,
     until: SimTime,
 }
@@ -181,7 +188,7 @@ impl Load for DayLoad {
         let at = self.hour;
         let size = self.churn.end - self.churn.start;
         if self.next == size {
-            // Given up in one go, an hour after.
+            // Trimmed at once, an hour later.
             self.next = 0;
             self.hour += Span::from_ms(HOUR_MS);
             return Asked {
@@ -194,7 +201,7 @@ impl Load for DayLoad {
         let block = self.churn.start + self.next;
         let blocks = AT_ONCE.min(size - self.next);
         self.next += blocks;
-        // A megabyte a second; the hour after the last.
+        // A megabyte per second; the next step an hour after the last.
         let wait = if self.next == size { HOUR_MS } else { 1000.0 };
         self.hour += Span::from_ms(wait);
         Asked {
@@ -208,7 +215,7 @@ impl Load for DayLoad {
     fn complete(&mut self, _: SimTime) {}
 }
 
-/// The greatest ratio to the best fixed number of partitions, over all levels.
+/// The largest ratio to the best fixed number of partitions, over all levels.
 pub(crate) fn worst(bench: &Bench) -> Result<f64, LabError> {
     let levels = levels(bench, MOST, &LEVELS, REGIONS)?;
     Ok(levels.iter().map(Level::ratio).fold(0.0, f64::max))

@@ -1,5 +1,6 @@
-//! A host with a layout in partitions on a simulated drive, on the virtual clock: it keeps the queue, chooses among copies by
-//! predicting the head's angle, and brings copies up to date in one of three ways.
+//! A host with a track partition layout on a simulated drive, on the virtual clock. It has the
+//! request queue, chooses replicas by predicting the head's angle, and updates stale replicas in
+//! one of three ways.
 
 use std::sync::Arc;
 
@@ -16,32 +17,34 @@ use traxtent_core::workload::Rng;
 
 use crate::bench::{Bench, LabError};
 
-/// Sectors of a block: 4 KB.
+/// The number of sectors in a block: 4 KB.
 pub const BLOCK: u32 = 8;
 
-/// Blocks with copies that are behind, of which the host keeps the data in memory: 16 MB.
+/// The largest number of blocks with stale replicas, whose data the host keeps in memory: 16 MB.
 const STALE_MAX: usize = 4096;
 
-/// Requests of more blocks than this are not counted among response times.
+/// Larger requests, in blocks, are not counted among the response times.
 const BULK: u64 = 64;
 
-/// How writes reach the copies of a block.
+/// The time at which writes reach the replicas of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// A write is complete when all copies are written.
+    /// A write is complete when all replicas are written.
     AtOnce,
-    /// A write is complete with the nearest copy; the others follow when the drive has been idle for a revolution.
+    /// A write is complete with the nearest replica. The others are updated once the drive has been
+    /// idle for a revolution.
     Idle,
-    /// A write is complete with the nearest copy; the others follow while the head is on the track, as long as nothing else
-    /// waits, and what is left when the drive has been idle.
+    /// A write is complete with the nearest replica. The others are updated while the head is still
+    /// on the track, as long as no request waits. Any that remain are updated once the drive is
+    /// idle.
     Passing,
 }
 
 impl Sync {
-    /// All of them.
+    /// All ways of synchronization.
     pub const ALL: [Sync; 3] = [Sync::AtOnce, Sync::Idle, Sync::Passing];
 
-    /// As reports have it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Sync::AtOnce => "at once",
@@ -55,10 +58,10 @@ impl Sync {
 #[derive(Clone, Debug)]
 pub struct Surveyed {
     bench: Bench,
-    /// Its tracks.
+    /// The tracks of the drive.
     pub map: Arc<TrackMap>,
     survey: Survey,
-    /// Regions of the layouts that are made.
+    /// The number of regions in its layouts.
     pub regions: u16,
 }
 
@@ -66,7 +69,7 @@ impl Surveyed {
     /// Surveys the drive of a bench.
     ///
     /// # Errors
-    /// If it cannot be timed.
+    /// Returns an error if the drive cannot be timed.
     pub fn new(bench: &Bench) -> Result<Surveyed, LabError> {
         let map = TrackMap::of(&bench.geometry);
         let mut target = bench.target();
@@ -79,10 +82,10 @@ impl Surveyed {
         })
     }
 
-    /// An empty layout on a part of the drive, from its first LBN on.
+    /// Creates an empty layout on the first part of the drive.
     ///
     /// # Errors
-    /// If it does not fit.
+    /// Returns an error if the layout does not fit.
     pub fn layout(&self, bounds: Bounds, end: Lbn) -> Result<Tpl, LabError> {
         let sector = &self.bench.profile.sector;
         let config = Config {
@@ -97,7 +100,7 @@ impl Surveyed {
         Ok(tpl)
     }
 
-    /// A host with this layout, and the drive at rest.
+    /// Creates a host with this layout, and the drive at rest.
     pub fn host(&self, tpl: Tpl, sync: Sync) -> Host {
         let bench = &self.bench;
         let (profile, geometry) = (Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
@@ -117,11 +120,11 @@ impl Surveyed {
     }
 }
 
-/// Puts all blocks of a range in use without any I/O, as if they had been written long ago; `closed` as if everything had
-/// come to rest since.
+/// Puts all blocks of a range in use without any I/O, as if they had been written long ago. With
+/// `closed`, all pages of the table have been closed since.
 ///
 /// # Errors
-/// If there are no such blocks.
+/// Returns an error if there are no such blocks.
 pub fn fill(tpl: &mut Tpl, blocks: std::ops::Range<u64>, closed: bool) -> Result<(), LabError> {
     let mut first = blocks.start;
     for run in tpl.runs(blocks)? {
@@ -137,10 +140,10 @@ pub fn fill(tpl: &mut Tpl, blocks: std::ops::Range<u64>, closed: bool) -> Result
     Ok(())
 }
 
-/// Gives up all blocks of a range without any I/O.
+/// Trims all blocks of a range without any I/O.
 ///
 /// # Errors
-/// If there are no such blocks.
+/// Returns an error if there are no such blocks.
 pub fn forget(tpl: &mut Tpl, blocks: std::ops::Range<u64>) -> Result<(), LabError> {
     let mut first = blocks.start;
     for run in tpl.runs(blocks)? {
@@ -153,7 +156,7 @@ pub fn forget(tpl: &mut Tpl, blocks: std::ops::Range<u64>) -> Result<(), LabErro
     Ok(())
 }
 
-/// See the module.
+/// A host with a track partition layout on a simulated drive; see the module.
 #[derive(Clone, Debug)]
 pub struct Host {
     drive: Drive,
@@ -161,57 +164,57 @@ pub struct Host {
     /// The layout.
     pub tpl: Tpl,
     sync: Sync,
-    /// The time.
+    /// The current time.
     pub now: SimTime,
     revolution: Span,
-    /// Tracks are split in idle time up to so many partitions.
+    /// The number of partitions up to which tracks are split in idle time.
     pub prefer: Count,
-    /// Time that the drive has worked for nobody who waits.
+    /// The time that the drive has spent on background work.
     pub background: Span,
     next_sync: Home,
     next_split: usize,
-    /// A track that is being filled, and what is left to be done for it, the next last.
+    /// The track that is being filled, and the remaining steps for it, the next one last.
     filling: (usize, Vec<Step>),
 }
 
-/// The kind of what is asked.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Read blocks.
+    /// Reads blocks.
     Read,
-    /// Write them.
+    /// Writes blocks.
     Write,
-    /// Give them up.
+    /// Trims blocks.
     Trim,
 }
 
-/// What is asked of a host.
+/// A request to a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// When.
+    /// The time of its arrival.
     pub at: SimTime,
-    /// What.
+    /// Its kind.
     pub what: What,
     /// The first block.
     pub block: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
 }
 
-/// What a run comes to.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Served {
     /// Response times in milliseconds.
     pub response_ms: Moments,
-    /// Those of reads.
+    /// Response times of reads in milliseconds.
     pub reads_ms: Moments,
-    /// From the beginning until all copies are current.
+    /// The time from the beginning until all replicas are current.
     pub span_ms: f64,
 }
 
 impl Served {
     fn note(&mut self, asked: &Asked, end: SimTime) {
-        // What comes in bulk is no request that somebody waits for.
+        // No client waits for bulk requests.
         if asked.blocks > BULK {
             return;
         }
@@ -222,32 +225,33 @@ impl Served {
         }
     }
 
-    /// Requests a second.
+    /// The requests per second.
     pub fn rate(&self) -> f64 {
         self.response_ms.count() as f64 / self.span_ms * 1000.0
     }
 }
 
-/// Requests on their way in.
+/// A source of requests.
 pub trait Load {
-    /// When the next one comes; never, if none does until others are complete.
+    /// The time at which the next request arrives; `None` if none arrives until others are
+    /// complete.
     fn due(&self) -> Option<SimTime>;
-    /// Takes it.
+    /// Takes the next request.
     fn take(&mut self) -> Asked;
-    /// One is complete.
+    /// Reports that a request is complete.
     fn complete(&mut self, at: SimTime);
 }
 
 impl Host {
-    /// How its predictions have been.
+    /// The accuracy of the host's predictions.
     pub fn accuracy(&self) -> Accuracy {
         self.head.accuracy()
     }
 
-    /// Serves a load to its end, and then brings all copies up to date.
+    /// Serves a load to its end, and then updates all stale replicas.
     ///
     /// # Errors
-    /// If it asks for blocks that are not there.
+    /// Returns an error if the load requests blocks that do not exist.
     pub fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
         let begun = self.now;
         let mut served = Served::default();
@@ -280,7 +284,7 @@ impl Host {
         Ok(served)
     }
 
-    /// Which of the waiting requests is likely to be served first.
+    /// Returns the waiting request that is likely to be served first.
     fn nearest(&self, queue: &[Asked]) -> Result<usize, LabError> {
         if queue.len() == 1 {
             return Ok(0);
@@ -296,7 +300,7 @@ impl Host {
         Ok(choice.map_or(0, |choice| owners[choice.index]))
     }
 
-    /// Where a request can begin.
+    /// The places at which a request can begin.
     fn candidates(&self, asked: &Asked) -> Result<Vec<(u32, Lbn)>, LabError> {
         let run = self.tpl.runs(asked.block..asked.block + asked.blocks)?[0];
         let mask = match asked.what {
@@ -331,7 +335,7 @@ impl Host {
         }
         let mask = self.tpl.current(run);
         if mask == 0 {
-            // Some blocks have other current copies than others.
+            // The blocks of the run have different current replicas.
             for index in 0..run.blocks {
                 let home = Home {
                     index: run.home.index + index,
@@ -360,7 +364,7 @@ impl Host {
         Ok(())
     }
 
-    /// The copy to take of those of a mask.
+    /// Chooses the nearest of the replicas in a mask.
     fn choose(&self, run: Run, mask: u32) -> (u32, Lbn) {
         let places = || self.tpl.places(run, mask);
         let choice = self.head.choose(self.now, places().map(|(_, lbn)| lbn));
@@ -377,7 +381,7 @@ impl Host {
         self.send(&writes);
     }
 
-    /// Sends requests at once, and waits for all.
+    /// Sends requests at once, and waits for all of them.
     fn send(&mut self, requests: &[Request]) {
         for request in requests {
             let sent = self.drive.submit(self.now, *request);
@@ -394,7 +398,7 @@ impl Host {
         }
     }
 
-    /// Does a plan and what follows it.
+    /// Performs the steps of a plan and the steps that follow its commit.
     fn carry_out(&mut self, plan: Plan) {
         for step in plan.steps().to_vec() {
             self.perform(&step);
@@ -424,8 +428,8 @@ impl Host {
         }
     }
 
-    /// Passes the time until `next`: once the drive has been idle for a revolution, it works in the background, a track at a
-    /// time; what comes meanwhile waits.
+    /// Passes the time until `next`. Once the drive has been idle for a revolution, it works in the
+    /// background, one track at a time. Requests that arrive in the meantime wait.
     fn idle(&mut self, next: SimTime) -> Result<(), LabError> {
         let begin = self.now + self.revolution;
         if begin < next {
@@ -436,7 +440,7 @@ impl Host {
         Ok(())
     }
 
-    /// Does a bit of what nobody waits for; says whether there was any.
+    /// Performs one piece of background work. Returns whether there was any.
     fn work(&mut self) -> Result<bool, LabError> {
         let begun = self.now;
         if self.tpl.stale_count() > 0 {
@@ -448,7 +452,8 @@ impl Host {
         Ok(true)
     }
 
-    /// Fills a place of a track that is to be split, or writes the page of the table whose tracks have all been filled.
+    /// Fills a place of a track that is to be split, or writes the page of the table whose tracks
+    /// have all been filled.
     fn split_some(&mut self) -> Result<bool, LabError> {
         let (track, steps) = &mut self.filling;
         let track = *track;
@@ -483,8 +488,8 @@ impl Host {
         })
     }
 
-    /// Brings the next track up to date that has copies which are behind, going round the drive. What was written lately is
-    /// in memory.
+    /// Updates the next track with stale replicas, in circular order around the drive. Recently
+    /// written data are in memory.
     fn sync_track(&mut self) -> Result<(), LabError> {
         let next = self.tpl.stale(self.next_sync).next();
         let Some((home, _)) = next.or_else(|| self.tpl.stale(Home { track: 0, index: 0 }).next())
@@ -505,7 +510,7 @@ impl Host {
             .stale(Home { track, index: 0 })
             .take_while(|(home, _)| home.track == track)
             .collect();
-        // Blocks behind one another whose copies are alike are written in one go.
+        // Consecutive blocks with the same current replicas are written together.
         let mut runs: Vec<(Run, u32)> = Vec::new();
         for (home, current) in behind {
             match runs.last_mut() {
@@ -531,7 +536,7 @@ impl Host {
         }
     }
 
-    /// Brings up to date what is on the track where the head is.
+    /// Updates the stale replicas on the track where the head is.
     fn pass(&mut self, asked: &Asked) -> Result<(), LabError> {
         let begun = self.now;
         for run in self.tpl.runs(asked.block..asked.block + asked.blocks)? {
@@ -542,22 +547,23 @@ impl Host {
     }
 }
 
-/// Two drives with the same blocks: a read is served by whichever is free first and has it nearest, a write by both.
+/// Two drives with the same blocks. A read is served by the drive that is free first and has it
+/// nearest, a write by both.
 #[derive(Clone, Debug)]
 pub struct Mirror(pub [Host; 2]);
 
-/// A request of a mirror, and how many drives have yet to serve it.
+/// A request of a mirror, the number of drives that have yet to serve it, and its end so far.
 type Shared = (Asked, u32, SimTime);
 
 impl Mirror {
     /// Serves a load to its end.
     ///
     /// # Errors
-    /// If it asks for blocks that are not there.
+    /// Returns an error if the load requests blocks that do not exist.
     pub fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
         let mut served = Served::default();
         let mut all: Vec<Shared> = Vec::new();
-        // What each drive may serve: positions in `all`.
+        // The requests that each drive may serve, as positions in `all`.
         let mut queues: [Vec<usize>; 2] = Default::default();
         loop {
             let at = usize::from(self.0[1].now < self.0[0].now);
@@ -596,19 +602,20 @@ impl Mirror {
     }
 }
 
-/// Random requests, so many outstanding at any time.
+/// Random requests with a fixed number outstanding.
 #[derive(Clone, Debug)]
 pub struct Closed {
     rng: Rng,
     blocks: u64,
     reads: f64,
     left: u64,
-    /// When each of those that may be sent may be, ascending.
+    /// The times from which further requests may be sent, ascending.
     free: Vec<SimTime>,
 }
 
 impl Closed {
-    /// So many requests for one of `blocks` blocks each, `depth` outstanding from `now` on.
+    /// Creates `count` requests for a single block out of `blocks`, with `depth` outstanding from
+    /// `now` on.
     pub fn new(
         seed: u64,
         blocks: u64,
@@ -644,13 +651,13 @@ impl Load for Closed {
     }
 }
 
-/// Random requests that come on their own, at a rate that may change.
+/// Random requests that arrive independently of completions, at a rate that may change.
 #[derive(Clone, Debug)]
 pub struct Open {
     rng: Rng,
     blocks: u64,
     reads: f64,
-    /// Requests a second, at an instant.
+    /// The requests per second at an instant.
     rate: fn(SimTime, f64) -> f64,
     mean: f64,
     until: SimTime,
@@ -658,7 +665,8 @@ pub struct Open {
 }
 
 impl Open {
-    /// Requests for one of `blocks` blocks each from `now` until an instant, at `rate(instant, mean)` a second.
+    /// Creates requests for a single block out of `blocks`, from `now` until an instant, at
+    /// `rate(instant, mean)` per second.
     pub fn new(
         seed: u64,
         blocks: u64,

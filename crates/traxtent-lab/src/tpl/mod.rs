@@ -1,5 +1,5 @@
-//! Partitions of tracks as paper P simulates them: reads take the nearest of several copies around a track, addresses stay
-//! what they are, and writes go to the original alone (section 3).
+//! Track partition layout as paper P simulates it: reads take the nearest of several replicas
+//! around a track, addresses do not change, and writes go only to the original (section 3).
 
 pub mod compare;
 pub mod day;
@@ -23,7 +23,7 @@ use traxtent_exec::{Host, simulate};
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};
 
-/// Partitions of a track that the pictures show.
+/// The numbers of partitions of a track that the figures show.
 const COUNTS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// The drives of the paper's validation traces, and the traces.
@@ -33,21 +33,21 @@ const TRACES: [(&str, &str); 3] = [
     ("hp-c3323a", "hp_c3323a.trace"),
 ];
 
-/// The paper's requests to the drive that has no trace, of which 66 % are reads. It states neither their rate nor their
-/// sizes: one at a time, from any sector on, of 8 sectors.
+/// The paper's requests to the drive that has no trace. 66 % of them are reads. The paper states
+/// neither their rate nor their sizes; here they are one at a time, at any sector, of 8 sectors.
 const RANDOM: &str = "random,count=10000,size=8,align=none,read=66%";
 
-/// So many reads that the mean wait is known to some thousandths.
+/// The number of reads, sufficient to determine the mean wait to some thousandths.
 const READS: u32 = 100_000;
 
 fn partitioned(bench: &Bench, count: u32) -> Result<Bench, LabError> {
     bench.with("access.track_partitions", &count.to_string())
 }
 
-/// What a trace's replay comes to.
+/// The results of a trace's replay.
 #[derive(Clone, Copy, Debug)]
 struct Replayed {
-    /// The mean wait for sectors to come round, of all accesses to the media.
+    /// The mean rotational latency of all accesses to the media.
     rotation_ms: f64,
     /// The mean response time.
     response_ms: f64,
@@ -67,7 +67,8 @@ fn trace_of(bench: &Bench) -> Result<PathBuf, LabError> {
     Ok(folder.join(trace))
 }
 
-/// Replays the trace that was measured on the drive, each request as long after the answer to the one before it as then.
+/// Replays the trace that was measured on the drive. Each request follows the previous completion
+/// after the recorded pause.
 fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
     let bench = partitioned(bench, count)?;
     let path = trace_of(&bench)?;
@@ -94,7 +95,7 @@ fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
     })
 }
 
-/// The mean rotational latency with so many partitions, over that with one.
+/// The mean rotational latency with `count` partitions, over that with one.
 pub(crate) fn rotation(bench: &Bench, count: u32) -> Result<Vec<f64>, LabError> {
     Ok(vec![
         replay(bench, count)?.rotation_ms / replay(bench, 1)?.rotation_ms,
@@ -108,7 +109,8 @@ pub(crate) fn response(bench: &Bench) -> Result<Vec<f64>, LabError> {
     [2, 32].into_iter().map(share).collect()
 }
 
-/// Means of random requests, one at a time: the response time with 32 partitions over that with one; the same of reads alone.
+/// Random requests, one at a time: the mean response time with 32 partitions over that with one;
+/// the same for reads only.
 pub(crate) fn random(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let share = |workload: &str| -> Result<f64, LabError> {
         let mean = |count| -> Result<f64, LabError> {
@@ -119,7 +121,8 @@ pub(crate) fn random(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(vec![share(RANDOM)?, share(&RANDOM.replace("66%", "100%"))?])
 }
 
-/// How far the nearest copy of a random sector of the first zone is, in sectors: the mean with each number of partitions.
+/// The mean distance of the nearest replica of a random sector of the first zone, in sectors, for
+/// each number of partitions.
 pub(crate) fn distance(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let reads = format!("random,count={READS},size=1,zone=0");
     let bench = bench.with("cache.enabled", "false")?;
@@ -132,8 +135,9 @@ pub(crate) fn distance(bench: &Bench) -> Result<Vec<f64>, LabError> {
     COUNTS.into_iter().map(mean).collect()
 }
 
-/// The figures of the paper's Table 1, of the drive as it is simulated: surfaces, cylinders, sectors, the seek of one
-/// cylinder and of all in milliseconds, what writes settle longer, the head switch, and revolutions a minute.
+/// The parameters of the paper's Table 1, for the drive as it is simulated: surfaces, cylinders,
+/// sectors, the seek over one cylinder and over all in milliseconds, the additional settling time
+/// of writes, the head switch, and revolutions per minute.
 pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let geometry = &bench.geometry;
     let cylinders = geometry.cylinders();
@@ -162,16 +166,18 @@ pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// What the paper leaves for later, as it was built: the least share of the gain of the drive's own choice that the host's
-/// has, with steady completions and with ones that deviate by 100 microseconds; the greatest response time of a day with
-/// partitions that follow free space, over that with the best fixed number of them, at any fill level.
+/// Results for parts that the paper leaves for later, as built here. The smallest share of the gain
+/// of the drive's own choice that the host's choice achieves, with steady completions and with
+/// completions that deviate by 100 microseconds. Then the largest response time of a day with
+/// partitions that follow free space, over that with the best fixed number of them, at any fill
+/// level.
 pub(crate) fn built(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = predict::shares(bench)?;
     values.push(day::worst(bench)?);
     Ok(values)
 }
 
-/// A curve over the number of partitions.
+/// Draws a curve over the number of partitions.
 fn curve(name: &str, mean: impl Fn(u32) -> Result<f64, LabError>) -> Result<Series, LabError> {
     let points = COUNTS.map(|count| Ok((f64::from(count), mean(count)?)));
     let points: Result<_, LabError> = points.into_iter().collect();
@@ -188,7 +194,7 @@ fn panel(bench: &Bench, y: &str, series: Series) -> Panel {
     }
 }
 
-/// Rotational latency against the number of partitions, drive by drive (Figs. 3 to 5).
+/// Draws rotational latency against the number of partitions, drive by drive (Figs. 3 to 5).
 pub(crate) fn rotation_curves(bench: &Bench) -> Result<Figure, LabError> {
     let panel = |(drive, _): &(&str, &str)| {
         let bench = bench.with_drive(drive)?;
@@ -199,13 +205,13 @@ pub(crate) fn rotation_curves(bench: &Bench) -> Result<Figure, LabError> {
     Ok(Figure { panels: panels? })
 }
 
-/// Response time against the number of partitions (Fig. 6).
+/// Draws response time against the number of partitions (Fig. 6).
 pub(crate) fn response_curve(bench: &Bench) -> Result<Figure, LabError> {
     let series = curve("trace", |count| Ok(replay(bench, count)?.response_ms))?;
     Ok(Figure::of(panel(bench, "mean response time (ms)", series)))
 }
 
-/// Response time of random requests against the number of partitions (Fig. 7).
+/// Draws response time of random requests against the number of partitions (Fig. 7).
 pub(crate) fn random_curve(bench: &Bench) -> Result<Figure, LabError> {
     let series = curve("random, 66 % reads", |count| {
         Ok(partitioned(bench, count)?.run(RANDOM)?.response_ms.mean())

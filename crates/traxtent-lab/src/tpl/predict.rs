@@ -1,4 +1,5 @@
-//! Choosing the copy on the host: how much of the gain that a drive's own choice has?
+//! The choice of a replica by the host: the share that it achieves of the gain of a drive's own
+//! choice.
 
 use std::sync::Arc;
 
@@ -13,41 +14,41 @@ use traxtent_exec::{Noise, SimTarget};
 use super::host::BLOCK;
 use crate::bench::{Bench, LabError};
 
-/// Partitions that it is measured with.
+/// The numbers of partitions that are measured.
 pub const COUNTS: [u32; 5] = [2, 4, 8, 16, 32];
 
-/// Reads of a measurement.
+/// The number of reads of a measurement.
 const READS: u64 = 20_000;
 
-/// What the host's choice comes to.
+/// The results of the host's choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Gain {
-    /// Mean response time without copies, in milliseconds.
+    /// The mean response time without replicas, in milliseconds.
     pub without_ms: f64,
-    /// With the drive's own choice.
+    /// The mean response time with the drive's own choice.
     pub drive_ms: f64,
-    /// With the host's.
+    /// The mean response time with the host's choice.
     pub host_ms: f64,
-    /// The host's own account: root mean square of its angles' errors, in revolutions.
+    /// The root mean square error of the angles in revolutions, as the host counts it.
     pub angle_rms: f64,
-    /// The share of reads that came a revolution late.
+    /// The share of reads that were served a revolution late.
     pub missed: f64,
-    /// The share that it expected to.
+    /// The share of reads that the host expected to be late.
     pub expected: f64,
 }
 
 impl Gain {
-    /// The host's gain over the drive's.
+    /// The gain of the host's choice over that of the drive's.
     pub fn share(&self) -> f64 {
         (self.without_ms - self.host_ms) / (self.without_ms - self.drive_ms)
     }
 }
 
-/// Random reads of a block, one at a time, the next when the one before is complete, by each of [`COUNTS`]; completions as
-/// the host sees them deviate by so much.
+/// Measures random reads of a block, one at a time, for each of [`COUNTS`]. The completions that
+/// the host sees deviate by `jitter_ms`.
 ///
 /// # Errors
-/// If the drive cannot be surveyed.
+/// Returns an error if the drive cannot be surveyed.
 pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
     let map = Arc::new(TrackMap::of(&bench.geometry));
     let noise = Noise {
@@ -56,7 +57,7 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
         outlier_ms: (0.0, 0.0),
         extra_revolutions: 0.0,
     };
-    // Enough that the angles are known better than they are seen.
+    // Enough readings for angles more accurate than a single measurement.
     let readings = if jitter_ms > 0.0 { 6 } else { 1 };
     let mut target = noisy(bench.target(), noise, bench.seed);
     let survey = survey(
@@ -67,7 +68,7 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
         BLOCK,
         &mut |_| (),
     )?;
-    // Whatever the survey has switched off.
+    // Switch caching on again if the survey has switched it off.
     let _ = target.switch_caching(true);
     let gain = |count: u32| -> Result<Gain, LabError> {
         let count = Count::new(count)?;
@@ -121,8 +122,8 @@ fn noisy(target: SimTarget, noise: Noise, seed: u64) -> SimTarget {
     }
 }
 
-/// The least share of the drive's gain that the host has, by any number of partitions: with steady completions, and with
-/// ones that deviate by 100 microseconds.
+/// The smallest share of the drive's gain that the host achieves, over all numbers of partitions:
+/// with steady completions, and with completions that deviate by 100 microseconds.
 pub(crate) fn shares(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let least = |jitter| -> Result<f64, LabError> {
         let gains = gains(bench, jitter)?;

@@ -1,5 +1,5 @@
-//! The volume with copies itself on a drive: how much of the gain that a drive's own choice has do its reads have, in virtual
-//! time and in real time?
+//! A volume with replicas on a drive: the share that its reads achieve of the gain of a drive's own
+//! choice, in virtual time and in real time.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,11 +22,11 @@ use traxtent_exec::{Noise, SimTarget};
 use super::host::{BLOCK, fill};
 use crate::bench::{Bench, LabError};
 
-/// Something that reads take time on.
+/// A device on which reads take time.
 pub trait Timed {
-    /// Reads sectors; says whether it could.
+    /// Reads sectors. Returns whether the read succeeded.
     fn read(&self, lbn: Lbn, sectors: u32) -> bool;
-    /// The time.
+    /// The current time.
     fn now(&self) -> SimTime;
 }
 
@@ -48,11 +48,11 @@ impl Timed for Virtual {
 /// A drive that is served in real time.
 #[derive(Debug)]
 pub struct Real {
-    /// Its server.
+    /// The server of the drive.
     pub server: Server,
-    /// Bytes of a sector.
+    /// The number of bytes in a sector.
     pub sector_bytes: u32,
-    /// The clock's zero.
+    /// The zero of the clock.
     pub begun: Instant,
 }
 
@@ -68,12 +68,13 @@ impl Timed for Real {
     }
 }
 
-/// A device whose data nobody looks at: reads take the drive's time, and what the volume says of itself is in memory.
+/// A device whose data are not used: reads take the drive's time, and the volume's own metadata are
+/// kept in memory.
 #[derive(Debug)]
 struct Device<T> {
     timed: T,
     sector_bytes: usize,
-    /// What was written.
+    /// The sectors that were written.
     sectors: Mutex<BTreeMap<u64, Vec<u8>>>,
 }
 
@@ -120,14 +121,14 @@ impl<T: Timed> Clocked for Device<T> {
     }
 }
 
-/// What a volume's reads come to.
+/// The results of a volume's reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Reads {
-    /// Mean response time without copies on the same drive, in milliseconds.
+    /// The mean response time without replicas on the same drive, in milliseconds.
     pub without_ms: f64,
-    /// The volume's.
+    /// The mean response time of the volume, in milliseconds.
     pub volume_ms: f64,
-    /// How its predictions were.
+    /// The accuracy of the volume's predictions.
     pub accuracy: Accuracy,
 }
 
@@ -137,19 +138,19 @@ pub struct Part {
     bench: Bench,
     map: Arc<TrackMap>,
     survey: Survey,
-    /// Its LBNs end here.
+    /// The first LBN after the part.
     end: Lbn,
 }
 
 impl Part {
-    /// The first so many tracks, with completions that deviate by so much.
+    /// Surveys the first `tracks` tracks, with completions that deviate by `jitter_ms`.
     ///
     /// # Errors
-    /// If the drive cannot be surveyed.
+    /// Returns an error if the drive cannot be surveyed.
     pub fn new(bench: &Bench, tracks: usize, jitter_ms: f64) -> Result<Part, LabError> {
         let map = TrackMap::of(&bench.geometry);
         let tracks = tracks.min(map.len());
-        // Enough that the angles are known better than they are seen.
+        // Enough readings for angles more accurate than a single measurement.
         let readings = if jitter_ms > 0.0 { 6 } else { 1 };
         let mut target = target(bench, jitter_ms);
         let survey = survey(&mut target, &map, 0..tracks, readings, BLOCK, &mut |_| ())?;
@@ -161,11 +162,11 @@ impl Part {
         })
     }
 
-    /// The mean response time of random reads in virtual time, in milliseconds, where the drive itself has so many partitions and
-    /// chooses.
+    /// The mean response time of random reads in virtual time, in milliseconds, if the drive itself
+    /// has `partitions` partitions and chooses.
     ///
     /// # Errors
-    /// If the drive cannot have them.
+    /// Returns an error if the drive cannot have this number of partitions.
     pub fn drive_ms(
         &self,
         count: u32,
@@ -180,7 +181,7 @@ impl Part {
         self.firsts_ms(&timed, count, reads)
     }
 
-    /// The mean response time of reads of first copies.
+    /// The mean response time of reads of first replicas.
     fn firsts_ms(&self, timed: &impl Timed, count: u32, reads: u64) -> Result<f64, LabError> {
         let volume = self.new_volume(count)?.make()?;
         let layout = &volume.layout;
@@ -194,10 +195,10 @@ impl Part {
         Ok(sum / reads as f64)
     }
 
-    /// Random reads of a volume with so many copies, one at a time.
+    /// Measures random reads of a volume with `count` replicas, one at a time.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// Returns an error if the volume cannot be made.
     pub fn volume<T: Timed>(&self, timed: T, count: u32, reads: u64) -> Result<Reads, LabError> {
         let without_ms = self.firsts_ms(&timed, count, reads)?;
         let new = self.new_volume(count)?;
@@ -208,7 +209,7 @@ impl Part {
         };
         wait(new.make()?.write(&device))?;
         let mut found = wait(find(&device, new.sectors, new.sector_bytes))?;
-        // As if all had been written long ago.
+        // As if all blocks had been written long ago.
         let blocks = found.layout.shape().blocks();
         fill(&mut found.layout, 0..blocks, true)?;
         let layout = found.layout.clone();
@@ -255,7 +256,7 @@ impl Part {
                 .track(home.track)
                 .is_some_and(|track| track.first_lbn < self.end)
         };
-        // With one number of copies, blocks ascend with their tracks.
+        // With a fixed number of replicas, blocks ascend with their tracks.
         let (mut low, mut high) = (0, shape.blocks());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -269,7 +270,7 @@ impl Part {
     }
 }
 
-/// The drive of a bench with completions that deviate by so much.
+/// Returns the drive of a bench with completions that deviate by `jitter_ms`.
 pub fn target(bench: &Bench, jitter_ms: f64) -> SimTarget {
     let noise = Noise {
         deviation_ms: jitter_ms,

@@ -1,4 +1,5 @@
-//! Writes that reach all copies, by three ways of synchronization and with so many partitions (paper P, section 5).
+//! Writes that reach all replicas, for three ways of synchronization and several numbers of
+//! partitions (paper P, section 5).
 
 use traxtent_core::layout::tpl::{Bounds, Count};
 use traxtent_core::units::SimTime;
@@ -7,37 +8,39 @@ use super::host::{Closed, Host, Open, Surveyed, Sync, fill};
 use crate::bench::{Bench, LabError};
 use crate::figure::{Better, Figure, Panel, Series, Style};
 
-/// Shares of reads.
+/// The shares of reads.
 pub const SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
 
-/// Requests of a measurement.
+/// The number of requests of a measurement.
 const REQUESTS: u64 = 4000;
 
-/// Requests a second of those that come on their own: some 30 % of what the drive can do without copies.
+/// The rate of independent requests per second: some 30 % of the drive's maximum without replicas.
 pub const RATE: f64 = 40.0;
 
-/// Requests outstanding where the drive is always busy.
+/// The number of outstanding requests if the drive is always busy.
 pub const DEPTH: usize = 8;
 
-/// What a way comes to.
+/// The results of one way of synchronization.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// How writes reach all copies.
+    /// The way in which writes reach all replicas.
     pub sync: Sync,
     /// The share of reads.
     pub reads: f64,
-    /// Partitions of all tracks.
+    /// The number of partitions of all tracks.
     pub count: u32,
-    /// The mean response time of requests that come on their own, in milliseconds.
+    /// The mean response time of requests that arrive independently, in milliseconds.
     pub response_ms: f64,
-    /// Requests a second with [`DEPTH`] outstanding, the time counted that copies take to become current afterwards.
+    /// The requests per second with [`DEPTH`] outstanding, including the time until all replicas
+    /// are current.
     pub rate: f64,
 }
 
-/// Every way, share and number of partitions; all blocks that the layout has are in use.
+/// Measures every way of synchronization, share of reads and number of partitions. All blocks of
+/// the layout are in use.
 ///
 /// # Errors
-/// If the drive cannot be surveyed.
+/// Returns an error if the drive cannot be surveyed.
 pub fn surface(bench: &Bench) -> Result<Vec<Point>, LabError> {
     let drive = Surveyed::new(bench)?;
     let mut points = Vec::new();
@@ -85,7 +88,8 @@ fn measure(
     Ok((response, busy.run(&mut closed)?.rate()))
 }
 
-/// The number of partitions with the least response time, for a way and a share of reads.
+/// The number of partitions with the lowest response time, for a way of synchronization and a share
+/// of reads.
 pub fn best(points: &[Point], sync: Sync, reads: f64) -> Option<&Point> {
     let of = points
         .iter()
@@ -93,7 +97,8 @@ pub fn best(points: &[Point], sync: Sync, reads: f64) -> Option<&Point> {
     of.min_by(|a, b| a.response_ms.total_cmp(&b.response_ms))
 }
 
-/// Response time and throughput over partitions and shares of reads, a row of panels a way.
+/// Draws response time and throughput over partitions and shares of reads, one row of panels per
+/// way of synchronization.
 pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
     let points = surface(bench)?;
     let panel = |sync: Sync, y: &str, better: Better, value: fn(&Point) -> f64| {

@@ -1,4 +1,4 @@
-//! Where the I/Os of streams lie: on whole tracks of a zone, or anywhere in it.
+//! The places of the streams' I/Os: on whole tracks of a zone, or anywhere in it.
 
 use traxtent_core::geometry::Geometry;
 use traxtent_core::request::Request;
@@ -9,17 +9,17 @@ use traxtent_core::workload::Rng;
 use super::VideoError;
 use crate::bench::Bench;
 
-/// How videos are laid out, and how much of one is fetched in a round.
+/// The layout of videos, and the amount fetched in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// An I/O is so many whole tracks.
+    /// An I/O is a number of whole tracks.
     Aligned {
-        /// How many.
+        /// The number of tracks.
         tracks: u32,
     },
-    /// An I/O is so many sectors, wherever they lie.
+    /// An I/O is a number of sectors at any place.
     Unaligned {
-        /// How many.
+        /// The number of sectors.
         sectors: u32,
     },
 }
@@ -34,10 +34,11 @@ pub enum Alignment {
 }
 
 impl Alignment {
-    /// Both.
+    /// Both alignments.
     pub const BOTH: [Alignment; 2] = [Alignment::Aligned, Alignment::Unaligned];
 
-    /// By how many steps a search makes an I/O a track longer: unaligned ones need not be whole tracks.
+    /// The number of steps by which a search lengthens an I/O by a track. Unaligned I/Os need not
+    /// be whole tracks.
     pub fn steps(self) -> u32 {
         match self {
             Alignment::Aligned => 1,
@@ -49,19 +50,19 @@ impl Alignment {
 /// The longest I/O that is tried, in tracks.
 pub const TRACKS_MAX: u32 = 64;
 
-/// The tracks of a zone, which hold the videos.
+/// The tracks of a zone that holds the videos.
 #[derive(Clone, Debug)]
 pub struct Extents {
-    /// The first LBN of each track, and behind them the LBN after the last.
+    /// The first LBN of each track, followed by the first LBN after the last track.
     starts: Vec<Lbn>,
     sector_bytes: u64,
 }
 
 impl Extents {
-    /// The tracks that lie wholly in a zone, counted from 0 in LBN order.
+    /// Returns the tracks that lie wholly in a zone, counted from 0 in LBN order.
     ///
     /// # Errors
-    /// If the drive has no such zone, or no track lies in it.
+    /// Returns an error if the drive has no such zone, or no track lies wholly in it.
     pub fn in_zone(bench: &Bench, zone: u32) -> Result<Extents, VideoError> {
         let geometry: &Geometry = &bench.geometry;
         let zones = geometry.zones();
@@ -93,17 +94,18 @@ impl Extents {
         })
     }
 
-    /// How many tracks there are.
+    /// The number of tracks.
     pub fn tracks(&self) -> u32 {
         (self.starts.len() - 1) as u32
     }
 
-    /// The first LBN of all.
+    /// The first LBN of the first track.
     pub(super) fn first(&self) -> Lbn {
         self.starts[0]
     }
 
-    /// The sectors that every I/O has at least; more than the zone has, if it has none so long.
+    /// The minimum number of sectors of an I/O. If the zone has no room for such an I/O, a number
+    /// larger than the zone.
     pub fn least_sectors(&self, placement: Placement) -> u64 {
         match placement {
             Placement::Unaligned { sectors } => u64::from(sectors),
@@ -115,7 +117,7 @@ impl Extents {
         }
     }
 
-    /// The I/O of so many steps of an alignment.
+    /// The I/O of a number of steps of an alignment.
     pub fn io(&self, alignment: Alignment, steps: u32) -> Placement {
         match alignment {
             Alignment::Aligned => Placement::Aligned { tracks: steps },
@@ -129,18 +131,19 @@ impl Extents {
         }
     }
 
-    /// The bytes that every I/O has at least.
+    /// The minimum number of bytes of an I/O.
     pub fn least_bytes(&self, placement: Placement) -> u64 {
         self.least_sectors(placement)
             .saturating_mul(self.sector_bytes)
     }
 
-    /// How long an I/O plays at least, which is how long a round may last.
+    /// The minimum playing time of an I/O, which is the maximum length of a round.
     pub fn play_time(&self, placement: Placement, bitrate: BitRate) -> Span {
         bitrate.play_time(self.least_bytes(placement))
     }
 
-    /// How many I/Os lie in the zone side by side, whatever gaps are between them: of half of it.
+    /// The number of I/Os that fit in the zone side by side, whatever gaps are between them,
+    /// computed for half of the zone.
     pub fn room(&self, placement: Placement) -> u32 {
         let half = match placement {
             Placement::Aligned { tracks } => u64::from(self.tracks() / 2 / tracks.max(1)),
@@ -153,11 +156,12 @@ impl Extents {
         self.starts[self.starts.len() - 1].0 - self.starts[0].0
     }
 
-    /// Draws one I/O for each stream, in the order of their places. They do not overlap, as no two streams share data;
-    /// but for ties between whole tracks, every such division of the zone is as likely.
+    /// Draws one I/O for each stream, in the order of their places. They do not overlap, because no
+    /// two streams share data. Except for ties between whole tracks, every such division of the
+    /// zone is equally likely.
     ///
     /// # Panics
-    /// If the zone has no room for them.
+    /// Panics if the zone has no room for them.
     pub fn draw(
         &self,
         placement: Placement,

@@ -1,12 +1,13 @@
-//! Video servers of disks (paper T, section 5.4): soft real time, hard real time, and a planner.
+//! Video servers with disks (paper T, section 5.4): soft real time, hard real time, and a planner.
 //!
-//! A server works in rounds: each fetches an I/O for every stream, and lasts as long as an I/O plays. Aligned I/Os are
-//! whole tracks of a zone, unaligned ones as many sectors anywhere in it. The disks of an array are independent, so one
-//! is simulated. The arithmetic of rounds is in [`traxtent_core::video`].
+//! A server works in rounds. Each round fetches an I/O for every stream, and lasts as long as the
+//! I/O plays. Aligned I/Os are whole tracks of a zone; unaligned I/Os have the same number of
+//! sectors anywhere in it. The disks of an array are independent, so one is simulated. The
+//! arithmetic of rounds is in [`traxtent_core::video`].
 //!
-//! Units are as the paper has them elsewhere: 264 KB are 264 times 1,024 bytes, and 4 Mb/s are 4,000,000 bits a second,
-//! so that a track of the paper's drive plays 541 ms. Where the paper says that a round lasts 0.5 s, it does so here; else
-//! a round lasts as long as its I/Os play.
+//! Units are those of the rest of the paper: 264 KB are 264 times 1,024 bytes, and 4 Mb/s are
+//! 4,000,000 bits per second, so a track of the paper's drive plays for 541 ms. If the paper says
+//! that a round lasts 0.5 s, it does so here too; otherwise a round lasts as long as its I/Os play.
 
 mod extents;
 mod plan;
@@ -26,39 +27,39 @@ use traxtent_core::video::{BitRate, startup_latency};
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};
 
-/// A server that a drive cannot have.
+/// The reasons why a drive cannot serve video.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VideoError {
-    /// A zone that holds no whole track, or that the drive does not have.
+    /// The zone contains no whole track, or the drive does not have it.
     #[error(
         "zone {zone}: the drive has {zones} zones, counted from 0, and the zone must hold a whole track"
     )]
     NoSuchZone {
-        /// The one asked for.
+        /// The requested zone.
         zone: u32,
-        /// How many there are.
+        /// The number of zones.
         zones: usize,
     },
-    /// A drive that takes no time.
+    /// The drive takes no time.
     #[error("a drive without mechanics: nothing bounds its streams")]
     NoMechanics,
 }
 
-/// The streams of the paper.
+/// The bit rate of the paper's streams.
 pub const BITRATE: BitRate = BitRate(4_000_000);
 
-/// The disks of the paper's array.
+/// The number of disks in the paper's array.
 pub const DISKS: u32 = 10;
 
-/// The streams a disk at which the paper compares startup latencies.
+/// The number of streams per disk at which the paper compares startup latencies.
 pub const COMPARED_STREAMS: u32 = 70;
 
-/// T26: the most streams a disk with rounds of half a second and an I/O of a track, aligned and unaligned, and the gain;
-/// then the same with rounds as long as a track plays.
+/// T26: the largest number of streams per disk with rounds of half a second and an I/O of a track,
+/// aligned and unaligned, and the gain; then the same with rounds as long as a track plays.
 ///
 /// # Errors
-/// If the drive cannot serve a request.
+/// Returns an error if the drive cannot serve a request.
 pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = paper_server(bench, &extents);
@@ -74,11 +75,11 @@ pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// T27: how many times the aligned startup latency the unaligned one is at 70 streams a disk, and at the most streams
-/// that unaligned I/Os of any size carry.
+/// T27: the ratio of the unaligned to the aligned startup latency at 70 streams per disk, and at
+/// the largest number of streams that unaligned I/Os of any size carry.
 ///
 /// # Errors
-/// If the drive cannot serve a request.
+/// Returns an error if the drive cannot serve a request.
 pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = paper_server(bench, &extents);
@@ -101,11 +102,11 @@ pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values.map(|ratio| ratio.unwrap_or(f64::INFINITY)).to_vec())
 }
 
-/// T28: the streams a disk that hard real time admits by the paper's accounting: aligned and unaligned with an I/O of a
-/// track, then of two.
+/// T28: the number of streams per disk that hard real time admits by the paper's accounting:
+/// aligned and unaligned with an I/O of a track, then of two.
 ///
 /// # Errors
-/// If the drive has no mechanics.
+/// Returns an error if the drive has no mechanics.
 pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = HardServer::new(bench, &extents, BITRATE)?;
@@ -119,11 +120,12 @@ pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// T29: the unaligned I/O, in units of 1,048,576 bytes, and the startup latency in seconds at which hard real time admits
-/// as many streams as with aligned I/Os of two tracks, the system that the paper has spoken of last; then with one.
+/// T29: the unaligned I/O, in units of 1,048,576 bytes, and the startup latency in seconds at which
+/// hard real time admits as many streams as with aligned I/Os of two tracks, which is the system
+/// that the paper mentions last; then the same for one track.
 ///
 /// # Errors
-/// If the drive has no mechanics.
+/// Returns an error if the drive has no mechanics.
 pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = HardServer::new(bench, &extents, BITRATE)?;
@@ -146,10 +148,10 @@ pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(values)
 }
 
-/// Figure 9: worst-case startup latency against streams a disk.
+/// Figure 9: worst-case startup latency against streams per disk.
 ///
 /// # Errors
-/// If the drive has no mechanics.
+/// Returns an error if the drive has no mechanics.
 pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
     let extents = Extents::in_zone(bench, 0)?;
     let server = paper_server(bench, &extents);
@@ -186,7 +188,8 @@ fn paper_server<'a>(bench: &'a Bench, extents: &'a Extents) -> SoftServer<'a> {
     }
 }
 
-/// The least startup latency with I/Os of a track or more; none if no I/O carries so many streams.
+/// The lowest startup latency with I/Os of a track or more; `None` if no I/O carries this number of
+/// streams.
 fn startup(
     server: &SoftServer<'_>,
     alignment: Alignment,

@@ -1,4 +1,5 @@
-//! What a drive carries, or what a number of streams takes: the planner.
+//! The planner: the number of streams that a drive carries, or the I/O and round that a number of
+//! streams needs.
 
 use traxtent_core::units::Span;
 use traxtent_core::video::{BitRate, buffer_bytes, startup_latency};
@@ -10,75 +11,75 @@ use super::soft::{SoftServer, Watch};
 use super::worst::{Accounting, HardServer};
 use crate::bench::{Bench, LabError};
 
-/// What admission promises.
+/// The guarantee that admission gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
-    /// Of 10,000 simulated rounds, one may be late: served in this order, so many simulated.
+    /// At most one request in 10,000 is late in the simulation.
     Soft {
-        /// How a round is served.
+        /// The order in which a round is served.
         order: Order,
-        /// How many rounds are simulated.
+        /// The number of rounds that are simulated.
         rounds: u32,
     },
     /// No round is ever late, wherever its requests are.
     Hard,
 }
 
-/// What is asked of a server.
+/// The requirements of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
-    /// The bits that a stream plays in a second.
+    /// The bit rate of a stream.
     pub bitrate: BitRate,
-    /// The streams in all, or as many as there can be.
+    /// The total number of streams; `None` for the largest possible number.
     pub streams: Option<u32>,
-    /// The longest round, or the shortest there can be for the streams.
+    /// The longest round; `None` for the shortest possible for the streams.
     pub round: Option<Span>,
-    /// Disks over which the videos are spread.
+    /// The number of disks over which the videos are spread.
     pub disks: u32,
     /// The zone that holds the videos.
     pub zone: u32,
-    /// What is promised.
+    /// The guarantee.
     pub guarantee: Guarantee,
 }
 
-/// What a server can do with I/Os of one size.
+/// The capability of a server with I/Os of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offer {
-    /// How videos are laid out.
+    /// The layout of the videos.
     pub placement: Placement,
-    /// Bytes of an I/O; where tracks differ, the least.
+    /// The number of bytes of an I/O. If tracks differ, the minimum.
     pub io_bytes: u64,
-    /// How long a round lasts.
+    /// The length of a round.
     pub round: Span,
-    /// The most streams a disk.
+    /// The largest number of streams per disk.
     pub streams_per_disk: u32,
-    /// How many are served: those asked for, or else all that there can be.
+    /// The number of streams served: the requested number, or otherwise the largest possible.
     pub streams: u64,
-    /// How long a viewer waits at worst.
+    /// The longest time that a viewer waits.
     pub startup: Span,
-    /// Memory for the streams served.
+    /// The memory for the streams served.
     pub buffer_bytes: u64,
 }
 
-/// What is possible with whole tracks, and without; none where nothing is.
+/// The offers with and without whole tracks; `None` where nothing is possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Bytes of the shortest track of the zone.
+    /// The number of bytes of the shortest track of the zone.
     pub track_bytes: u64,
-    /// With whole tracks.
+    /// The offer with whole tracks.
     pub aligned: Option<Offer>,
-    /// With I/Os anywhere.
+    /// The offer with I/Os at any place.
     pub unaligned: Option<Offer>,
 }
 
-/// Answers what is asked of a server with such drives. `watch` is told of simulated rounds.
+/// Plans a server with such drives. `watch` is informed of simulated rounds.
 ///
 /// # Errors
-/// If the drive lacks the zone, or has no mechanics.
+/// Returns an error if the drive lacks the zone, or has no mechanics.
 pub fn plan(bench: &Bench, ask: &Ask, watch: Watch<'_>) -> Result<Plan, LabError> {
     let extents = Extents::in_zone(bench, ask.zone)?;
     let planner = Planner::new(bench, &extents, ask, watch)?;
-    // The two simulate apart.
+    // The two simulations run in parallel.
     let (aligned, unaligned) = std::thread::scope(|scope| {
         let unaligned = scope.spawn(|| planner.offer(Alignment::Unaligned));
         let aligned = planner.offer(Alignment::Aligned);
@@ -155,7 +156,7 @@ impl<'a> Planner<'a> {
         }))
     }
 
-    /// Streams of the fullest disk.
+    /// The number of streams of the fullest disk.
     fn streams_per_disk(&self) -> Option<u32> {
         Some(self.ask.streams?.div_ceil(self.ask.disks))
     }
@@ -171,7 +172,7 @@ impl<'a> Planner<'a> {
         placements.take_while(fits).last()
     }
 
-    /// The shortest I/O that carries so many streams.
+    /// The shortest I/O that carries `streams` streams.
     fn least_io(&self, alignment: Alignment, streams: u32) -> Result<Option<Placement>, LabError> {
         match &self.admission {
             Admission::Soft(server) => server.least_io(alignment, streams, 1),

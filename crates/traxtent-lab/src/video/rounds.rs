@@ -10,22 +10,23 @@ use traxtent_exec::{Host, SimulateError, simulate};
 
 use crate::bench::Bench;
 
-/// In which order the requests of a round are served.
+/// The order in which the requests of a round are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// In the order of their places, up and down in turn (paper T, footnote 2: sorted to minimize the total seek
-    /// distance). Two are with the drive, so that it seeks while data still cross the bus.
+    /// In the order of their places, alternating up and down (paper T, footnote 2: sorted to
+    /// minimize the total seek distance). Two requests are at the drive, so that it seeks while
+    /// data still cross the bus.
     #[default]
     Sweep,
-    /// As the drive's own scheduler likes: it gets as many at once as it has room for.
+    /// By the drive's own scheduler, which gets as many requests at once as it accepts.
     Drive,
 }
 
 impl Order {
-    /// Every order.
+    /// All orders.
     pub const ALL: [Order; 2] = [Order::Sweep, Order::Drive];
 
-    /// Its name.
+    /// The name of the order.
     pub fn name(self) -> &'static str {
         match self {
             Order::Sweep => "sweep",
@@ -41,15 +42,18 @@ impl Order {
     }
 }
 
-/// Runs rounds on a drive, one after the other, each beginning where and when the one before has ended. `draw` fills in
-/// the requests of a round in the order of their places, or returns false where there are no more; `ended` is told when
-/// each request was complete, ascending and counted from the beginning of the round, and may end the run by returning
-/// false.
+/// Runs rounds on a drive, one after another. Each begins at the time and place at which the
+/// previous one ended.
 ///
-/// The drive's buffer is switched off, as far as it obeys: a stream reads each of its extents once.
+/// `draw` fills in the requests of a round in the order of their places, or returns false if there
+/// are no more. `ended` receives the completion times of the requests, ascending and counted from
+/// the beginning of the round. It may end the run by returning false.
+///
+/// The drive's buffer is switched off, as far as the drive obeys: a stream reads each of its
+/// extents once.
 ///
 /// # Errors
-/// If the drive cannot serve a request.
+/// Returns an error if the drive cannot serve a request.
 pub fn run_rounds(
     bench: &Bench,
     order: Order,
@@ -79,10 +83,10 @@ struct Rounds<'a, Draw, Ended> {
     geometry: &'a Geometry,
     draw: Draw,
     ended: Ended,
-    /// Of the round, in the order of service.
+    /// The requests of the round, in the order of service.
     requests: Vec<Request>,
     issued: usize,
-    /// When each was complete, since the round began.
+    /// The completion time of each, counted from the beginning of the round.
     complete: Vec<Span>,
     tag: u64,
     begun: SimTime,

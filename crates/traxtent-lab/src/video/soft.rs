@@ -1,8 +1,9 @@
 //! Soft real time: streams are admitted if nearly all of their deadlines are met in a simulation.
 //!
-//! As RIO does and paper T (section 5.4.1) after it: a number of simultaneous random requests is served over many rounds,
-//! and a round is long enough if 99.99 % of the requests are complete at its end, which is their deadline. (The stricter
-//! promise that 99.99 % of the rounds have no late request at all costs about a stream a disk.)
+//! The method is that of RIO, which paper T (section 5.4.1) follows. A number of simultaneous
+//! random requests is served over many rounds. A round is long enough if 99.99 % of the requests
+//! are complete at its end, which is their deadline. (The stricter guarantee that 99.99 % of the
+//! rounds have no late request at all costs about one stream per disk.)
 
 use std::cell::Cell;
 
@@ -15,44 +16,44 @@ use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::{Order, run_rounds};
 use crate::bench::{Bench, LabError};
 
-/// Rounds behind every number: as many as the paper made.
+/// The number of rounds for every result, the same as in the paper.
 pub const ROUNDS: u32 = 10_000;
 
-/// Of so many requests, one may be late.
+/// One request in this number may be late.
 pub const ONE_LATE_IN: u64 = 10_000;
 
-/// Rounds and deviations by which a search guesses before it measures.
+/// The number of rounds and of deviations by which a search guesses before it measures.
 const GUESSED_ROUNDS: u32 = 200;
 const GUESSED_DEVIATIONS: f64 = 2.5;
 
-/// A server that measures what its disk can do.
+/// A server whose admission is measured on its disk.
 #[derive(Clone, Copy)]
 pub struct SoftServer<'a> {
     /// The disk, and the seed of all draws.
     pub bench: &'a Bench,
-    /// Where the videos lie.
+    /// The tracks that hold the videos.
     pub extents: &'a Extents,
-    /// How fast each stream is.
+    /// The bit rate of each stream.
     pub bitrate: BitRate,
-    /// How a round is served.
+    /// The order in which a round is served.
     pub order: Order,
-    /// How many rounds each answer rests on.
+    /// The number of rounds simulated for each result.
     pub rounds: u32,
-    /// Told now and then how many rounds have been simulated since it was told before.
+    /// Called from time to time with the number of rounds simulated since the last call.
     pub watch: Watch<'a>,
 }
 
-/// Who watches a simulation.
+/// A callback for the progress of a simulation.
 pub type Watch<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// A watcher is told each time so many requests have been simulated.
+/// The number of simulated requests between two calls of the watcher.
 const WATCHED_REQUESTS: u32 = 1 << 18;
 
 impl SoftServer<'_> {
-    /// How many requests of all rounds are late if a round lasts so long; counting ends at `enough`.
+    /// Counts the late requests of all rounds if a round lasts `round`. Counting ends at `enough`.
     ///
     /// # Errors
-    /// If the drive cannot serve a request.
+    /// Returns an error if the drive cannot serve a request.
     pub fn late_requests(
         &self,
         placement: Placement,
@@ -68,10 +69,10 @@ impl SoftServer<'_> {
         Ok(late)
     }
 
-    /// Whether so many streams meet their deadlines.
+    /// Returns whether `streams` streams meet their deadlines.
     ///
     /// # Errors
-    /// If the drive cannot serve a request.
+    /// Returns an error if the drive cannot serve a request.
     pub fn carries(
         &self,
         placement: Placement,
@@ -85,12 +86,13 @@ impl SoftServer<'_> {
         Ok(self.late_requests(placement, streams, round, may_be_late + 1)? <= may_be_late)
     }
 
-    /// The most streams that rounds of this length carry.
+    /// The largest number of streams that rounds of this length carry.
     ///
     /// # Errors
-    /// If the drive cannot serve a request.
+    /// Returns an error if the drive cannot serve a request.
     pub fn most_streams(&self, placement: Placement, round: Span) -> Result<u32, LabError> {
-        // The media pass no more; twice that, as some tracks of the zone may be longer.
+        // An upper bound from the rate of the media, doubled because some tracks of the zone may be
+        // longer.
         let bound = 2.0 * round.as_ms() / self.transfer(placement);
         let bound = bound.min(1e6) as u32 + 1;
         largest(
@@ -100,10 +102,11 @@ impl SoftServer<'_> {
         )
     }
 
-    /// The least I/O whose play time is a round that carries so many streams: of `first` steps of its alignment or more.
+    /// The smallest I/O, of at least `first` steps of its alignment, whose playing time is a round
+    /// that carries `streams` streams.
     ///
     /// # Errors
-    /// If the drive cannot serve a request.
+    /// Returns an error if the drive cannot serve a request.
     pub fn least_io(
         &self,
         alignment: Alignment,
@@ -134,14 +137,14 @@ impl SoftServer<'_> {
         Ok((steps <= last).then(|| io(steps)))
     }
 
-    /// The time in which the media pass an I/O, in milliseconds.
+    /// The time in which an I/O passes under the head, in milliseconds.
     fn transfer(&self, placement: Placement) -> f64 {
         let track = self.extents.least_sectors(Placement::Aligned { tracks: 1 });
         let sectors = self.extents.least_sectors(placement);
         sectors as f64 / track as f64 * self.bench.profile.revolution_ms()
     }
 
-    /// Whether a few rounds let it seem so.
+    /// Estimates from a few rounds whether the streams meet their deadlines.
     fn seems_to_carry(
         &self,
         placement: Placement,
@@ -185,8 +188,8 @@ impl SoftServer<'_> {
     }
 }
 
-/// The largest number in `low..=high` that passes, where all up to it do; `low` is taken to pass. `guess` is cheap and
-/// nearly right, `test` decides.
+/// Finds the largest number in `low..=high` that passes, if all numbers up to it pass. `low` is
+/// assumed to pass. `guess` is cheap and nearly right; `test` decides.
 fn largest<E>(
     (low, high): (u32, u32),
     guess: impl Fn(u32) -> Result<bool, E>,

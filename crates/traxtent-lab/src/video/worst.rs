@@ -1,12 +1,14 @@
-//! Hard real time: the longest that a round can take, from a drive's own figures.
+//! Hard real time: the longest time that a round can take, computed from a drive's profile.
 //!
-//! Two ways of accounting are here. [`Accounting::Published`] is paper T's (section 5.4.2): the worst route of seeks,
-//! a revolution of latency where the drive must wait, transfer at the rate of the zone, and head switches.
-//! [`Accounting::Complete`] is what can be promised: it adds what the paper leaves out, which is the first seek of a
-//! round from wherever the arm is, the longer way from cylinder to cylinder, tracks of which an I/O has only a part,
-//! commands, and the last transfer over the bus. Both let seeks cover the whole drive.
+//! There are two ways of accounting. [`Accounting::Published`] is that of paper T (section 5.4.2):
+//! the worst route of seeks, a revolution of latency if the drive must wait, transfer at the rate
+//! of the zone, and head switches. [`Accounting::Complete`] is what can be guaranteed. It adds the
+//! parts that the paper leaves out: the first seek of a round from an arbitrary arm position, the
+//! longer way from cylinder to cylinder, tracks of which an I/O has only a part, commands, and the
+//! last transfer over the bus. Both assume that seeks cover the whole drive.
 //!
-//! Left out of both: extents with remapped sectors, which a server with deadlines leaves unused, and requests by others.
+//! Left out of both: extents with remapped sectors, which a server with deadlines leaves unused,
+//! and requests of other clients.
 
 use traxtent_core::geometry::Track;
 use traxtent_core::mechanics::{Mechanics, Position};
@@ -18,20 +20,20 @@ use super::VideoError;
 use super::extents::{Extents, Placement};
 use crate::bench::Bench;
 
-/// What a bound on a round accounts for.
+/// The parts that a bound on a round includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
-    /// What paper T names.
+    /// The parts that paper T names.
     Published,
-    /// All that the drive does.
+    /// Everything that the drive does.
     Complete,
 }
 
-/// What an I/O asks of the media.
+/// The part of the media that an I/O reads.
 struct Io {
-    /// Sectors, on most tracks of the zone.
+    /// The number of sectors, on most tracks of the zone.
     sectors: u64,
-    /// Tracks that it touches at most.
+    /// The largest number of tracks that it touches.
     tracks: usize,
     aligned: bool,
 }
@@ -44,7 +46,7 @@ pub struct HardServer<'a> {
     bitrate: BitRate,
     mechanics: Mechanics,
     head_switch: Span,
-    /// Seek times, a head switch among them.
+    /// Seek times, at least as long as a head switch.
     seeks: SeekBound,
     stroke: u64,
     tracks: Vec<Track>,
@@ -52,10 +54,10 @@ pub struct HardServer<'a> {
 }
 
 impl<'a> HardServer<'a> {
-    /// A server of streams of a bit rate, with videos in some extents of a disk.
+    /// Creates a server of streams of a bit rate, with videos in some extents of a disk.
     ///
     /// # Errors
-    /// If the drive has no mechanics, and so no worst case.
+    /// Returns an error if the drive has no mechanics, and therefore no worst case.
     pub fn new(
         bench: &'a Bench,
         extents: &'a Extents,
@@ -88,14 +90,14 @@ impl<'a> HardServer<'a> {
         })
     }
 
-    /// The most streams whose rounds never last longer than their I/Os play.
+    /// The largest number of streams whose rounds never last longer than their I/Os play.
     pub fn most_streams(&self, placement: Placement, accounting: Accounting) -> u32 {
         let round = self.extents.play_time(placement, self.bitrate);
         let most = self.worst_round(placement, accounting).most_streams(round);
         most.min(self.extents.room(placement))
     }
 
-    /// The longest that rounds of such I/Os take, served in [`super::Order::Sweep`].
+    /// The longest time that rounds of such I/Os take, served in [`super::Order::Sweep`].
     pub fn worst_round(&self, placement: Placement, accounting: Accounting) -> WorstRound {
         match accounting {
             Accounting::Published => self.published(placement),
@@ -110,7 +112,7 @@ impl<'a> HardServer<'a> {
                 tracks: tracks as usize,
                 aligned: true,
             },
-            // A sector of the first track, whole tracks, and what remains.
+            // One sector of the first track, whole tracks, and the rest.
             Placement::Unaligned { sectors } => Io {
                 sectors: u64::from(sectors),
                 tracks: 1 + (u64::from(sectors.max(1)) - 1).div_ceil(self.least_sectors) as usize,
@@ -148,7 +150,7 @@ impl<'a> HardServer<'a> {
         let delivered = commands + bus + commands;
         WorstRound {
             once: commands + self.reading_ahead() + self.seeks.longest() + delivered,
-            // While one I/O crosses the bus, the next is read; then the slower of the two decides.
+            // While one I/O crosses the bus, the next is read. The slower of the two decides.
             request: match self.profile.queue.preseek {
                 Preseek::BeforeCompletion => media.max(delivered),
                 Preseek::DuringCompletion | Preseek::None => media + delivered,
@@ -159,12 +161,13 @@ impl<'a> HardServer<'a> {
         }
     }
 
-    /// The longest that the media take for an I/O from when the head is on its first track.
+    /// The longest time that the media need for an I/O, once the head is on its first track.
     fn media(&self, io: &Io) -> Span {
         let revolution = self.mechanics.revolution();
         let between = self.longest_run(io.tracks - 1);
         if self.profile.access.zero_latency_read {
-            // From the next sector on, each track takes a revolution at most, whatever of it is wanted.
+            // Starting with the next sector, each track takes at most a revolution, whatever part
+            // of it is needed.
             let slots = self.tracks.iter().map(|track| track.slots).min();
             let slot = Span(revolution.0.div_ceil(u64::from(slots.unwrap_or(1))));
             return times(revolution + slot, io.tracks as u64) + between;
@@ -180,8 +183,8 @@ impl<'a> HardServer<'a> {
         revolution + passing + between
     }
 
-    /// The longest that so many changes from a track to the next take together: up to the next track where any of its
-    /// sectors will do, up to its first sector where the head must wait for it.
+    /// The longest total time of `changes` consecutive track changes. A change ends on arrival at
+    /// the next track if any of its sectors will do, otherwise at its first sector.
     fn longest_run(&self, changes: usize) -> Span {
         let any_sector = self.profile.access.zero_latency_read;
         let change = |pair: &[Track]| {
@@ -209,15 +212,17 @@ impl<'a> HardServer<'a> {
             .total()
     }
 
-    /// How long the head that has read a track to its end, and moved, waits for the first sector of the next.
+    /// The time for which the head, after reading a track to its end and moving, waits for the
+    /// first sector of the next.
     fn wait_after(&self, track: &Track, moved: Span, next: &Track) -> Span {
         let left = SimTime(self.mechanics.edge(track, track.slots).0);
         self.mechanics
             .wait(left + moved, self.mechanics.edge(next, 0))
     }
 
-    /// How far a seek may go beyond its share of the stroke: back over cylinders that the order of LBNs returns to,
-    /// and over those that an I/O has moved the arm by when the sweep goes downward.
+    /// The distance by which a seek may exceed its share of the stroke: back over cylinders to
+    /// which the order of LBNs returns, and over those by which an I/O has moved the arm while the
+    /// sweep runs downward.
     fn astray(&self, tracks: usize) -> u64 {
         let cylinders = self.tracks.iter().map(|track| track.cylinder.0);
         let farthest = cylinders.scan(0, |most, cylinder| {
@@ -233,7 +238,7 @@ impl<'a> HardServer<'a> {
         u64::from(back.unwrap_or(0)) + u64::from(within.unwrap_or(0))
     }
 
-    /// What the controller and the bus protocol take for a command, at most.
+    /// The longest time that the controller and the bus protocol take for a command.
     fn commands(&self) -> Span {
         let o = &self.profile.overheads;
         Span::from_ms(
@@ -248,7 +253,7 @@ impl<'a> HardServer<'a> {
         )
     }
 
-    /// What it takes to stop a read-ahead that the host has forbidden in vain.
+    /// The time to stop a read-ahead that the drive does although the host has disabled it.
     fn reading_ahead(&self) -> Span {
         match self.profile.cache.read_ahead.ignores_host {
             true => self.mechanics.revolution() + self.longest_run(1),

@@ -1,4 +1,4 @@
-//! Probes of random drives that they know nothing of.
+//! Probes of random drives without prior knowledge.
 
 use std::thread;
 
@@ -6,9 +6,10 @@ use traxtent_core::probe::{Algorithm, Verify};
 use traxtent_exec::{DefectLists, Noise};
 use traxtent_lab::blind::{Layouts, Outcome, Trial, attempt, judge, probe, random_drive, run};
 
-/// Seeds of drives that `tree` is known to miss. An irregular layout with a group of tracks that is unlike those before and
-/// behind it and has as many sectors in all: without a test in every group, which costs what `tree` is there to save,
-/// no translation shows it (docs/probe.md, "How translations tell where a track ends").
+/// Seeds of drives that `tree` is known to miss. Each has an irregular layout with a group of
+/// tracks that differs from those before and after it but has the same total number of sectors. No
+/// translation shows this unless every group is tested, which would cost what `tree` is designed to
+/// save (docs/probe.md, "How translations tell where a track ends").
 const MISSED_BY_TREE: [u64; 1] = [13370];
 
 /// Fails with the seed and the first mistakes of each drive that was not recovered exactly.
@@ -16,8 +17,8 @@ fn all_exact(drives: u64, trial: &Trial) {
     all_exact_but(&[], drives, trial);
 }
 
-/// Fails if the drives that are not recovered exactly are others than the known ones: with the first mistakes of
-/// each other drive, and with the seed of each known one that is recovered.
+/// Fails if the drives that are not recovered exactly differ from the known ones: with the first
+/// mistakes of each other drive, and with the seed of each known one that is recovered.
 fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(2));
     let outcomes = run(0..testkit::repeats(drives), trial, threads, |_| ());
@@ -45,14 +46,16 @@ fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
     assert!(outcomes.iter().all(tested), "a drive has hardly any tracks");
 }
 
-/// Does `tree` find every track of 200 random drives, and nothing else? In a soak, of 20,000 but those known.
+/// Does `tree` find every track of 200 random drives, and nothing else? In a soak, of 20,000 drives
+/// except the known ones.
 #[test]
 fn tree_is_exact() {
     let trial = Trial::new(Algorithm::Tree, Verify::None);
     all_exact_but(&MISSED_BY_TREE, 200, &trial);
 }
 
-/// Are the drives that `tree` is known to miss still missed? Whoever mends it takes the seed off the list.
+/// Are the drives that `tree` is known to miss still missed? If this is fixed, the seed must be
+/// removed from the list.
 #[test]
 fn known_misses_are_missed() {
     let trial = Trial::new(Algorithm::Tree, Verify::None);
@@ -62,7 +65,7 @@ fn known_misses_are_missed() {
     }
 }
 
-/// Do the papers' ways to translate?
+/// Do the papers' translation methods find every track, and nothing else?
 #[test]
 fn the_papers_translations_are_exact() {
     for (algorithm, drives) in [
@@ -74,7 +77,7 @@ fn the_papers_translations_are_exact() {
     }
 }
 
-/// Drives that one of the ways to translate once missed, by what surprised it.
+/// Drives that a translation algorithm once missed, by cause.
 const SURPRISES: [(&str, &[u64]); 6] = [
     (
         "an LBN kept elsewhere, at the edge of its track, taken for a short track",
@@ -104,7 +107,7 @@ const SURPRISES: [(&str, &[u64]); 6] = [
     ),
 ];
 
-/// Do all ways to translate now find every track of the drives that once surprised one?
+/// Do all translation algorithms now find every track of the drives that one once missed?
 #[test]
 fn drives_that_once_surprised() {
     for (surprise, seeds) in SURPRISES {
@@ -119,7 +122,7 @@ fn drives_that_once_surprised() {
     }
 }
 
-/// Do the ways to translate find every track where the lists do not tell which LBNs are kept elsewhere?
+/// Do the translation algorithms find every track if the lists do not identify the remapped LBNs?
 #[test]
 fn lists_that_do_not_tell() {
     for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
@@ -138,7 +141,7 @@ fn lists_that_do_not_tell() {
     }
 }
 
-/// Is a probe whose drive leaves half-way told from one that is done?
+/// Is a probe whose drive disappears half-way distinguished from a complete one?
 #[test]
 fn a_probe_that_ends_early_is_not_exact() {
     let drive = random_drive(2);
@@ -150,20 +153,21 @@ fn a_probe_that_ends_early_is_not_exact() {
     assert!(half.bounds.len() < whole.bounds.len());
 }
 
-/// Does `angle --verify full`, by timing alone?
+/// Does `angle --verify full` find every track, and nothing else, by timing alone?
 #[test]
 fn angle_is_exact() {
     all_exact(200, &Trial::new(Algorithm::Angle, Verify::Full));
 }
 
-/// And where the host's clock is unsteady, requests are late, and some take a revolution more?
+/// Does it also do so if the host's clock is unsteady, requests are late, and some take an
+/// additional revolution?
 #[test]
 fn angle_is_exact_in_noise() {
     let trial = Trial::new(Algorithm::Angle, Verify::Full).with_noise(Noise::TYPICAL);
     all_exact(200, &trial);
 }
 
-/// Tries so many irregular drives, and in a soak 200.
+/// Tries `drives` irregular drives, or 200 in a soak.
 fn irregular(drives: u64, trial: &Trial) -> Vec<Outcome> {
     let drives = testkit::repeats(drives).min(200);
     run(0..drives, &trial.on(Layouts::Irregular), 2, |_| ())
@@ -187,7 +191,7 @@ fn irregular_drives_are_exact() {
     }
 }
 
-/// Is `angle` with a sample exact on irregular drives, or does it say that boundaries are doubtful?
+/// Is `angle` with a sample exact on irregular drives, or else does it report doubtful boundaries?
 #[test]
 fn a_sample_of_an_irregular_drive_does_not_mislead() {
     let outcomes = irregular(40, &Trial::new(Algorithm::Angle, Verify::Sample));
@@ -202,7 +206,7 @@ fn a_sample_of_an_irregular_drive_does_not_mislead() {
     );
 }
 
-/// Irregular drives that a way once missed, by what surprised it.
+/// Irregular drives that an algorithm once missed, by cause.
 const IRREGULAR_SURPRISES: [(&str, Algorithm, Verify, &[u64]); 3] = [
     (
         "an LBN kept elsewhere behind a gap that no list names",
@@ -224,7 +228,7 @@ const IRREGULAR_SURPRISES: [(&str, Algorithm, Verify, &[u64]); 3] = [
     ),
 ];
 
-/// Are the irregular drives that once surprised found now?
+/// Are the irregular drives that were once missed now recovered?
 #[test]
 fn irregular_drives_that_once_surprised() {
     for (surprise, algorithm, verify, seeds) in IRREGULAR_SURPRISES {
@@ -238,8 +242,9 @@ fn irregular_drives_that_once_surprised() {
     }
 }
 
-/// Are all LBNs kept elsewhere listed, also those amid tracks that a way only predicts? By whatever finds the tracks;
-/// and does a way that only times, on a drive without lists, say that it cannot count them?
+/// Are all remapped LBNs listed, also those within tracks that an algorithm only predicts, by every
+/// algorithm? Does an algorithm that only times, on a drive without lists, report that it cannot
+/// count them?
 #[test]
 fn sectors_kept_elsewhere_are_counted() {
     for layouts in Layouts::ALL {

@@ -1,4 +1,4 @@
-//! Whether a wrong answer of a probe is seen.
+//! Detection of wrong results of a probe.
 
 use traxtent_core::geometry::Geometry;
 use traxtent_core::trackmap::TrackMap;
@@ -17,8 +17,8 @@ fn lists(differences: &Differences) -> (&[Lbn], &[Lbn]) {
     (&differences.missing, &differences.additional)
 }
 
-/// Is the truth exact, and is each single boundary that is missing, added or moved by one found
-/// out, on drives of all kinds?
+/// Is the true layout exact, and is each single boundary that is missing, added or moved by one
+/// detected, on drives of all kinds?
 #[test]
 fn every_single_mistake_is_seen() {
     for drive in (0..12).map(random_drive) {
@@ -48,7 +48,7 @@ fn every_single_mistake_is_seen() {
     }
 }
 
-/// Does an empty answer miss everything, and does one that ends early miss the rest?
+/// Does an empty result miss everything, and does one that ends early miss the rest?
 #[test]
 fn an_answer_that_ends_early_is_not_exact() {
     let drive = random_drive(1);
@@ -64,8 +64,8 @@ fn an_answer_that_ends_early_is_not_exact() {
     assert_eq!(beyond.additional, [Lbn(u64::MAX)]);
 }
 
-/// Where a track's first or last LBN is kept elsewhere, does its other side count as exact for
-/// timing alone, and nothing further off, nor both sides at once?
+/// If a track's first or last LBN is remapped, does its other side count as exact for timing alone,
+/// but nothing further away, nor both sides at once?
 #[test]
 fn moved_lbns_have_two_sides() {
     let (mut firsts, mut lasts) = (0, 0);

@@ -1,12 +1,12 @@
-//! Volumes with copies, in virtual time.
+//! Volumes with replicas, in virtual time.
 
 use std::cell::RefCell;
 
 use traxtent_lab::Bench;
 use traxtent_lab::tpl::volume::{Part, Virtual, target};
 
-/// Have the volume's reads 95 % of the gain of a drive that chooses itself, and 85 % where completions deviate by 100
-/// microseconds?
+/// Do the volume's reads achieve 95 % of the gain of a drive that chooses the replica itself, and
+/// 85 % if completions deviate by 100 microseconds?
 #[test]
 fn reads_gain_nearly_what_the_drives_choice_does() {
     let bench = Bench::new("atlas10k2", 1).expect("it is built in");

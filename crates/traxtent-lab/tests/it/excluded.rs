@@ -2,7 +2,7 @@
 
 use traxtent_lab::{Bench, excluded};
 
-/// Over all beginnings of the partition, does each boundary exclude a block 15 times in 16?
+/// Averaged over all starts of the partition, does each boundary exclude a block 15 times in 16?
 #[test]
 fn a_boundary_excludes_a_block() {
     let bench = Bench::new("atlas10k", 1).unwrap();

@@ -1,4 +1,4 @@
-//! File systems on the virtual clock: is what they do with a disk sound?
+//! File systems on the virtual clock: is their use of the disk correct?
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -35,7 +35,8 @@ fn configs() -> [Config; 4] {
     [a, b, c, partial]
 }
 
-/// Is every block of a file its own, and none an excluded one, after files were made, extended and removed?
+/// After files were created, extended and removed, does every block of a file belong only to that
+/// file, and is none an excluded one?
 #[test]
 fn blocks_are_allocated_once() {
     for ffs in Ffs::ALL {
@@ -82,8 +83,8 @@ fn middling_files_lie_in_one_traxtent() {
     }
 }
 
-/// Does a disk that remembers what was written hold, at the end, each block of a copied file exactly where the file says, and
-/// was nothing written there that is not the file's?
+/// At the end, has each block of a copied file been written exactly at the place in the file's
+/// block list, and was nothing written to blocks of the source?
 #[test]
 fn what_is_written_is_where_the_file_says() {
     for config in configs() {
@@ -124,7 +125,8 @@ fn what_is_written_is_where_the_file_says() {
     }
 }
 
-/// Is every sector of a file read once by a scan, and none that is not the file's beyond a few blocks of metadata?
+/// Does a scan read every sector of a file exactly once, and of other sectors only a few blocks of
+/// metadata?
 #[test]
 fn a_scan_reads_every_sector_once() {
     for config in configs() {
@@ -144,7 +146,8 @@ fn a_scan_reads_every_sector_once() {
     }
 }
 
-/// Does no request of the system with traxtents cross a boundary, where that is not a block that spans one?
+/// Does no request of the system with traxtents cross a boundary, except for a block that spans
+/// one?
 #[test]
 fn traxtent_requests_keep_to_tracks() {
     let geometry = bench().geometry;
@@ -159,7 +162,7 @@ fn traxtent_requests_keep_to_tracks() {
         let mut large = 0;
         for request in machine.log() {
             let end = geometry.track_of(request.lbn).unwrap().end_lbn();
-            // Inodes have their places whatever lies there.
+            // Inodes have fixed locations, which may lie on a boundary.
             let crosses = request.end() > end && request.sectors > 16;
             assert!(!crosses, "{request:?} crosses {end}");
             large += usize::from(request.sectors > 256);
@@ -168,7 +171,8 @@ fn traxtent_requests_keep_to_tracks() {
     }
 }
 
-/// Does the cache keep to its size, down to one that hardly holds what is under way, and is everything still read?
+/// Does the cache keep to its size, down to one that barely holds the blocks in use, and is
+/// everything still read?
 #[test]
 fn the_cache_keeps_to_its_size() {
     for config in configs() {
@@ -186,7 +190,8 @@ fn the_cache_keeps_to_its_size() {
     }
 }
 
-/// Do the first accesses to a file ask for what the paper says: a block and the next; a cluster; a traxtent?
+/// Do the first accesses to a file request what the paper states: a block and the next; a cluster;
+/// a traxtent?
 #[test]
 fn what_head_reads() {
     let lengths = |ffs: Ffs| -> Vec<u32> {
@@ -205,7 +210,7 @@ fn what_head_reads() {
     assert_eq!(lengths(Ffs::Traxtent), [12 * 16]);
 }
 
-/// Does random access, after the first, read single blocks with traxtents too?
+/// Does random access, after the first request, read single blocks also with traxtents?
 #[test]
 fn random_access_reads_no_more_than_asked() {
     for ffs in Ffs::ALL {
@@ -221,7 +226,8 @@ fn random_access_reads_no_more_than_asked() {
     }
 }
 
-/// Do small files cost their synchronous writes: two for each file made or removed, and are reads found in memory?
+/// Do small files have the cost of their synchronous writes: two for each file created or removed?
+/// Are reads served from memory?
 #[test]
 fn postmark_writes_metadata_through() {
     let mut machine = machine(Ffs::Unmodified.config());
@@ -242,7 +248,8 @@ fn linux(system: Ext2, memory_mb: usize) -> Machine {
     Machine::new(&bench, system.config(bench.track_sectors(), memory_mb)).unwrap()
 }
 
-/// Do the windows of Linux begin with a quarter of 128 KB, double, and follow each other, until all of a file is read once?
+/// Do the windows of Linux begin with a quarter of 128 KB, double, and follow each other, until all
+/// of a file has been read once?
 #[test]
 fn linux_windows_grow() {
     let mut machine = linux(Ext2::Conventional, 128);
@@ -252,7 +259,8 @@ fn linux_windows_grow() {
     machine.keep_log();
     scan(&mut machine, file, bytes);
     let lengths: Vec<u32> = machine.log().iter().map(|read| read.sectors).collect();
-    // The inode; 8 blocks; of the window of 16 those before the indirect block, and this with them; the others; 32 each.
+    // The inode; 8 blocks; from the window of 16 those before the indirect block, read with it; the
+    // others; 32 each.
     assert_eq!(lengths[..6], [8, 64, 40, 96, 256, 256], "{lengths:?}");
     let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
     let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
@@ -262,7 +270,7 @@ fn linux_windows_grow() {
     }
 }
 
-/// Are the aligned windows of Linux whole tracks, and is no request across a boundary?
+/// Are the aligned windows of Linux whole tracks, and does no request cross a boundary?
 #[test]
 fn linux_windows_are_tracks() {
     let geometry = Bench::new("maxtor10k5", 1).unwrap().geometry;
@@ -281,8 +289,8 @@ fn linux_windows_are_tracks() {
     assert!(whole > 100, "{whole} of some 140 tracks");
 }
 
-/// Do two files that grow in turn get eight blocks in a row each, with alignment a track each, and are none of these kept when
-/// they are closed?
+/// Do two files that grow in turn get eight consecutive blocks each, with alignment one track each,
+/// and are reserved blocks released when the files are closed?
 #[test]
 fn linux_sets_blocks_aside() {
     let pieces = |system| {
@@ -308,11 +316,12 @@ fn linux_sets_blocks_aside() {
         lengths[lengths.len() / 2]
     };
     assert_eq!(pieces(Ext2::Conventional), 8);
-    // A track of 1,144 sectors, less the block that spans its end.
+    // A track of 1,144 sectors, without the block that spans its end.
     assert_eq!(pieces(Ext2::Aligned), 142);
 }
 
-/// Does a file that is written from its beginning reach the disk whole, each block of it once?
+/// Does a file that is written from its beginning reach the disk completely, each of its blocks
+/// once?
 #[test]
 fn bonnie_writes_every_block_once() {
     for system in [Ext2::Conventional, Ext2::Aligned] {
@@ -336,7 +345,8 @@ fn bonnie_writes_every_block_once() {
     }
 }
 
-/// Is the first stream served at once, and does every stream start, also on a system that is overloaded?
+/// Is the first stream served immediately, and does every stream start, also on an overloaded
+/// system?
 #[test]
 fn streams_start() {
     let few = Streams {
@@ -359,7 +369,7 @@ fn streams_start() {
     assert!(mean(&overloaded) > mean(&latencies));
 }
 
-/// Is a run the same when it is run again, and another one with another seed?
+/// Is a repeated run the same, and a run with another seed different?
 #[test]
 fn runs_repeat() {
     let run = |seed| {

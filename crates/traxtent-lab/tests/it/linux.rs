@@ -1,4 +1,4 @@
-//! What a drive is like from outside (the Linux validation, paper Q, section 2.3).
+//! A drive's behaviour as seen by its host (the Linux validation, paper Q, section 2.3).
 
 use traxtent_core::drive::Caching;
 use traxtent_core::units::Lbn;
@@ -6,8 +6,9 @@ use traxtent_core::workload::Rng;
 use traxtent_lab::Bench;
 use traxtent_lab::linux::{MAIN_DRIVE, Start, cliffs, growing_reads};
 
-/// Is it its disobedience to orders that hides a drive's tracks from growing reads? If the drive obeyed, the same scan would find the
-/// first track, and an end 256 sectors nearer if it began 256 sectors later.
+/// Is the drive's disregard for cache settings the reason why growing reads do not show its tracks?
+/// If the drive obeyed, the same scan would find the first track, and an end 256 sectors nearer if
+/// it began 256 sectors later.
 #[test]
 fn an_obedient_drive_shows_its_tracks() {
     let bench = Bench::new(MAIN_DRIVE, 1).unwrap();

@@ -2,8 +2,8 @@
 
 use traxtent_lab::{Bench, log};
 
-/// Is a log around a boundary between zones made of whole tracks of several sizes, cleaned, and opened after
-/// every power cut with nothing lost that was synced?
+/// Is a log around a zone boundary made of whole tracks of several sizes, cleaned, and opened after
+/// every power cut without loss of synced data?
 #[test]
 fn a_log_works_where_tracks_change_size() {
     let bench = Bench::new("atlas10k2", 1).unwrap();

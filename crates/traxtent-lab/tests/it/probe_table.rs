@@ -1,4 +1,4 @@
-//! The drives and the bound of the table of probes.
+//! The drives and the time limit of the table of probes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use traxtent_core::geometry::Geometry;
 use traxtent_core::profile::builtin;
 use traxtent_lab::probe_table::{Method, TOO_LONG, measure, subjects};
 
-/// Is every built-in drive in the table, and does what is left out say why?
+/// Is every built-in drive in the table, and is there a reason for each one that is left out?
 #[test]
 fn all_built_in_drives_are_there() {
     let drives = subjects(None);
@@ -19,7 +19,7 @@ fn all_built_in_drives_are_there() {
     assert!(absent.contains("no folder"), "{absent}");
 }
 
-/// Does every specification of DiskSim's give a drive that can be built, under a name of its own?
+/// Does every DiskSim specification give a drive that can be built, with a unique name?
 #[test]
 fn disksims_drives_are_there() {
     let folder = testkit::shared_data!("disksim");
@@ -46,7 +46,7 @@ fn disksims_drives_are_there() {
     }
 }
 
-/// Does the table's bound stop a probe, and is that no exact answer?
+/// Does the table's time limit stop a probe, and is the result then not exact?
 #[test]
 fn the_bound_stops_a_probe() {
     let profile = Arc::new(builtin("atlas10k").unwrap());

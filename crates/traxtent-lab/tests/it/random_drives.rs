@@ -1,4 +1,4 @@
-//! The drives that blind probes are tried on.
+//! The drives on which blind probes are tested.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,8 @@ fn every_trap_occurs() {
     }
 }
 
-/// Is every drive a profile that can be written, read and built again, and of the promised size?
+/// Is every drive a profile that can be written, read and built again, with a size in the stated
+/// range?
 #[test]
 fn drives_are_profiles() {
     for drive in drives().take(60) {
@@ -69,10 +70,10 @@ fn drives_are_profiles() {
     }
 }
 
-/// Does a seed make the same drive on every machine and in every release?
+/// Does a seed give the same drive on every machine and in every release?
 #[test]
 fn seeds_are_pinned() {
-    // FNV-1a, over the text of all drives.
+    // FNV-1a over the text of all drives.
     let hash_of = |drives: &mut dyn Iterator<Item = RandomDrive>| {
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for byte in drives.flat_map(|d| d.profile.to_toml().into_bytes()) {
@@ -91,8 +92,8 @@ fn seeds_are_pinned() {
     );
 }
 
-/// Do irregular drives have what DiskSim's layouts g2 and g4 have: tracks that begin at odd slots, tracks in two parts,
-/// zones of a few cylinders, tracks of many sizes, slips?
+/// Do irregular drives have the features of DiskSim's layouts g2 and g4: tracks that begin at odd
+/// slots, tracks in two parts, zones of a few cylinders, tracks of many sizes, slips?
 #[test]
 fn irregular_drives_are_irregular() {
     let [mut odd, mut parts, mut slips, mut sizes] = [0; 4];
@@ -119,9 +120,9 @@ fn irregular_drives_are_irregular() {
     }
 }
 
-/// Is what cannot be told left out: a track of a single physical sector, which looks like a remapped
-/// one; remapped sectors side by side, which look like a track; a sector at a boundary that is kept
-/// on the track beyond it?
+/// Are undecidable cases avoided: a track of a single physical sector, which looks like a remapped
+/// one; adjacent remapped sectors, which look like a track; a sector at a boundary that is remapped
+/// to the track beyond it?
 #[test]
 fn what_cannot_be_told_is_left_out() {
     for drive in drives() {

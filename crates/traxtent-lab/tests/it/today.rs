@@ -1,11 +1,12 @@
-//! The papers' questions to drives of today.
+//! The papers' questions for present-day drives.
 
 use traxtent_core::profile::builtin;
 use traxtent_lab::today::{DRIVES, Question, with_zero_latency};
 use traxtent_lab::{Bench, LabError};
 
-/// Every built-in drive with mechanics whose bus is no slower than the media. (A slow bus that carries sectors in order
-/// begins later with a track that is read from its middle on, so there alignment may cost something.)
+/// Returns every built-in drive with mechanics whose bus is no slower than the media. (With a slow
+/// bus and delivery in order, a track that is read from its middle is delivered later, so alignment
+/// may have a cost there.)
 fn benches() -> impl Iterator<Item = Bench> {
     let benches = builtin::names().map(|name| Bench::new(name, 1).unwrap());
     let benches = benches.filter(|bench| bench.profile.mechanics.is_some());
@@ -15,8 +16,8 @@ fn benches() -> impl Iterator<Item = Bench> {
     })
 }
 
-/// Is an aligned read of a track never less efficient than an unaligned one, with zero-latency access and without, on
-/// any drive and with any seed?
+/// Is an aligned read of a track never less efficient than an unaligned one, with and without
+/// zero-latency access, on any drive and with any seed?
 #[test]
 fn aligned_is_never_less_efficient() {
     let seeds = testkit::repeats(2);
@@ -39,8 +40,9 @@ fn aligned_is_never_less_efficient() {
     assert!(asked >= 2 * seeds * DRIVES.len() as u64);
 }
 
-/// Do random requests of whole tracks gain more with zero-latency access than without, on every drive asked about? (What is gained without
-/// is a head switch; with it, the rotational latency too.)
+/// Do random requests of whole tracks gain more with zero-latency access than without, on every
+/// drive in question? (Without it, the gain is a head switch; with it, also the rotational
+/// latency.)
 #[test]
 fn zero_latency_is_what_pays() -> Result<(), LabError> {
     let of_tracks = Question::ALL

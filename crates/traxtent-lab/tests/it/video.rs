@@ -10,7 +10,7 @@ use traxtent_lab::video::{
     SoftServer, plan, run_rounds,
 };
 
-/// Every built-in drive with mechanics.
+/// Returns every built-in drive with mechanics.
 fn benches() -> impl Iterator<Item = Bench> {
     let benches = builtin::names().map(|name| Bench::new(name, 1).unwrap());
     benches.filter(|bench| bench.profile.mechanics.is_some())
@@ -27,7 +27,8 @@ fn soft<'a>(bench: &'a Bench, extents: &'a Extents, rounds: u32) -> SoftServer<'
     }
 }
 
-/// Do more streams never lower the share of missed deadlines, from where none is missed on?
+/// Starting from a number of streams without missed deadlines, do more streams never lower the
+/// share of missed ones?
 #[test]
 fn more_streams_miss_no_less() {
     for name in ["atlas10k2", "ibm18es", "generic-20tb"] {
@@ -53,9 +54,10 @@ fn more_streams_miss_no_less() {
     }
 }
 
-/// Do whole tracks carry at least as many streams as I/Os of the same size anywhere, on every drive, by either
-/// accounting, and by simulation where the bus is no slower than the media? (A slow bus that carries sectors in order
-/// begins later with a track that is read from its middle on.)
+/// Do whole tracks carry at least as many streams as I/Os of the same size at arbitrary LBNs, on
+/// every drive, by both accountings, and by simulation if the bus is no slower than the media?
+/// (With a slow bus and delivery in order, a track that is read from its middle is delivered
+/// later.)
 #[test]
 fn aligned_carries_at_least_as_many() {
     for bench in benches() {
@@ -85,7 +87,7 @@ fn aligned_carries_at_least_as_many() {
     }
 }
 
-/// The longest of the rounds that `draw` makes, in the order of sweeps.
+/// Returns the longest of the rounds that `draw` makes, in sweep order.
 fn longest(bench: &Bench, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Request>)) -> Span {
     let mut longest = Span::ZERO;
     let mut round = 0;
@@ -103,8 +105,9 @@ fn longest(bench: &Bench, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Reques
     longest
 }
 
-/// Does no round of random places in a zone ever take longer than admission assumes, on every drive, for whole tracks,
-/// parts of tracks and several tracks, for few streams and for all that are admitted?
+/// Does no round at random places in a zone ever take longer than admission assumes, on every
+/// drive, for whole tracks, parts of tracks and several tracks, with few streams and with all that
+/// are admitted?
 #[test]
 fn no_random_round_beats_the_bound() {
     let rounds = testkit::repeats(30) as u32;
@@ -138,14 +141,16 @@ fn no_random_round_beats_the_bound() {
     }
 }
 
-/// Do rounds that are as bad as can be made keep the bound: one request at each edge of the drive and the others where
-/// their seeks share the stroke evenly, after a round that has left the arm wherever it hurts? And do some come near it?
+/// Do the worst rounds that can be constructed keep the bound: one request at each edge of the
+/// drive and the others where their seeks share the stroke evenly, after a round that has left the
+/// arm at the worst place? Do some come close to it?
 #[test]
 fn no_hostile_round_beats_the_bound() {
     for bench in benches() {
         let geometry = &bench.geometry;
         let (name, tracks) = (&bench.profile.name, geometry.track_count());
-        // Whole tracks anywhere: their sectors are longest in the innermost zone, their bus transfers in the outermost.
+        // Whole tracks on the entire drive: their sectors are longest in the innermost zone, their
+        // bus transfers in the outermost.
         let zones = [0, geometry.zones().len() as u32 - 1];
         let io = Placement::Aligned { tracks: 1 };
         let bound = |streams| {
@@ -164,7 +169,7 @@ fn no_hostile_round_beats_the_bound() {
             let mut rng = Rng::new(streams);
             let took = longest(&bench, 60, |round, requests| {
                 requests.clear();
-                // Odd rounds lead the arm somewhere, even ones are hostile.
+                // Odd rounds move the arm to a random track; even ones are hostile.
                 if round % 2 == 1 {
                     requests.push(read(rng.below(tracks)));
                 } else {
@@ -185,7 +190,8 @@ fn no_hostile_round_beats_the_bound() {
     }
 }
 
-/// Do unaligned I/Os keep the bound where each begins with the last sector of a track, or ends with the first of one?
+/// Do unaligned I/Os keep the bound if each begins with the last sector of a track, or ends with
+/// the first one of a track?
 #[test]
 fn no_crossing_beats_the_bound() {
     for bench in benches() {
@@ -220,7 +226,8 @@ fn no_crossing_beats_the_bound() {
     }
 }
 
-/// Does an array of places keep its promises: I/Os apart from each other, within the zone, on tracks where aligned?
+/// Do drawn extents have the required properties: I/Os that do not overlap, within the zone, and on
+/// whole tracks if aligned?
 #[test]
 fn drawn_extents() {
     for bench in [Bench::new("maxtor10k5-b", 1), Bench::new("generic-20tb", 1)] {
@@ -254,8 +261,8 @@ fn drawn_extents() {
     }
 }
 
-/// Is a round what an I/O plays, the latency what rounds and disks make it, and does the shortest round carry the
-/// streams while a shorter one does not?
+/// Is a round the play time of an I/O, does the latency follow from rounds and disks, and does the
+/// shortest round carry the streams while a shorter one does not?
 #[test]
 fn plans_add_up() {
     let bench = Bench::new("atlas10k2", 1).unwrap();

@@ -1,4 +1,5 @@
-//! `--measure`: what a device is like by its times, and the range that may be overwritten for it.
+//! `--measure`: measurement of a device's properties by timing, and the range that may be
+//! overwritten for it.
 
 use std::fs;
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
@@ -21,10 +22,11 @@ use crate::failure::{Failure, Result, note, warn};
 use crate::parse;
 use crate::progress::Progress;
 
-/// What is to be measured, and what may be overwritten for it.
+/// The properties to measure, and the range that may be overwritten for it.
 #[derive(clap::Args, Debug)]
 pub(super) struct Measure {
-    /// Measure by the drive's times what it is like, and go by that: all that can be, or what is named
+    /// Measure the drive's properties by timing and use the results: everything that can be
+    /// measured, or the named properties
     #[arg(
         long,
         value_name = "WHAT",
@@ -35,7 +37,8 @@ pub(super) struct Measure {
         conflicts_with_all = ["collect", "quiet"]
     )]
     measure: Option<Vec<Grid>>,
-    /// LBNs that --measure may overwrite: the physical sector and the erase block are found by writes
+    /// LBNs that --measure may overwrite; the physical sector and the erase block are found by
+    /// writing
     #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns, requires = "measure")]
     scratch: Option<Range<Lbn>>,
     /// Overwrite --scratch without asking
@@ -59,7 +62,8 @@ impl Measure {
         self.measure.is_some()
     }
 
-    /// Measures what is asked for of the one target, and lets its stack be what was found.
+    /// Measures the requested properties of the only target, and updates its stack with the
+    /// results.
     pub(super) fn measure(
         &self,
         targets: &[PathBuf],
@@ -130,7 +134,7 @@ impl Measure {
         Ok(found.into_iter().map(beside).collect())
     }
 
-    /// What is to be measured: what was named, or all that suits the drive.
+    /// Returns the named measurements, or all that suit the drive.
     fn grids(&self, asked: &[Grid], medium: Medium) -> Result<Vec<Grid>> {
         let writes = self.scratch.is_some();
         if let Some(grid) = asked.iter().find(|grid| grid.writes() && !writes) {
@@ -150,7 +154,7 @@ impl Measure {
         Ok(Grid::all().into_iter().filter(suits).collect())
     }
 
-    /// Says what is to be overwritten and what is known to lie there, and asks.
+    /// Prints what is to be overwritten and the known layers there, and asks for confirmation.
     fn confirm(
         &self,
         scratch: &Range<Lbn>,
@@ -195,10 +199,10 @@ impl Measure {
     }
 }
 
-/// The layers above a device that have bytes in a range of it, or may have.
+/// Returns the layers above a device that have bytes in a range of the device, or may have.
 fn lying_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
-    // Where a layer begins on the device; none of its own where its pieces are scattered. Layers stand behind what they
-    // lie on.
+    // The start of each layer on the device; the inner value is `None` if the layer's pieces are
+    // scattered. Layers come after those below them.
     let mut starts: Vec<Option<Option<u64>>> = Vec::new();
     let mut there = Vec::new();
     for (id, layer) in stack.iter() {
@@ -227,7 +231,7 @@ fn lying_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
     there
 }
 
-/// A target whose requests are counted for whoever waits.
+/// A target that shows the number of requests as progress.
 struct Counted {
     target: BlockTarget,
     progress: Progress,

@@ -1,4 +1,4 @@
-//! `traxtent check`: is every layer aligned?
+//! `traxtent check`: checks the alignment of every layer.
 
 mod measure;
 
@@ -26,52 +26,53 @@ use crate::output;
 use crate::parse;
 use crate::table::{Side, Table};
 
-/// An archive is no longer than this.
+/// The maximum size of an archive in bytes.
 const ARCHIVE_BYTES: u64 = 64 << 20;
 
-/// Check whether every layer is aligned: partitions, arrays, volumes, encryption, file systems
+/// Check the alignment of every layer: partitions, arrays, volumes, encryption, file systems
 ///
-/// A TARGET is an image file, a block device, or a file that --collect wrote; without one, every drive of the machine
-/// is checked. A block device is looked at with all that it lies on and all that lies on it. Nothing is written to it,
-/// but a range that --scratch gives away.
-/// Exit status 1 means findings at or above --fail-on, 3 that a layer could not be read. docs/check.md lists the findings.
+/// A TARGET is an image file, a block device, or a file that --collect wrote; without one, every
+/// drive of the machine is checked. A block device is checked with all layers above and below it.
+/// Nothing is written to it, except in the range that --scratch names. Exit status 1 means findings
+/// at or above --fail-on; 3 means that a layer could not be read. docs/check.md lists the findings.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Images, block devices, or files of --collect
+    /// Images, block devices, or files that --collect wrote
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
     /// Check for this drive: a built-in one, a profile, or a track map
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
-    /// Bytes of a physical sector: 512, 4k
+    /// The size of a physical sector in bytes: 512, 4k
     #[arg(long, value_name = "BYTES", value_parser = sector)]
     physical_sector: Option<u64>,
-    /// Bytes of a logical sector
+    /// The size of a logical sector in bytes
     #[arg(long, value_name = "BYTES", value_parser = sector)]
     logical_sector: Option<u64>,
-    /// Bytes of an erase block of a solid-state drive: 512k, 3M
+    /// The size of an erase block of a solid-state drive in bytes: 512k, 3M
     #[arg(long, value_name = "BYTES", value_parser = size)]
     erase_block: Option<u64>,
-    /// Bytes of a chunk, if the drive is an array behind a controller
+    /// The size of a chunk in bytes, if the drive is an array behind a controller
     #[arg(long, value_name = "BYTES", value_parser = size)]
     chunk: Option<u64>,
-    /// Bytes of data in a full stripe, if the drive is an array behind a controller
+    /// The size of a full stripe's data in bytes, if the drive is an array behind a controller
     #[arg(long, value_name = "BYTES", value_parser = size)]
     stripe: Option<u64>,
-    /// How many extents of a file cross tracks: a file in the image, or a mounted one; may be repeated
+    /// Count the extents of a file that cross tracks; the file is in the image, or mounted; may be
+    /// repeated
     #[arg(long, value_name = "PATH", requires = "drive")]
     file: Vec<String>,
-    /// Write what was found to a file, to be checked elsewhere: no data, no keys
+    /// Write the collected information, without data or keys, to a file for a check elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "quiet", "fail_on", "ignore"])]
     collect: Option<PathBuf>,
-    /// Findings from which on the exit status is 1
+    /// The lowest severity that sets exit status 1
     #[arg(long, value_name = "SEVERITY", value_parser = severities(), default_value = "fault")]
     fail_on: Severity,
-    /// Say nothing of a finding; may be repeated
+    /// Omit a finding; may be repeated
     #[arg(long, value_name = "ID", value_parser = rules())]
     ignore: Vec<Rule>,
-    /// Print nothing; the exit status tells
+    /// Print nothing; only set the exit status
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
     /// Print JSON
@@ -98,7 +99,7 @@ fn severities() -> impl TypedValueParser<Value = Severity> {
         .map(|name| name.parse().expect("only names pass"))
 }
 
-/// A size of a sector: a power of two from 512 to 64 KiB.
+/// Parses a sector size, which is a power of two from 512 to 64 KiB.
 fn sector(text: &str) -> Result<u64, String> {
     parse::bytes(text)
         .filter(|&bytes| bytes.is_power_of_two() && (512..=65_536).contains(&bytes))
@@ -139,10 +140,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The archive in a file, or nothing if it is something else.
+/// Returns the archive in a file; `None` if the file is not an archive.
 fn archive(path: &Path) -> Result<Option<Archive>> {
     let fail = |error| Failure::file(path, &error);
-    // A device or a pipe is no archive, and opening it may wait.
+    // A device or a pipe is never an archive, and opening it may block.
     if !fs::metadata(path).map_err(fail)?.is_file() {
         return Ok(None);
     }
@@ -189,7 +190,7 @@ fn machine(args: &Args) -> Result<()> {
     verdict(args, &findings)
 }
 
-/// Checks what was collected on other machines: a row each.
+/// Checks the archives of other machines, with one row each.
 fn hosts(args: &Args, archives: Vec<Archive>) -> Result<()> {
     let drive = Drive::of(args)?;
     let judged: Vec<(Archive, Vec<Finding>)> = archives
@@ -265,7 +266,7 @@ fn rows(judged: &[(Archive, Vec<Finding>)]) -> Table {
     table
 }
 
-/// The exit status: what cannot be read comes before what is wrong.
+/// Returns the error for the exit status. Unreadable layers take precedence over other findings.
 fn verdict(args: &Args, findings: &[Finding]) -> Result<()> {
     let unreadable = |finding: &&Finding| matches!(finding.rule, Rule::Unreadable | Rule::Damaged);
     if let Some(finding) = findings.iter().find(unreadable) {
@@ -293,7 +294,7 @@ fn hostname() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
-/// The drive that everything is to live on, as far as it is stated.
+/// The drive below everything, as far as it is specified.
 struct Drive {
     stated: Stated,
     tracks: Option<(TrackMap, u64)>,
@@ -370,13 +371,13 @@ impl Drive {
     }
 }
 
-/// The files whose extents are asked for.
+/// The files whose extents are requested.
 enum Files {
-    /// None.
+    /// No files.
     None,
-    /// Mounted, each with its name.
+    /// Mounted files with their names.
     Mounted(Vec<(String, Mounted)>),
-    /// In the image that is the only target.
+    /// Files in the image that is the only target.
     In(PathBuf, Vec<String>),
 }
 
@@ -402,7 +403,7 @@ impl Files {
         }
     }
 
-    /// The devices of mounted files, which are looked at then.
+    /// Returns the devices of mounted files, which are then the targets.
     fn devices(&self) -> Option<Vec<PathBuf>> {
         match self {
             Files::Mounted(files) => {
@@ -412,7 +413,7 @@ impl Files {
         }
     }
 
-    /// The extents, in bytes of the layer of their file system.
+    /// Returns the extents, in bytes of their file system's layer.
     fn extents(&self, stack: &Stack) -> Result<Vec<Extent>> {
         let on = |layer: LayerId, file: &String, ranges: Vec<std::ops::Range<u64>>| {
             let file = file.clone();

@@ -1,4 +1,4 @@
-//! `traxtent demo`: what track alignment is worth, on a drive that nobody has any more.
+//! `traxtent demo`: the benefit of track alignment, on a drive that is no longer in use.
 
 mod probe;
 
@@ -23,32 +23,34 @@ use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, Mark};
 use crate::table::{Side, Table};
 use probe::BlindProbe;
 
-/// The drive that stands for those of today.
+/// The drive that represents current ones.
 const MODERN_DRIVE: &str = "generic-20tb";
 
-/// Points of an efficiency curve to a track: as many as multiples of 8 KB in the paper's.
+/// The number of points of an efficiency curve per track, which is the number of multiples of 8 KB
+/// in the paper's track.
 const POINTS_A_TRACK: u32 = 33;
 const TRACKS: u32 = 4;
 
-/// The experiments of the paper that are about reads and writes of a track.
+/// The paper's experiments on reads and writes of one track.
 const EXPERIMENTS: [&str; 12] = [
     "T2", "T3", "T4", "T5", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15",
 ];
 
-/// What the curve of aligned reads is called, here and in the paper's experiments.
+/// The name of the curve of aligned reads, here and in the paper's experiments.
 const ALIGNED: &str = "aligned to tracks";
 
 /// The seed of every workload of the demo.
 const SEED: u64 = 1;
 
-/// Show the main job: what alignment to tracks is worth, beside what was published
+/// Show the benefit of track alignment, compared with published results
 ///
-/// Takes the Quantum Atlas 10K II of the track-aligned extents paper (FAST 2002), simulated: finds its tracks
-/// blind and holds them against the truth, draws them, reads them aligned and unaligned, sets the results beside the paper's, and draws efficiency against request size,
-/// there and on a drive of today. Takes less than a minute.
+/// Uses a simulation of the Quantum Atlas 10K II from the track-aligned extents paper (FAST 2002).
+/// It finds the drive's tracks by probing and compares them with the true ones, draws them, reads
+/// them aligned and unaligned, compares the results with the paper's, and draws efficiency against
+/// request size for this drive and a current one. Takes less than a minute.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Where to write the picture and the report
+    /// The directory for the picture and the report
     #[arg(long, value_name = "FOLDER", default_value = "traxtent-demo")]
     out: PathBuf,
     /// Print JSON
@@ -88,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The demo uses nothing but what is built in.
+/// The demo uses only built-in drives.
 fn broken(error: LabError) -> Failure {
     Failure::input(format!("demo: {error}"))
 }
@@ -113,7 +115,7 @@ impl HeadTimes {
     }
 }
 
-/// The experiments on reads and writes of a track.
+/// Returns the experiments on reads and writes of one track.
 fn beside() -> Vec<&'static Experiment> {
     let chosen = experiments().iter();
     chosen
@@ -121,7 +123,7 @@ fn beside() -> Vec<&'static Experiment> {
         .collect()
 }
 
-/// What of the paper's Fig. 1 its text tells.
+/// Returns the points of the paper's Fig. 1 that its text states.
 fn published() -> Vec<Mark> {
     let of_figure = experiments()
         .iter()
@@ -135,7 +137,7 @@ fn published() -> Vec<Mark> {
     points.map(mark).collect()
 }
 
-/// Efficiency against request size, on the paper's drive and on one of today.
+/// Returns efficiency against request size, on the paper's drive and on a current one.
 fn picture(bench: &Bench, modern: &Bench) -> Result<Efficiency> {
     let mut panels = std::thread::scope(|scope| {
         let running = [bench, modern].map(|bench| scope.spawn(|| panel(bench)));
@@ -179,7 +181,8 @@ fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
     })
 }
 
-/// Which figures were chosen to agree with the paper, and so prove nothing of it.
+/// Names the figures that were chosen to agree with the paper, and are therefore no evidence for
+/// it.
 fn fitted(profile: &Profile) -> String {
     let cites = |origin: &str| origin.contains("FAST 2002") || origin.contains("section 5.2");
     let entries = profile.provenance.0.iter();
@@ -194,7 +197,7 @@ fn fitted(profile: &Profile) -> String {
     )
 }
 
-/// How much of a drive is assumed, in a sentence.
+/// States how many of a drive's figures are assumed, in a sentence.
 fn standing(profile: &Profile) -> String {
     let paths = profile.figures();
     let tally = profile.provenance.tally(paths.iter().map(String::as_str));
@@ -206,7 +209,7 @@ fn standing(profile: &Profile) -> String {
     )
 }
 
-/// The model without its further particulars, and its year.
+/// Returns the model without further details, with its year.
 fn title(profile: &Profile) -> String {
     let model = profile.model.split(", ").next().unwrap_or_default();
     match profile.year {
@@ -215,16 +218,16 @@ fn title(profile: &Profile) -> String {
     }
 }
 
-/// Everything that is shown.
+/// All results of the demo.
 struct Report {
     bench: Bench,
     probes: Vec<BlindProbe>,
     head_times: HeadTimes,
     modern_head_times: HeadTimes,
     findings: Findings,
-    /// Which figures of the profile rest on the paper's results.
+    /// The figures of the profile that rely on the paper's results.
     fitted: String,
-    /// How well founded the drive of today is.
+    /// How well founded the current drive's figures are.
     modern: String,
 }
 
@@ -319,7 +322,7 @@ impl Report {
         })
     }
 
-    /// Writes the picture, if this build draws, and the report.
+    /// Writes the report, and the pictures if this build can draw.
     fn write_files(&self, folder: &Path, picture: &Efficiency) -> Result<Files> {
         let mut files = Files {
             report: folder.join("report.html"),
@@ -340,7 +343,7 @@ impl Report {
         Ok(files)
     }
 
-    /// The report: one file that needs no other.
+    /// Returns the report as a single self-contained page.
     fn html(&self, svg: &str) -> String {
         let reasons: String = self
             .findings
@@ -389,7 +392,7 @@ impl Report {
     }
 }
 
-/// What was written.
+/// The files that were written.
 struct Files {
     report: PathBuf,
     picture: Option<PathBuf>,

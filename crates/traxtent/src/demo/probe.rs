@@ -1,4 +1,5 @@
-//! The demo's first step: find the drive's tracks from outside, and hold them against the truth.
+//! The demo's first step: finding the drive's tracks by probing, and comparing them with the true
+//! ones.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,20 +13,21 @@ use traxtent_lab::Bench;
 
 use crate::failure::{Failure, Result};
 
-/// What a probe of the demo's drive found.
+/// The result of probing the demo's drive.
 pub(super) struct BlindProbe {
-    /// How it asked.
+    /// The algorithm of the probe.
     algorithm: Algorithm,
-    /// What it found.
+    /// The tracks found.
     pub(super) tracks: TrackMap,
-    /// Boundaries that differ from the drive's own.
+    /// The number of boundaries that differ from the drive's own.
     wrong: usize,
     counts: Counts,
     drive_time: Span,
 }
 
 impl BlindProbe {
-    /// Probes the bench's drive. The probe sees requests and answers; only the comparison sees the layout.
+    /// Probes the bench's drive. The probe sees only requests and responses; the layout is used
+    /// only for the comparison.
     pub(super) fn of(bench: &Bench, algorithm: Algorithm) -> Result<BlindProbe> {
         let drive = SimTarget::new(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let mut target = Counted::new(match algorithm.translates() {
@@ -52,7 +54,7 @@ impl BlindProbe {
         })
     }
 
-    /// In a line.
+    /// Returns a one-line summary.
     pub(super) fn says(&self) -> String {
         let (how, count, what) = match self.algorithm.translates() {
             true => (

@@ -15,24 +15,25 @@ use crate::output;
 use crate::progress::Progress;
 use crate::table::{Side, Table};
 
-/// The drive that does nothing but answer.
+/// The drive without mechanics.
 const WITHOUT_MECHANICS: &str = "instant";
 
-/// An effect that changes no job by more is not printed.
+/// The smallest change of a job, as a fraction, that is printed.
 const EFFECT_LEAST: f64 = 0.1;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Built-in drives; all with mechanics, if none is named
+    /// Built-in drives [default: all that have mechanics]
     #[arg(value_name = "DRIVE")]
     drives: Vec<String>,
-    /// Change each assumed figure of the firmware instead, one at a time, and print those that change a job by more than a tenth
+    /// Change each assumed figure of the firmware instead, one at a time, and print those that
+    /// change a job by more than a tenth
     #[arg(long)]
     firmware: bool,
-    /// How long each job runs, in seconds of simulated time
+    /// The duration of each job, in seconds of simulated time
     #[arg(long, value_name = "N", default_value = "10")]
     seconds: NonZeroU32,
-    /// The seed of where random requests lie
+    /// The seed of the random requests' positions
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -169,7 +170,7 @@ fn at_random(measured: &[(&str, Jobs)]) -> Table {
     table
 }
 
-/// A figure that may be missing.
+/// Formats a figure that may be missing.
 fn shown(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or("-".to_owned(), |figure| format!("{figure:.decimals$}"))
 }
@@ -196,7 +197,8 @@ fn drive_json((name, jobs): &(&str, Jobs)) -> Value {
     })
 }
 
-/// A change of a figure that some drives feel: how many, and the drive and the job that feel it most.
+/// A changed figure that affects some drives: the number of drives, and the drive and job that it
+/// affects most.
 struct Felt<'a> {
     drives: usize,
     most: (&'a str, &'a Effect),

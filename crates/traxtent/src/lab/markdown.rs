@@ -1,4 +1,4 @@
-//! Findings as Markdown, claim by claim with the command that measures it.
+//! Findings as Markdown, with each claim and the command that measures it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::claims::{Findings, measured};
 use crate::failure::Result;
 use crate::output;
 
-/// Prints findings, paper by paper, then why some are missed, then the pictures.
+/// Prints the findings by paper, then the reasons for missed claims, then the pictures.
 pub(super) fn print(findings: &Findings, pictures: &[PathBuf]) -> Result<()> {
     let mut out = output::stdout();
     for paper in PAPERS {

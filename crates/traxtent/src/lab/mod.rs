@@ -1,4 +1,4 @@
-//! `traxtent lab`: the experiments of the papers.
+//! `traxtent lab`: the papers' experiments.
 
 mod jobs;
 mod markdown;
@@ -22,11 +22,11 @@ use crate::parse;
 use crate::plot;
 use crate::table::{Side, Table};
 
-/// Repeat the experiments of the papers
+/// Repeat the papers' experiments
 ///
-/// Each experiment measures, on built-in drives, numbers that a paper publishes, and sets them side by side. A claim is
-/// met or missed by a tolerance that was fixed beforehand, or it is only reported, where no honest model could be
-/// judged by it. Exit status 1 means that a scored claim is missed.
+/// Each experiment measures published numbers on built-in drives, and compares them with the paper.
+/// A claim is met or missed by a tolerance that was fixed beforehand. A claim by which no realistic
+/// model could be judged is only reported. Exit status 1 means that a scored claim is missed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 enum Verb {
     /// List the experiments and their claims
     List {
-        /// Only these: claims, groups of claims or papers
+        /// Only these claims, groups of claims or papers
         #[arg(value_name = "ID")]
         ids: Vec<String>,
         /// Print JSON
@@ -46,50 +46,54 @@ enum Verb {
     },
     /// Run experiments
     Run {
-        /// Claims, groups of claims or papers, as `traxtent lab list` names them: Q1a, Q1, Q, linux; or all, but for A, which needs root, nbdkit and some 20 minutes
+        /// Claims, groups of claims or papers, as named by `traxtent lab list`: Q1a, Q1, Q, linux;
+        /// or all, except A, which needs root, nbdkit and about 20 minutes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
         how: How,
-        /// Ask what would be if a figure of the drives were another; may be repeated
+        /// Change a figure of the drives to explore its effect; may be repeated
         #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting, conflicts_with = "resume")]
         set: Vec<(String, String)>,
-        /// Draw the pictures of the experiments that have one, as SVG in this folder
+        /// Draw the experiments' pictures as SVG in this directory
         #[arg(long, value_name = "FOLDER")]
         pictures: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Run experiments and write a report with pictures: a page that needs no other file
+    /// Run experiments and write a self-contained page with a report and pictures
     Report(report::Args),
-    /// Ask the papers' questions of drives of today: what do traxtents buy, with zero-latency access and without?
+    /// Run the papers' experiments on current drives: the benefit of traxtents, with and without
+    /// zero-latency access
     ///
-    /// Takes the papers' drive for reference, one of 3 TB and one of 20 TB. docs/today.md says what the answers mean.
+    /// The drives are the papers' drive for reference, one of 3 TB and one of 20 TB. docs/today.md
+    /// explains the results.
     Today(today::Args),
-    /// Run fio's usual jobs on drives, and hold them against what their makers publish
+    /// Run fio's usual jobs on drives, and compare the results with the makers' figures
     ///
-    /// Reads and writes in sequence and at random, and reads in sequence of every size from 4 KiB to 4 MiB at every depth from 1 to
-    /// 32. Exit status 1 means that a bound does not hold. docs/jobs.md says what the bounds are, and has the table.
+    /// The jobs are sequential and random reads and writes, and sequential reads of every size from
+    /// 4 KiB to 4 MiB at every depth from 1 to 32. Exit status 1 means that a bound is violated.
+    /// docs/jobs.md has the bounds and the table.
     Jobs(jobs::Args),
 }
 
 #[derive(clap::Args, Debug)]
 struct How {
-    /// With so many seeds: a verdict has to hold with each. Where nothing is random, one is enough
+    /// The number of seeds; a verdict must hold with each. Experiments without randomness use one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     seeds: u16,
-    /// With this seed alone
+    /// Use only this seed
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
-    /// A tenth of the requests: rough, but soon done
+    /// Run a tenth of the requests: less accurate, but quick
     #[arg(long)]
     quick: bool,
-    /// Keep each result in this folder as soon as it is there, and take from it what an earlier run of the same build
-    /// has left
+    /// Store each result in this directory once it is available, and reuse results that an earlier
+    /// run of the same build stored there
     #[arg(long, value_name = "FOLDER")]
     resume: Option<PathBuf>,
-    /// The folder with the traces that come with DiskSim, which some experiments replay
+    /// The directory of the traces that come with DiskSim, which some experiments replay
     #[arg(long, value_name = "FOLDER", default_value = "../shared/data/disksim")]
     traces: PathBuf,
 }
@@ -113,7 +117,7 @@ impl How {
     }
 }
 
-/// Which build of the program this is: results of another are not taken for its own.
+/// Identifies the build of the program, because results of other builds must not be reused.
 fn build() -> Result<String> {
     let own = std::env::current_exe().and_then(std::fs::read);
     let bytes = own.map_err(|error| Failure::Io(format!("the program's own file: {error}")))?;
@@ -197,7 +201,7 @@ fn list(ids: &[String], json: bool) -> Result<()> {
     output::finish(out)
 }
 
-/// The names of an experiment's claims, from the first to the last.
+/// Returns the range of an experiment's claims, from the first to the last.
 fn claims_of(experiment: &Experiment) -> String {
     match &experiment.claims[..] {
         [only] => only.id.clone(),
@@ -238,7 +242,7 @@ fn run_some(
     verdict(&findings)
 }
 
-/// The claims of these names; all, if there are none.
+/// Returns the claims with these names; all claims if no names are given.
 fn selection(ids: &[String]) -> Result<Selection> {
     if ids.is_empty() {
         return Ok(Selection::all());
@@ -247,7 +251,7 @@ fn selection(ids: &[String]) -> Result<Selection> {
         .map_err(|error| Failure::input(format!("{error}: `traxtent lab list` lists them")))
 }
 
-/// Does the experiments with chosen claims, and forgets their other claims.
+/// Runs the experiments of the selected claims, and drops the findings for their other claims.
 fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
     let mut outcome = claims::measure(&selection.experiments(), plan)?;
     for (experiment, reason) in &outcome.skipped {
@@ -260,7 +264,7 @@ fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
     Ok((Findings(std::mem::take(&mut outcome.findings)), outcome))
 }
 
-/// Reasons are told of the drives as they are.
+/// Prints the findings. Reasons apply only to the drives' own figures.
 fn print(findings: &Findings, how: &How, reasons: bool, drawn: &[PathBuf]) -> Result<()> {
     let mut out = output::stdout();
     findings.table().write(&mut out)?;
@@ -277,14 +281,14 @@ fn print(findings: &Findings, how: &How, reasons: bool, drawn: &[PathBuf]) -> Re
     output::finish(out)
 }
 
-/// What a quick run is worth.
+/// The note about a quick run.
 const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its bound may fall on either side of it.";
 
-/// What a run with figures set is worth.
+/// The note about a run with changed figures.
 const OTHERWISE: &str =
     "figures of the drives are not their own (--set): verdicts say what would be";
 
-/// Draws pictures into a folder, each a file by its experiment's number.
+/// Draws pictures into a directory, each in a file with its experiment's number as its name.
 fn draw(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     let draw = |(experiment, figure): &(&Experiment, _)| {
         let path = folder.join(format!("{}.svg", experiment.number.to_lowercase()));
@@ -294,7 +298,7 @@ fn draw(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     outcome.pictures.iter().map(draw).collect()
 }
 
-/// The exit status.
+/// Returns the error for the exit status.
 fn verdict(findings: &Findings) -> Result<()> {
     match findings.count(Verdict::Missed) {
         0 => Ok(()),

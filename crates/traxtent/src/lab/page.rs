@@ -1,6 +1,7 @@
-//! The report as one page that needs no other file: every claim beside what was measured, and the figures redrawn.
+//! The report as a self-contained page: every claim with its measurement, and the figures redrawn.
 //!
-//! It follows the reader's choice of light or dark, and tables turn into cards where there is no room for columns.
+//! The page follows the reader's preference for light or dark. Tables become cards on narrow
+//! screens.
 
 use traxtent_experiments::{Experiment, Finding, PAPERS, Paper, Verdict, experiments};
 use traxtent_lab::Figure;
@@ -10,19 +11,19 @@ use crate::failure::Result;
 use crate::html::escape;
 use crate::plot::{self, Key};
 
-/// What is said of the whole.
+/// The page's introduction.
 pub(super) struct Head {
-    /// How many seeds a verdict had to hold with.
+    /// The number of seeds with which a verdict must hold.
     pub(super) seeds: usize,
-    /// What else the reader must know.
+    /// A further note for the reader.
     pub(super) note: Option<&'static str>,
-    /// The command that makes the page.
+    /// The command that creates the page.
     pub(super) command: String,
 }
 
 type Pictures = [(&'static Experiment, Figure)];
 
-/// The page.
+/// Returns the page.
 pub(super) fn html(head: &Head, findings: &Findings, pictures: &Pictures) -> Result<String> {
     let mut body = summary(head, findings);
     for paper in &PAPERS {
@@ -37,7 +38,7 @@ pub(super) fn html(head: &Head, findings: &Findings, pictures: &Pictures) -> Res
     ))
 }
 
-/// What it is, how it went, and every claim as a link.
+/// Returns the introduction, the score, and a link to every claim.
 fn summary(head: &Head, findings: &Findings) -> String {
     let chip = |finding: &Finding| {
         let (id, word) = (escape(&finding.claim.id), finding.verdict().word());
@@ -116,7 +117,7 @@ fn of_experiment(
     ))
 }
 
-/// Drives, workload and layout as sentences.
+/// Describes drives, workload and layout in sentences.
 fn how(experiment: &Experiment) -> String {
     let drives = match &experiment.drives[..] {
         [one] => format!("Drive: {one}."),
@@ -132,7 +133,7 @@ fn how(experiment: &Experiment) -> String {
     says
 }
 
-/// A claim's row.
+/// Returns the row of a claim.
 fn row(finding: &Finding) -> String {
     let claim = finding.claim;
     let (id, word) = (escape(&claim.id), finding.verdict().word());
@@ -147,7 +148,8 @@ fn row(finding: &Finding) -> String {
     )
 }
 
-/// Rows, and below those that are missed or not judged the reason, where the next has not the same.
+/// Returns the rows of the claims. A reason follows each group of claims that were missed or only
+/// reported for the same reason.
 fn rows(findings: &[&Finding]) -> String {
     let verdict_and_reason =
         |finding: &&Finding| (finding.verdict(), finding.claim.reason.as_str());
@@ -174,7 +176,7 @@ fn rows(findings: &[&Finding]) -> String {
     rows
 }
 
-/// What was measured, with how far seeds lie apart and what else was measured.
+/// Returns the measured value, with its range over seeds and other candidate values.
 fn measured(finding: &Finding) -> String {
     let show = |number| escape(&finding.claim.unit.show(number));
     let mut text = show(finding.measured());
@@ -231,5 +233,5 @@ fn key(key: &Key) -> String {
     )
 }
 
-/// As many as the style has.
+/// The number of colours in the style sheet.
 const COLOURS: usize = 6;

@@ -1,4 +1,4 @@
-//! `traxtent lab report`: a page, or Markdown.
+//! `traxtent lab report`: a report as a page, or as Markdown.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use crate::plot;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Claims, groups of claims or papers; all, if none is named
+    /// Claims, groups of claims or papers [default: all]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
     how: How,
-    /// Where to write the page: a file that ends in .html, or a folder, for report.html
+    /// The page: a file that ends in .html, or a directory for report.html
     #[arg(long, value_name = "PLACE", default_value = "traxtent-lab")]
     out: PathBuf,
     /// Print Markdown instead
     #[arg(long, conflicts_with = "out")]
     markdown: bool,
-    /// With --markdown: draw the pictures as SVG in this folder
+    /// With --markdown: draw the pictures as SVG in this directory
     #[arg(long, value_name = "FOLDER", requires = "markdown")]
     pictures: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Writes the page. That it can be written is known before anything is measured.
+/// Writes the page. Its file is created before anything is measured, so that errors appear early.
 fn write(args: &Args) -> Result<()> {
     let selection = selection(&args.ids)?;
     let path = place(&args.out)?;
@@ -71,7 +71,8 @@ fn print(args: &Args) -> Result<()> {
     verdict(&findings)
 }
 
-/// The page's file: the one that is named, or one in the folder that is, which is made if need be.
+/// Returns the page's file: `out` itself, or a file in the directory `out`, which is created if
+/// needed.
 fn place(out: &Path) -> Result<PathBuf> {
     if out.extension().is_some_and(|ending| ending == "html") {
         return Ok(out.to_owned());
@@ -80,7 +81,7 @@ fn place(out: &Path) -> Result<PathBuf> {
     Ok(out.join("report.html"))
 }
 
-/// What makes the same page again.
+/// Returns the command that recreates the page.
 fn command(args: &Args) -> String {
     let mut words = vec!["traxtent lab report".to_owned()];
     words.extend(args.ids.iter().cloned());

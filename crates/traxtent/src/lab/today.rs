@@ -1,4 +1,4 @@
-//! `traxtent lab today`: what traxtents buy on a drive of today.
+//! `traxtent lab today`: the benefit of traxtents on current drives.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::table::{Side, Table};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// A tenth of the requests and of the rounds: rough, but soon done
+    /// Run a tenth of the requests and rounds: less accurate, but quick
     #[arg(long)]
     quick: bool,
-    /// The seed of where requests lie
+    /// The seed of the requests' positions
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Draw efficiency against request size, as SVG or PNG
@@ -31,7 +31,8 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Runs the command. That the picture can be written is known before anything is measured.
+/// Runs the command. The picture's file is created before anything is measured, so that errors
+/// appear early.
 pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.picture {
         plot::check_ending(path)?;
@@ -58,7 +59,7 @@ fn benches(args: &Args) -> Result<Vec<Bench>, LabError> {
     DRIVES.iter().map(bench).collect()
 }
 
-/// Only built-in drives are asked.
+/// Only built-in drives are used.
 fn broken(error: LabError) -> Failure {
     Failure::input(format!("lab today: {error}"))
 }
@@ -67,7 +68,7 @@ fn track_bytes(bench: &Bench) -> u64 {
     u64::from(bench.track_sectors()) * u64::from(bench.profile.sector.logical_bytes)
 }
 
-/// What is asked, in words, and the unit of the answer.
+/// Returns the question in words, and the unit of its answer.
 fn words(question: Question) -> (&'static str, Unit) {
     match question {
         Question::Efficiency => ("efficiency, tworeq", Unit::Share),

@@ -1,4 +1,4 @@
-//! The blocks of a file system that lie on two tracks, for `mke2fs -l` (paper T, section 4.2.2).
+//! The blocks of a file system that span two tracks, for `mke2fs -l` (paper T, section 4.2.2).
 
 use std::io::Write;
 
@@ -8,22 +8,22 @@ use traxtent_core::units::Lbn;
 
 use crate::failure::{Failure, Result};
 
-/// Where the file system is.
+/// The location of the file system.
 #[derive(clap::Args, Debug)]
 pub(super) struct Partition {
-    /// Bytes in a block of the file system, for --format badblocks [default: 4096]
+    /// The size of a file-system block in bytes, for --format badblocks [default: 4096]
     #[arg(long, value_name = "BYTES")]
     block_size: Option<u32>,
     /// The first LBN of the partition, for --format badblocks [default: that of the map]
     #[arg(long, value_name = "LBN")]
     partition_start: Option<u64>,
-    /// The LBN behind the partition, for --format badblocks [default: that of the map]
+    /// The first LBN after the partition, for --format badblocks [default: that of the map]
     #[arg(long, value_name = "LBN")]
     partition_end: Option<u64>,
 }
 
 impl Partition {
-    /// Refuses these options where no blocks are asked for.
+    /// Refuses these options if blocks are not requested.
     pub(super) fn check(&self, wanted: bool) -> Result<()> {
         let given = [
             ("--block-size", self.block_size.is_some()),
@@ -39,7 +39,7 @@ impl Partition {
     }
 }
 
-/// Writes the numbers of the blocks, a line each.
+/// Writes the numbers of the blocks, one per line.
 pub(super) fn write(file: &MapFile, partition: &Partition, out: &mut impl Write) -> Result<()> {
     let bytes = partition.block_size.unwrap_or(4096);
     let block_sectors = sectors_of_block(bytes, file.identity.logical_bytes)

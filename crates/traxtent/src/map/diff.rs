@@ -1,4 +1,4 @@
-//! Where two maps differ.
+//! The differences between two maps.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use super::Subject;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Writes a line for each track that only one has: `-` for the first, `+` for the second.
+/// Writes a line for each track that is only in one map: `-` for the first map, `+` for the second.
 pub(super) fn text(left: &Subject, right: &Subject, mut out: impl Write) -> Result<()> {
     let mut count = 0_u64;
     for Difference { side, track } in differences(&left.file().tracks, &right.file().tracks) {
@@ -24,7 +24,7 @@ pub(super) fn text(left: &Subject, right: &Subject, mut out: impl Write) -> Resu
     verdict(left, right, count)
 }
 
-/// Writes the same as an object.
+/// Writes the same as a JSON object.
 pub(super) fn json(left: &Subject, right: &Subject, mut out: impl Write) -> Result<()> {
     let (left_name, right_name) = (left.name(), right.name());
     writeln!(

@@ -1,4 +1,4 @@
-//! What a picture of a map shows.
+//! Pictures of maps.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,19 +12,21 @@ use super::Subject;
 use crate::failure::{Failure, Result};
 use crate::plot::{self, Bar, Tracks, TracksPanel};
 
-/// Up to so many tracks are drawn one by one.
+/// The maximum number of tracks that are drawn individually.
 const SINGLE: usize = 2000;
 
-/// More are drawn in so many columns.
+/// The number of columns in which more tracks are drawn.
 const COLUMNS: u64 = 900;
 
-/// A column shows so many different values one by one, more as a bar from the least to the greatest.
+/// The maximum number of different values that a column shows individually. More values are shown
+/// as a bar from the lowest to the highest.
 const VALUES: usize = 40;
 
-/// Surfaces that have a colour each.
+/// The maximum number of surfaces that have their own colours.
 const COLOURS: u16 = 4;
 
-/// Draws cylinders and surfaces where they are known (paper Q, Figure 2), else the sizes of tracks.
+/// Draws cylinders and surfaces if they are known (paper Q, Figure 2), otherwise the sizes of
+/// tracks.
 pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> Result<()> {
     let all = match subject {
         Subject::Drive(drive) => 0..drive.geometry.capacity().0,
@@ -74,7 +76,7 @@ pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<
     )
 }
 
-/// The cylinder and the surface of each track.
+/// Returns the cylinder and the surface of each track.
 fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let surfaces = geometry.surfaces();
     let coloured = (2..=COLOURS).contains(&surfaces);
@@ -99,7 +101,7 @@ fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     vec![cylinders, heads.done("surface")]
 }
 
-/// The size of each track.
+/// Returns the size of each track.
 fn sizes(map: &TrackMap, range: &Range<u64>) -> Vec<TracksPanel> {
     let first = map
         .track_of(Lbn(range.start))
@@ -114,7 +116,8 @@ fn sizes(map: &TrackMap, range: &Range<u64>) -> Vec<TracksPanel> {
     vec![sizes.done("sectors on the track")]
 }
 
-/// A panel as tracks are added: tracks alone, and columns of them in case they become too many.
+/// A panel that is being built. It holds individual tracks, and columns in case there are too many
+/// tracks.
 struct Panel {
     range: Range<u64>,
     single: Vec<Bar>,
@@ -187,7 +190,7 @@ impl Columns {
             column.values.insert(value);
             if column.values.len() > VALUES {
                 column.many = true;
-                // What lies between the least and the greatest no longer matters.
+                // Values between the lowest and the highest no longer matter.
                 let between = column.values.iter().copied().nth(VALUES / 2);
                 between.map(|value| column.values.remove(&value));
             }

@@ -1,4 +1,4 @@
-//! Tracks one by one.
+//! Lists of individual tracks.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ pub(super) fn all_tracks(subject: &Subject, format: Format, out: &mut impl Write
     }
 }
 
-/// Writes the track of an LBN.
+/// Writes the track that holds an LBN.
 pub(super) fn one_track(
     subject: &Subject,
     lbn: Lbn,
@@ -76,7 +76,7 @@ fn write_mapped_track(
     Ok(())
 }
 
-/// How the end of a track is known, where a probe has found it.
+/// Returns how a track's end was confirmed, if a probe found it.
 fn confirm(file: &MapFile, index: usize) -> Option<&'static str> {
     let probed = matches!(file.method, Method::Probe(..));
     let confirm = probed.then(|| file.confidence.of(index)).flatten();
@@ -104,7 +104,7 @@ fn write_map_text(file: &MapFile, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// One object, its tracks a line each.
+/// Writes one object, with each track on its own line.
 fn write_map_json(file: &MapFile, out: &mut impl Write) -> Result<()> {
     let map = &file.tracks;
     let identity = &file.identity;
@@ -151,7 +151,7 @@ fn pairs(ranges: &LbnRanges) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// One track, and where on it the LBN is.
+/// Writes one track, and the position of the LBN on it.
 fn write_track(drive: &NamedDrive, lbn: Lbn, format: Format, out: &mut impl Write) -> Result<()> {
     let geometry = &*drive.geometry;
     let (Some(track), Some(place)) = (geometry.track_of(lbn), geometry.locate(lbn)) else {
@@ -235,7 +235,7 @@ fn write_text(drive: &NamedDrive, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// One object, its tracks a line each, so that the list can be read as it comes.
+/// Writes one object, with each track on its own line, so that the list can be read incrementally.
 fn write_json(drive: &NamedDrive, out: &mut impl Write) -> Result<()> {
     let geometry = &drive.geometry;
     writeln!(

@@ -1,4 +1,4 @@
-//! `traxtent map`: where tracks lie.
+//! `traxtent map`: prints the layout of tracks.
 
 mod badblocks;
 mod diff;
@@ -22,10 +22,10 @@ pub(crate) use draw::draw_tracks;
 pub(crate) use subject::{Subject, read_map};
 pub(crate) use summary::of_file as write_summary;
 
-/// Show where tracks lie: of a drive, or of a map that a probe has written
+/// Show the track layout of a drive, or of a map that a probe has written
 ///
-/// Without options, a summary. TARGET may be a map file (see `traxtent probe --map`) or a list of
-/// tracks as CSV; without cylinders and heads, none are printed.
+/// Without options, prints a summary. TARGET may be a map file (see `traxtent probe --map`) or a
+/// list of tracks as CSV. Cylinders and heads are printed only if they are known.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(help = format!("{TARGET_HELP}, or a track map"))]
@@ -36,10 +36,12 @@ pub(crate) struct Args {
     /// Print only the track that holds this LBN
     #[arg(long, value_name = "LBN", conflicts_with_all = ["diff", "draw"])]
     lbn: Option<u64>,
-    /// Print the tracks that differ from those of another map or drive; exit status 1 if any do
+    /// Print the tracks that differ from those of another map or drive; exit status 1 if there are
+    /// any
     #[arg(long, value_name = "TARGET", conflicts_with = "draw")]
     diff: Option<String>,
-    /// Draw the map: cylinders and surfaces, or else sizes of tracks, against LBNs; .svg or .png
+    /// Draw the map against LBNs: cylinders and surfaces, or otherwise sizes of tracks; .svg or
+    /// .png
     #[arg(long, value_name = "FILE")]
     draw: Option<PathBuf>,
     /// Draw only these LBNs
@@ -52,18 +54,19 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What every track is printed as.
+/// The output format for all tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table
     Text,
-    /// A line for each run of LBNs on one surface of one cylinder: first LBN, sectors, cylinder, head
+    /// One line for each run of LBNs on one surface of one cylinder: first LBN, sectors, cylinder,
+    /// head
     Csv,
     /// One object
     Json,
     /// A map file (docs/trackmap.md)
     Map,
-    /// File-system blocks that lie on two tracks, as `mke2fs -l` reads them
+    /// File-system blocks that span two tracks, in the format of `mke2fs -l`
     Badblocks,
 }
 

@@ -1,4 +1,4 @@
-//! What `traxtent map` is about: a drive, or a map in a file.
+//! The subjects of `traxtent map`: a drive, or a map in a file.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
@@ -15,22 +15,22 @@ use crate::failure::{Failure, Result};
 use crate::input;
 use crate::target::{Machine, NamedDrive, Target};
 
-/// A map file is no longer than this.
+/// The maximum size of a map file in bytes.
 const FILE_BYTES: u64 = 256 << 20;
 
-/// A list of tracks does not tell how long a sector is.
+/// The sector size assumed for a list of tracks, which does not state it.
 const LIST_SECTOR_BYTES: u32 = 512;
 
 /// A drive, or a map.
 pub(crate) enum Subject {
     /// A drive whose geometry is known.
     Drive(NamedDrive),
-    /// A map, and what it is called.
+    /// A map, with its name.
     Map(String, Box<MapFile>),
 }
 
 impl Subject {
-    /// Looks up a target of `traxtent map`.
+    /// Loads a target of `traxtent map`.
     pub(crate) fn load(text: &str) -> Result<Subject> {
         if let Target::File(path) = Target::parse(text)?
             && let Some(map) = read_map(&path)?
@@ -40,7 +40,7 @@ impl Subject {
         Ok(Subject::Drive(Machine::load(text)?.only_drive()?))
     }
 
-    /// What it is called.
+    /// Returns the name.
     pub(crate) fn name(&self) -> &str {
         match self {
             Subject::Drive(drive) => &drive.name,
@@ -48,7 +48,7 @@ impl Subject {
         }
     }
 
-    /// The geometry, where it is known.
+    /// Returns the geometry, if it is known.
     pub(crate) fn geometry(&self) -> Option<&Geometry> {
         match self {
             Subject::Drive(drive) => Some(&drive.geometry),
@@ -56,7 +56,7 @@ impl Subject {
         }
     }
 
-    /// The map, with what is known of it.
+    /// Returns the map, with its identity and other information.
     pub(crate) fn file(&self) -> Cow<'_, MapFile> {
         match self {
             Subject::Drive(drive) => Cow::Owned(of_model(drive)),
@@ -66,13 +66,13 @@ impl Subject {
 }
 
 fn of_model(drive: &NamedDrive) -> MapFile {
-    // As a probe of the model would find it.
+    // The identity is the same as a probe of the model would find.
     let target = SimTarget::new(Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
     let identity = target.identity().clone();
     MapFile::new(identity, Method::Model, TrackMap::of(&drive.geometry))
 }
 
-/// The map in a file, or nothing if the file is something else.
+/// Returns the map in a file; `None` if the file is not a map.
 pub(crate) fn read_map(path: &Path) -> Result<Option<MapFile>> {
     let mut file = input::open(path)?;
     let start = file

@@ -1,4 +1,4 @@
-//! A map in a few lines.
+//! Summaries of maps.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use traxtent_core::trackmap::{LbnRanges, MapFile, Method};
 
 use super::Subject;
 
-/// Writes what there is to say of a map as a whole.
+/// Writes a summary of a map or drive.
 pub(super) fn write(subject: &Subject, out: &mut impl Write) -> io::Result<()> {
     of_file(subject.name(), &subject.file(), out)?;
     if let Some(geometry) = subject.geometry() {
@@ -23,7 +23,7 @@ pub(super) fn write(subject: &Subject, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The same for a map alone.
+/// Writes a summary of a map alone.
 pub(crate) fn of_file(name: &str, file: &MapFile, out: &mut impl Write) -> io::Result<()> {
     let (first, end) = (file.tracks.first(), file.tracks.end());
     writeln!(

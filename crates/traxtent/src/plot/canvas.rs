@@ -1,7 +1,8 @@
-//! From drawing commands to files.
+//! Rendering of pictures to files.
 //!
-//! Everything is drawn in whole pixels, so a picture is drawn larger than it is shown: three times for SVG, where it
-//! is then only a finer grid, and twice for PNG, which dense screens show at half the size.
+//! All coordinates are whole pixels, so pictures are drawn larger than they are shown. SVG pictures
+//! are drawn three times as large, which only refines the grid. PNG pictures are drawn twice as
+//! large, and dense screens show them at half the size.
 
 use std::path::Path;
 use std::sync::Once;
@@ -13,22 +14,22 @@ use plotters::style::register_font;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// The family in which all text is set.
+/// The font family of all text.
 pub(super) const FONT: &str = "sans-serif";
 
 const SVG_SCALE: u32 = 3;
 const PNG_SCALE: u32 = 2;
 
-/// A picture that can be drawn on any surface.
+/// A picture that can be drawn by any backend.
 pub(super) trait Picture {
-    /// Width and height as shown, in pixels.
+    /// Returns the displayed width and height in pixels.
     fn size(&self) -> (u32, u32);
 
-    /// Draws it on an area of `size` times `scale` pixels.
+    /// Draws the picture on an area of `size` times `scale` pixels.
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB>;
 }
 
-/// What drawing comes to.
+/// The result of drawing.
 pub(super) type Drawn<DB> =
     std::result::Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
@@ -55,7 +56,7 @@ pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
     output::write(path, &bytes)
 }
 
-/// A picture as the text of an SVG file.
+/// Returns a picture as the text of an SVG file.
 pub(super) fn svg(picture: &impl Picture) -> std::result::Result<String, String> {
     let (width, height) = picture.size();
     let (w, h) = (width * SVG_SCALE, height * SVG_SCALE);
@@ -64,7 +65,7 @@ pub(super) fn svg(picture: &impl Picture) -> std::result::Result<String, String>
         let area = SVGBackend::with_string(&mut text, (w, h)).into_drawing_area();
         draw(picture, &area, SVG_SCALE).map_err(|error| error.to_string())?;
     }
-    // Shown at its size, drawn on the finer grid that the view box keeps.
+    // Displayed at its size, but drawn on the finer grid that the view box keeps.
     Ok(text.replacen(
         &format!("width=\"{w}\" height=\"{h}\""),
         &format!("width=\"{width}\" height=\"{height}\""),

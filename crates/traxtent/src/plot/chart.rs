@@ -1,4 +1,4 @@
-//! A chart: axes, a legend above them, curves, marks.
+//! Charts: axes, a legend above them, curves and marks.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::canvas::{Drawn, FONT};
 
-/// Colours that people who see colours differently tell apart too (Okabe and Ito).
+/// Colours that people with colour vision deficiency can also distinguish (Okabe and Ito).
 pub(super) const COLOURS: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -25,7 +25,7 @@ const GREY: RGBColor = RGBColor(120, 120, 120);
 const TITLE: f64 = 17.0;
 const TEXT: f64 = 14.0;
 
-/// An area, and how many of its pixels make one as shown.
+/// An area, and the number of its pixels per displayed pixel.
 pub(super) struct Sheet<'a, DB: DrawingBackend> {
     pub(super) area: &'a DrawingArea<DB, Shift>,
     pub(super) scale: f64,
@@ -47,21 +47,21 @@ pub(super) enum Sign<'a> {
     Mark(&'a str),
 }
 
-/// Axes in place.
+/// A chart with its axes drawn.
 pub(super) type Plane<'a, DB> = ChartContext<'a, DB, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
-    /// A length as shown, in the pixels of this area.
+    /// Converts a displayed length to pixels of this area.
     pub(super) fn px(&self, length: f64) -> i32 {
         (length * self.scale).round() as i32
     }
 
-    /// A style of text.
+    /// Returns a text style.
     pub(super) fn text(&self, size: f64, colour: RGBColor) -> TextStyle<'static> {
         (FONT, size * self.scale).into_font().color(&colour)
     }
 
-    /// Writes a title at the top left.
+    /// Draws a title at the top left.
     pub(super) fn title(&self, title: &str) -> Drawn<DB> {
         let room = f64::from(self.area.dim_in_pixel().0) / self.scale - 32.0;
         let font = (FONT, TITLE * self.scale, FontStyle::Bold)
@@ -72,7 +72,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
             .draw_text(&fitted, &font, (self.px(16.0), self.px(14.0)))
     }
 
-    /// Writes a legend below the title, in as many rows as it takes; says where it ends.
+    /// Draws a legend below the title, in as many rows as needed. Returns its lower end.
     pub(super) fn legend(&self, top: f64, left: f64, signs: &[Sign<'_>]) -> DrawnTo<DB> {
         const ROW: f64 = 22.0;
         let font = self.text(TEXT, INK);
@@ -122,7 +122,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         Ok(top + row * ROW + ROW / 2.0)
     }
 
-    /// Draws axes, `top` below the upper edge.
+    /// Draws axes that begin `top` below the upper edge.
     pub(super) fn axes(&self, top: f64, x: &Axis<'_>, y: &Axis<'_>) -> PlaneResult<'a, DB> {
         let mut plane = ChartBuilder::on(self.area)
             .margin_top(self.px(top))
@@ -173,7 +173,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         plane.draw_series(line).map(drop)
     }
 
-    /// Draws a bar with a rim, so that it stands out from its neighbours.
+    /// Draws a bar with a rim that separates it from its neighbours.
     pub(super) fn bar(
         &self,
         plane: &mut Plane<'a, DB>,
@@ -188,7 +188,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         plane.draw_series(bar).map(drop)
     }
 
-    /// Writes a text that ends a little above a place.
+    /// Draws a text that ends slightly above a position.
     pub(super) fn label(&self, plane: &Plane<'a, DB>, text: &str, at: (f64, f64)) -> Drawn<DB> {
         let (x, y) = self.place(plane, at);
         let style = self.text(TEXT, INK).pos(Pos::new(HPos::Left, VPos::Bottom));
@@ -196,14 +196,14 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
             .draw_text(text, &style, (x + self.px(6.0), y - self.px(2.0)))
     }
 
-    /// Draws a cell in the first colour, or in the second where `strength` is below zero.
+    /// Draws a cell in the first colour, or in the second if `strength` is negative.
     pub(super) fn cell(
         &self,
         plane: &mut Plane<'a, DB>,
         corners: [(f64, f64); 2],
         strength: f64,
     ) -> Drawn<DB> {
-        // So faint that numbers can be read on it.
+        // The colour is faint enough for numbers on it to be readable.
         const MOST: f64 = 0.6;
         let colour = COLOURS[usize::from(strength < 0.0)].mix(strength.abs() * MOST);
         let rim = FAINT.stroke_width(self.px(1.0) as u32);
@@ -214,13 +214,13 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         plane.draw_series(cell).map(drop)
     }
 
-    /// Draws a frame about a cell.
+    /// Draws a frame around a cell.
     pub(super) fn frame(&self, plane: &mut Plane<'a, DB>, corners: [(f64, f64); 2]) -> Drawn<DB> {
         let frame = Rectangle::new(corners, INK.stroke_width(self.px(2.0) as u32));
         plane.draw_series([frame]).map(drop)
     }
 
-    /// Writes a number in the middle of a place.
+    /// Draws a number centred at a position.
     pub(super) fn value(&self, plane: &Plane<'a, DB>, text: &str, at: (f64, f64)) -> Drawn<DB> {
         let style = self
             .text(TEXT, INK)
@@ -228,14 +228,14 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         self.area.draw_text(text, &style, self.place(plane, at))
     }
 
-    /// Draws points, each by itself.
+    /// Draws individual points.
     pub(super) fn dots(
         &self,
         plane: &mut Plane<'a, DB>,
         colour: usize,
         points: &[(f64, f64)],
     ) -> Drawn<DB> {
-        // Many are a cloud, few are markers.
+        // Many points form a cloud; few are markers.
         let radius = if points.len() > 100 { 1.6 } else { 3.2 };
         let dot = |&at| Circle::new(at, self.px(radius), colour_of(colour));
         plane.draw_series(points.iter().map(dot)).map(drop)
@@ -252,7 +252,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         self.diamond(self.place(plane, at), colour)
     }
 
-    /// Where a point of the axes lies on this area.
+    /// Returns the position of a point of the axes on this area.
     fn place(&self, plane: &Plane<'a, DB>, at: (f64, f64)) -> (i32, i32) {
         let (x, y) = plane.backend_coord(&at);
         let (left, top) = self.area.get_base_pixel();
@@ -263,7 +263,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         COLOURS[colour % COLOURS.len()].stroke_width(self.px(2.0) as u32)
     }
 
-    /// Draws a diamond with a white rim, so that it stands out from curves.
+    /// Draws a diamond with a white rim that separates it from curves.
     fn diamond(&self, (x, y): (i32, i32), colour: RGBColor) -> Drawn<DB> {
         for (radius, colour) in [(9.0, WHITE), (7.0, colour)] {
             let r = self.px(radius);
@@ -273,14 +273,14 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
         Ok(())
     }
 
-    /// How wide a text is, in pixels of this area.
+    /// Returns the width of a text in pixels of this area.
     fn width(&self, text: &str, font: &TextStyle<'_>) -> i32 {
         self.area
             .estimate_text_size(text, font)
             .map_or(0, |size| size.0 as i32)
     }
 
-    /// The text, or as much of it as there is room for.
+    /// Returns the text, truncated to the available room.
     fn fit(&self, text: &str, font: &TextStyle<'_>, room: f64) -> String {
         if self.width(text, font) <= self.px(room) {
             return text.to_owned();
@@ -306,7 +306,7 @@ impl<'a> Sign<'a> {
     }
 }
 
-/// How far down drawing has come, as shown.
+/// The vertical position at which drawing ended, in displayed pixels.
 type DrawnTo<DB> = Result<f64, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 type PlaneResult<'a, DB> =
@@ -316,9 +316,9 @@ fn colour_of(index: usize) -> ShapeStyle {
     COLOURS[index % COLOURS.len()].filled()
 }
 
-/// A number without needless decimals.
+/// Formats a number without unnecessary decimals.
 pub(super) fn plain(value: &f64) -> String {
-    // Ticks are sums of steps, and so not quite what they seem.
+    // Ticks are sums of steps, with rounding errors.
     let rounded = (value * 1e6).round() / 1e6;
     if rounded == 0.0 {
         "0".to_owned()
@@ -327,7 +327,7 @@ pub(super) fn plain(value: &f64) -> String {
     }
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub(super) fn percent(value: &f64) -> String {
     format!("{} %", plain(&(value * 100.0)))
 }

@@ -1,4 +1,4 @@
-//! The pictures of experiments, with the points that a paper's text tells.
+//! The pictures of experiments, with the points that a paper's text states.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) fn figure(path: &Path, picture: &Figure, spec: Option<&FigureSpec>) -
     canvas::write(path, &Framed(panels.collect()))
 }
 
-/// Draws one panel, without the title and the legend, which the page has.
+/// Draws one panel without a title and a legend, which the page provides.
 pub(crate) fn inline(picture: &Figure, index: usize, spec: &FigureSpec) -> Result<Inline> {
     let marked = Marked::of(&picture.panels[index], index, Some(spec));
     let key = |sign| match sign {
@@ -49,19 +49,20 @@ pub(crate) fn inline(picture: &Figure, index: usize, spec: &FigureSpec) -> Resul
     Ok(Inline { svg, keys })
 }
 
-/// Room above the highest point, as a share.
+/// The factor for the room above the highest point.
 const HEADROOM: f64 = 1.05;
 
-/// How high a row of bars is, and its bar, as shares of the distance of rows.
+/// The vertical range of a bar within its row, as shares of the distance between rows.
 const BAR: std::ops::Range<f64> = 0.42..0.86;
 
-/// A panel and what the paper tells of it.
+/// A panel with the paper's points.
 struct Marked<'a> {
     panel: &'a Panel,
     points: Vec<&'a PublishedPoint>,
 }
 
-/// So many times better or worse than the first of its row is a cell of a surface that has the full colour.
+/// The ratio to the first cell of its row, better or worse, at which a surface's cell has its full
+/// colour.
 const FULL: f64 = 2.0;
 
 /// Panels side by side, with titles and legends.
@@ -91,7 +92,8 @@ impl Picture for Framed<'_> {
 }
 
 impl Framed<'_> {
-    /// Rows and columns of panels: more than three are too wide for a page.
+    /// Returns the rows and columns of panels. More than three panels in a row are too wide for a
+    /// page.
     fn grid(&self) -> (usize, usize) {
         match self.0.len() {
             panels @ ..=3 => (1, panels),
@@ -100,7 +102,8 @@ impl Framed<'_> {
     }
 }
 
-/// So small that a page shows it at its size or larger, and that text can be read on a phone.
+/// The picture is so small that a page shows it at its size or larger, and that text is readable on
+/// a phone.
 impl Picture for Bare<'_> {
     fn size(&self) -> (u32, u32) {
         let panel = &self.0.panel;
@@ -128,7 +131,7 @@ impl<'a> Marked<'a> {
         }
     }
 
-    /// A colour for each series; what is dashed has that of the line that it is about.
+    /// Returns a colour for each series. A dashed series has the colour of the line before it.
     fn colours(&self) -> Vec<usize> {
         let mut next = 0;
         let colour = |style| {
@@ -162,7 +165,7 @@ impl<'a> Marked<'a> {
         signs
     }
 
-    /// Every point that must be seen.
+    /// Returns every point that must be visible.
     fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         let ours = self.panel.series.iter().flat_map(|series| &series.points);
         let published = self.points.iter().map(|point| point.at.into());
@@ -179,7 +182,7 @@ impl<'a> Marked<'a> {
         }
     }
 
-    /// What is better on a surface, if this is one.
+    /// Returns which direction is better if the panel is a surface.
     fn better(&self) -> Option<Better> {
         self.panel
             .series
@@ -190,7 +193,7 @@ impl<'a> Marked<'a> {
             })
     }
 
-    /// A row of cells for each series, its name above them; the best of a row has a frame.
+    /// Draws a row of cells for each series, with its name above and a frame around the best cell.
     fn draw_surface<DB: DrawingBackend>(
         &self,
         sheet: &Sheet<'_, DB>,
@@ -231,7 +234,7 @@ impl<'a> Marked<'a> {
                 let middle = (f64::from(column) + 1.0, top - (BAR.start + BAR.end) / 2.0);
                 sheet.value(&plane, &three_digits(point.1), middle)?;
             }
-            // Over the rims of its neighbours.
+            // The frame is drawn over the rims of neighbouring cells.
             let best = series.points.iter().position(|point| times(point) == best);
             if let Some(column) = best {
                 sheet.frame(&mut plane, corners(column as i32))?;
@@ -260,7 +263,7 @@ impl<'a> Marked<'a> {
         self.draw_published(sheet, &plane, |at| at)
     }
 
-    /// Bars of each row behind one another, the row's name above them.
+    /// Draws the bars of each row one after another, with the row's name above.
     fn draw_bars<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>, top: f64) -> Drawn<DB> {
         let rows = &self.panel.rows;
         let mut ends = vec![0.0_f64; rows.len()];
@@ -278,7 +281,7 @@ impl<'a> Marked<'a> {
             .copied()
             .chain(published)
             .fold(f64::MIN_POSITIVE, f64::max);
-        // Rows go down, the axis up.
+        // Rows are listed downwards, but the axis points upwards.
         let bottom = rows.len() as f64;
         let y = Axis {
             labels: 0,
@@ -325,7 +328,7 @@ fn axis(title: &str, range: std::ops::Range<f64>) -> Axis<'_> {
     }
 }
 
-/// A number with three digits, or with all before the point.
+/// Formats a number with three digits, or with all digits before the decimal point.
 fn three_digits(value: f64) -> String {
     let decimals = (2.0 - value.abs().max(1.0).log10().floor()).max(0.0);
     format!("{value:.*}", decimals as usize)
@@ -337,7 +340,8 @@ mod tests {
 
     use super::*;
 
-    /// Has a surface each value, the names of rows and columns, and a frame about the best of each row alone?
+    /// Does a surface show each value, the names of rows and columns, and a frame around only the
+    /// best cell of each row?
     #[test]
     fn surface() {
         let row = |name: &str, values: [f64; 3]| Series {

@@ -1,7 +1,8 @@
-//! Pictures, as SVG or PNG by the ending of the file.
+//! Pictures in SVG or PNG format, chosen by the file's extension.
 //!
-//! Text in a PNG is set in DejaVu Sans, which is built in, so no font need be installed; an SVG leaves the
-//! choice of a sans-serif font to its viewer. Without the feature `plot` there are no pictures.
+//! Text in a PNG is set in the built-in font DejaVu Sans, so that no font needs to be installed. An
+//! SVG leaves the choice of a sans-serif font to its viewer. Without the feature `plot`, no
+//! pictures can be drawn.
 
 #[cfg(feature = "plot")]
 mod canvas;
@@ -28,119 +29,119 @@ use crate::failure::{Failure, Result};
 /// A named curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curve {
-    /// As the legend has it.
+    /// The name in the legend.
     pub(crate) name: String,
-    /// Ascending by x.
+    /// The points, in ascending order of x.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// A published value to compare a curve with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mark {
-    /// Where it is.
+    /// The position.
     pub(crate) at: (f64, f64),
-    /// Which curve it belongs to.
+    /// The index of the curve that it belongs to.
     pub(crate) curve: usize,
 }
 
-/// Response times and where they come from.
+/// Response times and their components.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Response {
-    /// Above the picture.
+    /// The title above the picture.
     pub(crate) title: String,
     /// The cumulative distribution: milliseconds and share.
     pub(crate) cdf: Vec<(f64, f64)>,
-    /// The time that all but a thousandth of the requests keep below, in milliseconds.
+    /// The 99.9th percentile in milliseconds.
     pub(crate) p99_9_ms: f64,
-    /// The mean of each part of the response time, in milliseconds.
+    /// The mean of each component of the response time, in milliseconds.
     pub(crate) parts_ms: [f64; 8],
 }
 
 /// Simulated and measured response times of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Validation {
-    /// Above the picture.
+    /// The title above the picture.
     pub(crate) title: String,
     /// Two cumulative distributions: milliseconds and share.
     pub(crate) curves: Vec<Curve>,
-    /// Where the axis of times ends.
+    /// The end of the time axis.
     pub(crate) until_ms: f64,
 }
 
 /// Efficiency against request size.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Efficiency {
-    /// Side by side.
+    /// The panels, side by side.
     pub(crate) panels: Vec<EfficiencyPanel>,
 }
 
 /// One drive's efficiency.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EfficiencyPanel {
-    /// Above the panel.
+    /// The title above the panel.
     pub(crate) title: String,
     /// Request size in KB (1,024 bytes) and efficiency from 0 to 1.
     pub(crate) curves: Vec<Curve>,
     /// Published values.
     pub(crate) marks: Vec<Mark>,
-    /// Size of a track in KB.
+    /// The size of a track in KB.
     pub(crate) track_kb: f64,
 }
 
-/// Something of each track against its LBNs.
+/// Values of each track against its LBNs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tracks {
-    /// Above the picture.
+    /// The title above the picture.
     pub(crate) title: String,
     /// The LBNs that are shown.
     pub(crate) lbns: std::ops::Range<f64>,
-    /// Above one another.
+    /// The panels, one above another.
     pub(crate) panels: Vec<TracksPanel>,
 }
 
-/// One number of each track.
+/// One value of each track.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TracksPanel {
-    /// What the number is.
+    /// The name of the value.
     pub(crate) title: &'static str,
-    /// What the colours mean, if anything.
+    /// The meaning of the colours; empty if they have none.
     pub(crate) legend: Vec<String>,
-    /// Tracks, or many tracks in one.
+    /// The bars, each for one track or several.
     pub(crate) bars: Vec<Bar>,
 }
 
-/// One track, or the range of many.
+/// One track, or the range of several tracks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bar {
-    /// From and to.
+    /// The start and end.
     pub(crate) lbns: (f64, f64),
-    /// The least and the greatest number.
+    /// The lowest and the highest value.
     pub(crate) values: (f64, f64),
-    /// Which colour.
+    /// The index of the colour.
     pub(crate) colour: usize,
 }
 
-/// A panel for a page that has its title and its legend.
+/// A panel for a page that provides its title and legend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Inline {
-    /// The axes and what is drawn there.
+    /// The axes and their content.
     pub(crate) svg: String,
-    /// The legend.
+    /// The entries of the legend.
     pub(crate) keys: Vec<Key>,
 }
 
 /// An entry of a legend.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key {
-    /// Its sign: line, dot, bar, or mark for what is published.
+    /// The kind of sign: line, dot, bar, or mark for published values.
     pub(crate) class: &'static str,
-    /// Its colour, if it has one.
+    /// The index of the colour, if it has one.
     pub(crate) colour: Option<usize>,
-    /// Its name.
+    /// The name.
     pub(crate) name: String,
 }
 
-/// Refuses a file name that no picture can be written to, before anything is computed.
+/// Refuses a file name that is not suitable for a picture, before anything is computed.
 pub(crate) fn check_ending(path: &Path) -> Result<()> {
     if !cfg!(feature = "plot") {
         return Err(Failure::input(
@@ -158,7 +159,7 @@ pub(crate) fn check_ending(path: &Path) -> Result<()> {
 
 #[cfg(not(feature = "plot"))]
 mod none {
-    //! What draws nothing; `check_ending` has refused before.
+    //! Stand-ins that draw nothing. `check_ending` refuses the picture beforehand.
     use traxtent_experiments::FigureSpec;
     use traxtent_lab::Figure;
 

@@ -12,12 +12,12 @@ use super::chart::{Axis, COLOURS, INK, Sheet, Sign, percent, plain};
 use super::{Efficiency, EfficiencyPanel, Response, Validation};
 use crate::failure::Result;
 
-/// Draws the distribution of response times and where the time went.
+/// Draws the distribution of response times and their components.
 pub(crate) fn response(path: &Path, picture: &Response) -> Result<()> {
     canvas::write(path, picture)
 }
 
-/// Draws simulated and measured distributions over each other.
+/// Draws simulated and measured distributions in one chart.
 pub(crate) fn validation(path: &Path, picture: &Validation) -> Result<()> {
     canvas::write(path, picture)
 }
@@ -76,7 +76,7 @@ impl Picture for Response {
 }
 
 impl Response {
-    /// A bar for each part of the mean response time.
+    /// Draws a bar for each component of the mean response time.
     fn draw_parts<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>) -> Drawn<DB> {
         const TOP: f64 = 86.0;
         const ROW: f64 = 34.0;
@@ -180,7 +180,7 @@ impl EfficiencyPanel {
             signs.push(Sign::Mark("published"));
         }
         sheet.legend(50.0, 70.0, &signs)?;
-        // Axis labels are round numbers of the unit shown.
+        // The unit is chosen so that axis labels are round numbers.
         let (unit, kb) = if self.track_kb < 1024.0 {
             ("KB", 1.0)
         } else {

@@ -10,15 +10,15 @@ use super::chart::{Axis, COLOURS, Sheet, Sign, plain};
 use super::{Tracks, TracksPanel};
 use crate::failure::Result;
 
-/// Draws something of each track against its LBNs.
+/// Draws values of each track against its LBNs.
 pub(crate) fn tracks(path: &Path, picture: &Tracks) -> Result<()> {
     canvas::write(path, picture)
 }
 
-/// The height of a panel as shown; the first is this much again.
+/// The displayed height of a panel; the first panel has twice this height.
 const PANEL: u32 = 200;
 
-/// Room for the title.
+/// The room for the title.
 const TOP: f64 = 44.0;
 
 impl Picture for Tracks {
@@ -82,7 +82,7 @@ impl TracksPanel {
             labels: 6,
         };
         let mut plane = sheet.axes(top, &x, &y)?;
-        // So wide that it is seen.
+        // The minimum width at which a bar is visible.
         let thin = (lbns.end - lbns.start) / 900.0;
         for bar in &self.bars {
             let colour = COLOURS[bar.colour % COLOURS.len()];
@@ -101,7 +101,7 @@ impl TracksPanel {
     }
 }
 
-/// A label of something that is counted: none between whole numbers.
+/// Formats a label of a counted value; empty between whole numbers.
 fn whole(value: &f64) -> String {
     if (value - value.round()).abs() > 1e-6 || *value < -0.5 {
         String::new()

@@ -1,5 +1,5 @@
-//! The rest of the drive: what `traxtent_core::probe::character` measures, as a profile and in a few
-//! lines.
+//! The characterization of a drive (`traxtent_core::probe::character`), as a profile and as a few
+//! lines of text.
 
 use std::io::{self, Write};
 
@@ -17,20 +17,20 @@ use super::meter::Meter;
 use crate::failure::{Failure, Result, warn};
 use crate::progress::Progress;
 
-/// What a drive is like, and how close its twin comes.
+/// The characterization of a drive, and the accuracy of its fitted profile.
 pub(super) struct Measured {
     pub(super) character: Character,
     pub(super) profile: Profile,
-    /// Of `--fit`.
+    /// The results of `--fit`.
     pub(super) residuals: Vec<Residual>,
 }
 
-/// Whether the drive beside its tracks is to be measured.
+/// Returns whether the drive should be characterized beyond its tracks.
 pub(super) fn wanted(args: &Args) -> bool {
     args.profile.is_some() || args.fit || !args.tracks_only && args.region.is_none()
 }
 
-/// Measures the drive. Where nobody asked for a profile, a drive that baffles is only warned of.
+/// Measures the drive. A failure is only a warning unless a profile was requested.
 pub(super) fn measure(
     target: &mut dyn Target,
     meter: &Meter,
@@ -42,7 +42,7 @@ pub(super) fn measure(
         seed: args.seed,
     };
     let mut watched = meter.watch(target);
-    // Parts of stages, of which nobody knows how long they take.
+    // The number of steps is not known in advance.
     let progress = Progress::new("steps for the rest of the drive", None);
     let mut step = |_: Stage| progress.add(1);
     let result = characterize(&mut watched, tracks, options, &mut step).and_then(|character| {
@@ -59,7 +59,7 @@ pub(super) fn measure(
         })
     });
     drop(progress);
-    // A drive that takes no such order has not been given one.
+    // An error only means that the drive does not support the setting.
     let _ = target.switch_caching(true);
     match result {
         Ok(measured) => Ok(Some(measured)),
@@ -76,7 +76,7 @@ pub(super) fn measure(
 }
 
 impl Measured {
-    /// Writes what there is to say, a line each.
+    /// Writes a summary, one item per line.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let character = &self.character;
         let mut line = |name: &str, text: String| writeln!(out, "{name:>12}  {text}");
@@ -120,7 +120,7 @@ impl Measured {
         Ok(())
     }
 
-    /// Adds the same to an object.
+    /// Adds the same information to an object.
     pub(super) fn add_to(&self, object: &mut Value) {
         let character = &self.character;
         let LayoutOrder {
@@ -170,7 +170,7 @@ impl Measured {
     }
 }
 
-/// One of Wong's six, as profiles have it.
+/// Returns the name of one of Wong's six layout orders, as used in profiles.
 fn name(order: Option<Order>) -> String {
     let name = order.and_then(|order| Some(json!(order).as_str()?.to_owned()));
     name.unwrap_or_else(|| "irregular".to_owned())

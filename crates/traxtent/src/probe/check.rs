@@ -1,7 +1,7 @@
-//! `--check`: whether the boundaries of an old map are still where they were.
+//! `--check`: verifies that the boundaries of an old map have not moved.
 //!
-//! A drive that translates is asked for the places on both sides of each boundary of the sample; else
-//! runs of tracks here and there are searched anew by timing.
+//! If the drive supports translation, the locations on both sides of each sampled boundary are
+//! translated. Otherwise, runs of tracks in several places are searched again by timing.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,14 +17,14 @@ use crate::map::read_map;
 use crate::output;
 use crate::progress::Progress;
 
-/// How much is looked at.
+/// The size of the sample.
 const SAMPLE: Sample = Sample {
     translated: 1000,
     runs: 8,
     tracks: 64,
 };
 
-/// What a check comes to.
+/// The result of a check.
 pub(super) struct Report {
     map: String,
     checked: Checked,
@@ -65,7 +65,7 @@ pub(super) fn check(
     })
 }
 
-/// A list of tracks does not say whose it is.
+/// Checks that a map fits the drive. A list of tracks does not identify its drive.
 fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
     if file.method != Method::List {
         return file
@@ -83,7 +83,7 @@ fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
 }
 
 impl Report {
-    /// Prints the result; a boundary that has moved is exit status 1.
+    /// Prints the result. If a boundary has moved, the exit status is 1.
     pub(super) fn print(&self, json: bool) -> Result<()> {
         let drive_time_s = self.cost.drive_time.as_ms() / 1000.0;
         if json {

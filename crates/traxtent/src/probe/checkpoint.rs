@@ -1,4 +1,4 @@
-//! What has been found so far, in a file that is always whole.
+//! The results so far, in a file that is always complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,22 @@ use crate::failure::{Failure, Result};
 use crate::map::read_map;
 use crate::output;
 
-/// So often the file is written. A probe that takes less has none, unless it is stopped.
+/// The interval at which the file is written. A shorter probe has no checkpoint, unless it is
+/// stopped.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// A checkpoint file, which may not be there yet.
+/// A checkpoint file, which may not exist yet.
 pub(super) struct Checkpoint {
     path: PathBuf,
-    /// When it was written last, or the probe began.
+    /// The time of the last write, or the start of the probe.
     last: Instant,
-    /// Whether it is this probe's own.
+    /// Whether the file belongs to this probe.
     ours: bool,
 }
 
 impl Checkpoint {
-    /// Where the options say, or beside the map, or in the current folder.
+    /// Creates a checkpoint at the path in the options, beside the map, or in the current
+    /// directory.
     pub(super) fn new(args: &Args, name: &str) -> Checkpoint {
         let path = args.checkpoint.clone().unwrap_or_else(|| {
             let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
@@ -44,14 +46,14 @@ impl Checkpoint {
         &self.path
     }
 
-    /// Reads what a stopped probe has left.
+    /// Reads the checkpoint of a stopped probe.
     pub(super) fn read(&mut self) -> Result<MapFile> {
         let file = read_map(&self.path)?;
         self.ours = true;
         file.ok_or_else(|| Failure::at(self.path.display(), "is no checkpoint of a probe"))
     }
 
-    /// Refuses to begin where a stopped probe has left something.
+    /// Refuses to begin if a stopped probe has left a checkpoint.
     pub(super) fn refuse_existing(&self) -> Result<()> {
         if !self.path.exists() {
             return Ok(());
@@ -62,22 +64,22 @@ impl Checkpoint {
         ))
     }
 
-    /// Whether it is time to write it again.
+    /// Returns whether the file should be written again.
     pub(super) fn due(&self) -> bool {
         self.last.elapsed() >= EVERY
     }
 
-    /// Writes the file: a new one beside it takes its name when it is on the disk.
+    /// Writes the file. A new file beside it is synchronized to the disk before it is renamed.
     pub(super) fn write(&mut self, file: &MapFile) -> Result<()> {
         self.last = Instant::now();
         self.ours = true;
         output::write_synced(&self.path, file.to_text().as_bytes())
     }
 
-    /// Removes the file when it is no longer needed.
+    /// Removes the file if it belongs to this probe.
     pub(super) fn remove(&self) {
         if self.ours {
-            // One that cannot be removed does no harm.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! What is probed: a simulated drive, or a device.
+//! The subject of a probe: a simulated drive, or a device.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use traxtent_exec::{Noise, SimTarget};
 use crate::failure::{Failure, Result, note, warn};
 use crate::target::{self, Machine};
 
-/// A drive that answers, and what it is called.
+/// A drive to probe, with its name.
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) target: Box<dyn Target>,
 }
 
 impl Subject {
-    /// Opens a target, also to write to if `destructive`; the seed is that of the noise on its clock.
+    /// Opens a target, also for writing if `destructive`. `noise` is the seed of the noise on a
+    /// simulated drive's clock.
     pub(super) fn open(text: &str, noise: Option<u64>, destructive: bool) -> Result<Subject> {
         if let target::Target::File(path) = target::Target::parse(text)?
             && is_device(&path)
@@ -51,7 +52,8 @@ impl Subject {
     }
 }
 
-/// Whether a path is a device or an image of one: what is there and is no profile. Its type decides, not where it is.
+/// Returns whether a path is a device or an image of one: it exists, and is not a profile. The
+/// file's type decides, not its location.
 fn is_device(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match std::fs::metadata(path) {

@@ -1,4 +1,4 @@
-//! A target under watch: what is asked is counted, and the user can end it.
+//! A target whose requests are counted, and that the user can interrupt.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use traxtent_exec::device::Interrupt;
 
 use crate::failure::{Failure, Result};
 
-/// What a search has cost, readable while it runs.
+/// The cost of a search, readable while it runs.
 pub(super) struct Meter {
     began: SimTime,
     now: Cell<SimTime>,
@@ -23,7 +23,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Begins to count, and to listen for Ctrl-C.
+    /// Begins to count, and to handle Ctrl-C.
     pub(super) fn start(target: &dyn Target) -> Result<Meter> {
         let stop = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
         Ok(Meter {
@@ -35,7 +35,7 @@ impl Meter {
         })
     }
 
-    /// The target, watched by this meter.
+    /// Returns the target with its requests counted by this meter.
     pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> Watched<'a> {
         Watched {
             target,
@@ -43,12 +43,12 @@ impl Meter {
         }
     }
 
-    /// Whether the user wants the search to end.
+    /// Returns whether the user has interrupted the search.
     pub(super) fn stopped(&self) -> bool {
         self.stop.raised()
     }
 
-    /// What has been asked so far.
+    /// Returns the cost so far.
     pub(super) fn cost(&self) -> Cost {
         let counts = self.counts.get();
         Cost {
@@ -58,13 +58,13 @@ impl Meter {
         }
     }
 
-    /// The LBNs that could not be read so far.
+    /// Returns the LBNs that could not be read so far.
     pub(super) fn unreadable(&self) -> Vec<Lbn> {
         self.unreadable.borrow().iter().copied().collect()
     }
 }
 
-/// A target that a [`Meter`] watches.
+/// A target whose requests a [`Meter`] counts.
 pub(super) struct Watched<'a> {
     target: &'a mut dyn Target,
     meter: &'a Meter,
@@ -127,7 +127,7 @@ impl Target for Watched<'_> {
     }
 }
 
-/// The time that the processor has worked for this program, in seconds.
+/// Returns the processor time of this process in seconds.
 pub(super) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

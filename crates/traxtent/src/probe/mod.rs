@@ -1,4 +1,4 @@
-//! `traxtent probe`: finds a drive's tracks by asking the drive.
+//! `traxtent probe`: finds a drive's tracks by measuring the drive.
 
 mod character;
 mod check;
@@ -23,19 +23,20 @@ use device::Subject;
 use meter::Meter;
 use search::Plan;
 
-/// Find where a drive's tracks lie, by asking the drive
+/// Find a drive's tracks by measuring the drive
 ///
-/// Only reads. A simulated drive answers on a virtual clock: its hours take seconds. Ctrl-C leaves
-/// a checkpoint, from which --resume goes on.
+/// Only reads, unless --destructive is given. A simulated drive runs on a virtual clock, so its
+/// hours take seconds. Ctrl-C leaves a checkpoint, from which --resume continues.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(help = format!("{TARGET_HELP}, a device (/dev/sg1, /dev/sdb), or an image file"))]
     target: String,
-    /// How to look for tracks [default: tree if the drive translates addresses, else angle]
+    /// The algorithm that finds tracks [default: tree if the drive translates addresses, otherwise
+    /// angle]
     #[arg(long, value_name = "NAME", value_parser = algorithms())]
     algorithm: Option<Algorithm>,
-    /// How much of what timing predicts to test by reads of its own: none of it, something in
-    /// every cylinder, or every boundary
+    /// How many of the boundaries that timing predicts to test by additional reads: none, some in
+    /// every cylinder, or all
     #[arg(long, value_name = "HOW", default_value = "sample", value_parser = verifications())]
     verify: Verify,
     /// Probe only these LBNs
@@ -44,33 +45,34 @@ pub(crate) struct Args {
     /// Write the track map to this file (docs/trackmap.md)
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Write what the drive is like to this file, as a profile that `traxtent sim` runs
+    /// Write the drive's characterization to this file, as a profile that `traxtent sim` runs
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
-    /// Say how close the profile comes to the drive, on requests that it was not made from
+    /// Compare the fitted profile with the drive, on requests that it was not fitted to
     #[arg(long)]
     fit: bool,
-    /// Find the tracks and nothing else, as for a --region
+    /// Find only the tracks, as with --region
     #[arg(long, conflicts_with_all = ["profile", "fit", "destructive"])]
     tracks_only: bool,
-    /// Write to the drive, too: what only writes show needs it, and what the drive holds is lost
+    /// Also write to the drive, to measure properties that only writes show; the drive's data is
+    /// lost
     #[arg(long)]
     destructive: bool,
-    /// Where to keep what has been found until the probe ends [default: the map's name, or the
-    /// target's, and .checkpoint]
+    /// The file that stores results until the probe ends [default: the name of the map, or of the
+    /// target, with .checkpoint]
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Go on from the checkpoint
+    /// Continue from the checkpoint
     #[arg(long)]
     resume: bool,
     /// Test a random sample of the boundaries of an old map instead; exit status 1 if one has moved
     #[arg(long, value_name = "MAP", conflicts_with_all = ["algorithm", "map", "checkpoint", "resume", "region", "profile", "fit", "destructive"])]
     check: Option<PathBuf>,
-    /// Make the times of a simulated drive unsteady: 30 microseconds of jitter, outliers, extra
-    /// revolutions
+    /// Make the times of a simulated drive unsteady: 30 microseconds of jitter, outliers,
+    /// additional revolutions
     #[arg(long)]
     noise: bool,
-    /// Of --noise and of the sample of --check
+    /// The seed of --noise and of the sample of --check
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.map {
         output::write(path, done.file.to_text().as_bytes())?;
     }
-    // The map is safe; whoever wants none has what is printed.
+    // The map has been written. Without --map, the result is printed below.
     done.checkpoint.remove();
     let measured = if character::wanted(args) {
         character::measure(&mut *target, &meter, &done.file.tracks, args)?
@@ -114,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The algorithm, and why it.
+/// Returns the algorithm, and the reason for choosing it.
 fn choose(wanted: Option<Algorithm>, target: &mut dyn Target) -> Result<(Algorithm, &'static str)> {
     if let Some(algorithm) = wanted.filter(|algorithm| !algorithm.translates()) {
         return Ok((algorithm, "as asked"));

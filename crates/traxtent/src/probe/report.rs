@@ -1,4 +1,4 @@
-//! What a probe has found, for people and programs.
+//! The results of a probe, for people and programs.
 
 use std::io::Write;
 
@@ -83,7 +83,7 @@ fn object(name: &str, done: &Done, why: &str, args: &Args) -> Value {
         "resumed": done.resumed,
         "map": args.map,
         "profile": args.profile,
-        // Known where the drive has been measured beside its tracks.
+        // Known if the drive has been characterized beyond its tracks.
         "layout_order": null,
         "zero_latency": null,
         "rpm": null,

@@ -1,4 +1,4 @@
-//! The search itself: from the drive into a map, with a checkpoint on the way.
+//! The search for tracks, with a checkpoint.
 
 use std::ops::ControlFlow;
 
@@ -15,36 +15,36 @@ use super::meter::{Meter, cpu_seconds};
 use crate::failure::{Failure, Result, warn};
 use crate::progress::Progress;
 
-/// What is to be searched, and what is known already.
+/// The parameters of a search, and the results of an earlier part.
 pub(super) struct Plan {
     name: String,
     identity: Identity,
     method: Method,
     algorithm: Algorithm,
-    /// All that is wanted.
+    /// The requested region.
     whole: Region,
-    /// What is left of it.
+    /// The remaining region.
     left: Region,
     tracks: MapBuilder,
-    /// The checkpoint that the search goes on from.
+    /// The checkpoint from which the search continues.
     before: Option<MapFile>,
     checkpoint: Checkpoint,
 }
 
-/// A search that has come to its end.
+/// A completed search.
 pub(super) struct Done {
     pub(super) file: MapFile,
     pub(super) checkpoint: Checkpoint,
     pub(super) cpu_s: f64,
     pub(super) resumed: bool,
-    /// Whether the file lists all LBNs that are kept elsewhere.
+    /// Whether the file lists all LBNs that are stored elsewhere.
     pub(super) moved_known: bool,
-    /// How many boundaries are predicted where tracks are irregular, and have not been tested.
+    /// The number of boundaries that are predicted and untested although tracks are irregular.
     pub(super) doubtful: u64,
 }
 
 impl Plan {
-    /// Puts the options together, and reads the checkpoint.
+    /// Creates the plan from the options, and reads the checkpoint.
     pub(super) fn new(
         args: &Args,
         name: &str,
@@ -90,7 +90,7 @@ impl Plan {
         })
     }
 
-    /// What is known so far.
+    /// Returns the results so far.
     fn file(&self, complete: bool, cost: Cost, found: Extraction) -> Option<MapFile> {
         let (tracks, confidence) = self.tracks.clone().finish()?;
         let region = (self.whole != Region::whole(self.identity.capacity)).then_some(self.whole);
@@ -130,10 +130,10 @@ impl Plan {
     }
 }
 
-/// After so many tracks the clock is looked at, which costs more than to keep a track.
+/// The number of tracks after which the clock is read, which costs more than storing a track.
 const STEP: usize = 64;
 
-/// Searches to the end. What ends it early leaves a checkpoint.
+/// Runs the search. If it ends early, a checkpoint remains.
 pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Result<Done> {
     let Method::Probe(_, verify) = plan.method else {
         unreachable!("a plan is for a probe");
@@ -165,7 +165,7 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
             Ok(Extraction::default())
         }
     };
-    // A drive that takes no such order has not been given one.
+    // An error only means that the drive does not support the setting.
     let _ = target.switch_caching(true);
     if let Some(failure) = trouble {
         return Err(failure);
@@ -173,7 +173,8 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
     match result {
         Ok(mut found) => {
             if let Some(before) = &plan.before {
-                // What the earlier part had found elsewhere is not in its checkpoint.
+                // The checkpoint does not contain the LBNs that the earlier part found to be stored
+                // elsewhere.
                 let whole = kept_elsewhere(&mut meter.watch(&mut *target), plan.whole);
                 let whole =
                     whole.map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;
@@ -199,9 +200,10 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
     }
 }
 
-/// Keeps a track, and now and then all of them.
+/// Stores a track, and writes a checkpoint when one is due.
 fn take(plan: &mut Plan, found: Found, meter: &Meter) -> Result<()> {
-    // Timing does not look beyond the region, so it cannot tell whether a track ends with it.
+    // Timing does not measure beyond the region, so it cannot determine whether a track ends with
+    // the region.
     let end = found.first_lbn + Sectors(u64::from(found.sectors));
     let drive_end = Lbn(plan.identity.capacity.0);
     if !plan.algorithm.translates() && end == plan.whole.end && end < drive_end {
@@ -216,7 +218,7 @@ fn take(plan: &mut Plan, found: Found, meter: &Meter) -> Result<()> {
     Ok(())
 }
 
-/// Writes the checkpoint; false if there is nothing to keep.
+/// Writes the checkpoint; returns false if there is nothing to store.
 fn save(plan: &mut Plan, meter: &Meter) -> Result<bool> {
     let found = Extraction {
         unreadable: meter.unreadable(),
@@ -228,7 +230,7 @@ fn save(plan: &mut Plan, meter: &Meter) -> Result<bool> {
     }
 }
 
-/// Why a search has ended early, after its checkpoint was written.
+/// Returns the reason why a search ended early, after writing its checkpoint.
 fn ended(mut plan: Plan, meter: &Meter, error: &ProbeError) -> Failure {
     let name = &plan.name;
     let why = match error {
@@ -256,7 +258,8 @@ fn ended(mut plan: Plan, meter: &Meter, error: &ProbeError) -> Failure {
     }
 }
 
-/// The command that goes on from the checkpoint: this one, which finds it by the same options.
+/// Returns the command that continues from the checkpoint. It repeats the same options, so that it
+/// finds the same file.
 fn resume_with() -> String {
     let quoted = |text: String| {
         let plain = |c: char| c.is_alphanumeric() || "-_./:=,#+@%".contains(c);
@@ -317,8 +320,8 @@ mod tests {
         run(plan, &mut target, &meter)
     }
 
-    /// Is what was found kept when the drive goes away, time and again, and is the map in the end
-    /// the one of a search without trouble, with what all parts have cost?
+    /// Are results kept when the drive disconnects repeatedly? Is the final map the same as that of
+    /// an uninterrupted search, with the cost of all parts?
     #[test]
     fn a_drive_that_leaves() {
         let folder = tempfile::tempdir().unwrap();
@@ -334,7 +337,7 @@ mod tests {
         assert!(line.contains("--resume"), "{line}");
         let first = read_map(&path).unwrap().unwrap();
         assert!(!first.complete && first.tracks.len() > 5000);
-        // All that it was asked, or all but a question of another kind.
+        // All requests to it, or all except those of another kind.
         assert!((19_990..=20_001).contains(&first.cost.translations));
 
         let Err(Failure::Input(line)) = probe(&path, false, Faults::default()) else {
@@ -356,7 +359,7 @@ mod tests {
         assert!(done.file.cost.drive_time > second.cost.drive_time);
     }
 
-    /// Is nothing written where nothing was found?
+    /// Is nothing written if nothing was found?
     #[test]
     fn nothing_found() {
         let folder = tempfile::tempdir().unwrap();

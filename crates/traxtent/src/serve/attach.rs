@@ -1,4 +1,4 @@
-//! Where a drive is served, and how to use it there.
+//! The address of a served drive, and the commands that attach it.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use traxtent_exec::serve::memory_limit;
 use crate::failure::{Failure, Result, note};
 use crate::output;
 
-/// Where a drive is served.
+/// The address of a served drive.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
     Socket(PathBuf),
@@ -33,7 +33,7 @@ impl Address {
         }
     }
 
-    /// As clients of NBD take it.
+    /// Returns the URI for NBD clients.
     fn uri(&self) -> String {
         match self {
             Address::Socket(path) => {
@@ -47,7 +47,7 @@ impl Address {
         }
     }
 
-    /// What a command finds.
+    /// Returns the environment variables for a command.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let mut variables = vec![("uri", self.uri())];
         match self {
@@ -58,7 +58,7 @@ impl Address {
     }
 }
 
-/// Percent-encoding of what may not stand in a query.
+/// Percent-encodes characters that are not allowed in a query.
 fn escaped(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
     let escape = |byte: u8| match plain(byte) {
@@ -68,7 +68,7 @@ fn escaped(path: &str) -> String {
     path.bytes().map(escape).collect()
 }
 
-/// Says what is served, where, and how to attach it.
+/// Prints the served drive, its address, and the commands that attach it.
 pub(crate) fn introduce(
     args: &Args,
     profile: &Profile,
@@ -125,7 +125,8 @@ pub(crate) fn introduce(
     output::finish(out)
 }
 
-/// Lines to type. docs/serve.md says what each way shows of the drive's sectors.
+/// Returns commands that attach the drive. docs/serve.md describes how each presents the drive's
+/// sectors.
 fn ways(address: &Address, profile: &Profile) -> Vec<(&'static str, String)> {
     let uri = address.uri();
     let sector = profile.sector;

@@ -1,4 +1,4 @@
-//! `traxtent serve`: a modelled drive as a block device, for as long as a command runs or until stopped.
+//! `traxtent serve`: a modelled drive as a block device, while a command runs or until stopped.
 
 pub(crate) mod attach;
 pub(crate) mod nbdkit;
@@ -28,57 +28,61 @@ use nbdkit::{Nbdkit, Order};
 
 /// Serve a drive as a network block device, in the drive's own time
 ///
-/// nbdkit speaks to the clients: fio, qemu, nbdfuse, the kernel. Without COMMAND the drive is served until
-/// this is stopped (Ctrl-C); with it, for as long as COMMAND runs, which finds $uri, $socket or $port, and
-/// $control in its environment. The receipt says how true to the model the run was.
+/// nbdkit handles the clients: fio, qemu, nbdfuse, the kernel. Without COMMAND, the drive is served
+/// until interrupted by Ctrl-C. With COMMAND, it is served while COMMAND runs, with $uri, $socket
+/// or $port, and $control in its environment. The receipt reports how closely the run followed the
+/// model.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[arg(help = crate::target::TARGET_HELP)]
     drive: String,
-    /// The file with the drive's data, made if there is none; without it they are in memory
+    /// The file with the drive's data, created if it does not exist; without it, data is kept in
+    /// memory
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Overwrite what is on the block device that --file names
+    /// Overwrite the content of the block device that --file names
     #[arg(long, requires = "file")]
     force: bool,
     /// Serve on this port of the loopback address, instead of a socket
     #[arg(long, value_name = "NUMBER", conflicts_with = "socket")]
     port: Option<u16>,
-    /// Serve on this socket [default: one in a new folder]
+    /// Serve on this socket [default: one in a new directory]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Serve on this address instead of the loopback one: whoever reaches it can read and write the drive
+    /// Serve on this address instead of loopback; anyone who can reach it can read and write the
+    /// drive
     #[arg(long, value_name = "ADDRESS", requires = "port")]
     listen: Option<IpAddr>,
-    /// Let others than you use the socket, by its mode in octal digits [default: 600]
+    /// The socket's mode in octal digits, to let other users connect [default: 600]
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "port")]
     socket_mode: Option<u32>,
-    /// Let the drive's time pass so many times as fast as real
+    /// The speed of the drive's time relative to real time
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: Speed,
-    /// Seed of what is random in faults [default: the scenario's, or 1]
+    /// The seed of random faults [default: the scenario's, or 1]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Faults and their times
+    /// A file of faults with their times
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// What clients' sockets take: taken off each request as measured at the start, or not
+    /// Whether to subtract the time of the clients' sockets, as measured at the start, from each
+    /// request
     #[arg(long, value_name = "HOW", default_value = "measured", value_parser = ["measured", "off"])]
     transport: String,
-    /// Write a row a request to this CSV file; packed if it ends in .gz or .zst
+    /// Write one row per request to this CSV file; compressed if it ends in .gz or .zst
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Write the receipt to this file, at the end and on SIGUSR1 to nbdkit
+    /// Write the receipt to this file, at the end and when nbdkit receives SIGUSR1
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Make the control socket here, for `traxtent fault` [default: in a new folder]
+    /// Create the control socket for `traxtent fault` here [default: in a new directory]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// Print the receipt as JSON
     #[arg(long)]
     json: bool,
-    /// Run this, and serve no longer
+    /// Run this command, and stop serving when it ends
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -88,10 +92,10 @@ const EXAMPLES: &str = "Examples:
   traxtent serve atlas10k2 --file disk.img --log requests.csv.zst
   traxtent serve cheetah15k7 -- sh -c 'fio --name=t --ioengine=nbd --uri=\"$uri\" --rw=randread --size=64m'";
 
-/// A scenario is no longer than this.
+/// The maximum size of a scenario in bytes.
 const SCENARIO_BYTES: u64 = 16 << 20;
 
-/// How often what is waited for is looked at.
+/// The poll interval.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the command.
@@ -123,7 +127,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     let server = Nbdkit::start(&order)?;
     if let Address::Socket(path) = &address {
-        // Until here nobody else may connect either: nbdkit makes it without their right to write.
+        // Other users could not connect earlier, because nbdkit creates the socket without write
+        // permission for them.
         set_mode(path, args.socket_mode.unwrap_or(0o600))?;
     }
     attach::introduce(args, &profile, &address, &order.keys)?;
@@ -147,7 +152,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Refuses a block device that holds anything; a file may hold what was served from it before.
+/// Refuses a block device with any content. A file may contain data from an earlier run.
 fn check_contents(path: &Path) -> Result<()> {
     use std::os::unix::fs::FileTypeExt;
     if !std::fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device()) {
@@ -163,7 +168,7 @@ fn check_contents(path: &Path) -> Result<()> {
     }
 }
 
-/// Fails unless a scenario's faults are some and fit the drive.
+/// Checks that a scenario's faults are valid and fit the drive.
 fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
     let text = input::text(path, SCENARIO_BYTES)?;
     let scenario =
@@ -174,7 +179,7 @@ fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
         .map_err(|error| Failure::at(path.display(), error))
 }
 
-/// What the plugin is told.
+/// Returns the plugin's parameters.
 fn keys(
     args: &Args,
     profile: &Profile,
@@ -183,7 +188,7 @@ fn keys(
 ) -> Result<Vec<(&'static str, String)>> {
     let drive = match Target::parse(&args.drive)? {
         Target::Builtin(name) => name.to_owned(),
-        // The plugin reads profiles alone.
+        // The plugin only reads profiles.
         Target::File(_) | Target::DiskSim(..) => {
             let path = folder.path().join("profile.toml");
             output::write(&path, profile.to_toml().as_bytes())?;
@@ -246,13 +251,13 @@ fn show_receipt(args: &Args, path: &Path) -> Result<()> {
         }
         output::finish(out)
     } else {
-        // Standard output is the command's.
+        // Standard output belongs to the command.
         receipt.lines().into_iter().for_each(note);
         Ok(())
     }
 }
 
-/// As shells report it.
+/// Returns the exit status as shells report it.
 pub(crate) fn code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status

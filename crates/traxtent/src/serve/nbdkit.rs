@@ -17,20 +17,21 @@ use super::attach::Address;
 use super::{LOOK, tools};
 use crate::failure::{Failure, Result, warn};
 
-/// The time that a server's process has to go after it has said that the kernel may keep it.
+/// The time that a server's process has to exit after it has reported that the kernel may keep it.
 const LINGERING: Duration = Duration::from_millis(200);
-/// The most threads of all connections together. nbdkit starts those of a connection when it comes, and a host that has no
-/// more threads to give ends the whole server; it has some 30,000 on small machines.
+/// The maximum number of threads of all connections together. nbdkit starts the threads of each
+/// connection when it is opened. If the host cannot start more threads, the whole server ends.
+/// Small machines can start some 30,000.
 const THREADS_MAX: u32 = 8192;
 
-/// What is to be served.
+/// The configuration of a server.
 pub(crate) struct Order<'a> {
     pub(crate) address: &'a Address,
-    /// nbdkit writes it when it is ready.
+    /// nbdkit writes this file when it is ready.
     pub(crate) pidfile: PathBuf,
-    /// Requests of one connection that it works on at once.
+    /// The number of requests per connection that are processed at once.
     pub(crate) threads: u32,
-    /// What the plugin is told.
+    /// The plugin's parameters.
     pub(crate) keys: Vec<(&'static str, String)>,
 }
 
@@ -41,27 +42,27 @@ impl Order<'_> {
     }
 }
 
-/// A running nbdkit; it ends with us, whatever becomes of us.
+/// A running nbdkit, which ends with this process in any case.
 pub(crate) struct Nbdkit {
     child: RefCell<Child>,
-    /// Passes on what it says.
+    /// The thread that relays nbdkit's messages.
     voice: RefCell<Option<JoinHandle<()>>>,
     said: Arc<Said>,
-    /// What it has made and leaves behind.
+    /// The socket, which nbdkit creates and does not remove.
     socket: Option<PathBuf>,
 }
 
-/// What it has said before it was ready; later it is passed on.
+/// nbdkit's messages before it was ready; later ones are relayed.
 #[derive(Default)]
 struct Said {
     ready: AtomicBool,
-    /// When it said that it has ended, and that the kernel may keep its process.
+    /// The time at which it reported that it has ended, but that the kernel may keep its process.
     lingers: Mutex<Option<Instant>>,
     lines: Mutex<Vec<String>>,
 }
 
 impl Nbdkit {
-    /// Starts it, and waits until clients may come.
+    /// Starts nbdkit, and waits until it accepts clients.
     pub(crate) fn start(order: &Order<'_>) -> Result<Nbdkit> {
         let program = tools::nbdkit()?;
         let plugin = tools::plugin(&program)?;
@@ -117,14 +118,15 @@ impl Nbdkit {
             thread::sleep(LOOK);
         }
         server.said.ready();
-        // Not before: where it could not make one, it is somebody else's.
+        // This is set only now. If nbdkit could not create the socket, it belongs to another
+        // process.
         if let Address::Socket(path) = order.address {
             server.socket = Some(path.clone());
         }
         Ok(server)
     }
 
-    /// Serves while a command runs; gives its status. Who is told to stop ends both.
+    /// Serves while a command runs; returns the command's status. A signal stops both.
     pub(crate) fn serve_while(
         &self,
         command: &mut Command,
@@ -137,7 +139,7 @@ impl Nbdkit {
         let mut told = false;
         loop {
             if stopped.load(Ordering::Relaxed) && !told {
-                // From a terminal both have got the signal already.
+                // If the signal came from a terminal, both have already received it.
                 told = true;
                 terminate(&running);
                 self.terminate();
@@ -148,7 +150,7 @@ impl Nbdkit {
             if let Some(status) = status {
                 return Ok(status);
             }
-            // A command without its drive may hang for good.
+            // A command whose drive is gone may hang forever.
             let ended = self.ended();
             if !matches!(ended, Ok(None)) {
                 let _ = running.kill();
@@ -163,7 +165,7 @@ impl Nbdkit {
     /// Serves until told to stop.
     pub(crate) fn serve_until(&self, stopped: &AtomicBool) -> Result<()> {
         while !stopped.load(Ordering::Relaxed) {
-            // It got the signal too, if that came from the terminal.
+            // nbdkit also received the signal if it came from a terminal.
             match self.ended()? {
                 Some(status) if status.success() => return Ok(()),
                 Some(_) => return Err(self.last_words()),
@@ -173,7 +175,7 @@ impl Nbdkit {
         Ok(())
     }
 
-    /// Ends it and waits for its last word.
+    /// Stops nbdkit, and waits for its final messages.
     pub(crate) fn stop(&self) -> Result<()> {
         if self.ended()?.is_none() {
             self.terminate();
@@ -197,7 +199,7 @@ impl Nbdkit {
         terminate(&self.child.borrow());
     }
 
-    /// Its status if it has ended. Fails if the kernel keeps its process.
+    /// Returns nbdkit's status if it has ended. Returns an error if the kernel keeps its process.
     fn ended(&self) -> Result<Option<ExitStatus>> {
         let status = self.child.borrow_mut().try_wait().map_err(unwaited)?;
         if status.is_none() && self.said.lingers() {
@@ -209,7 +211,7 @@ impl Nbdkit {
         Ok(status)
     }
 
-    /// What it said when it ended.
+    /// Returns nbdkit's message when it ended.
     fn last_words(&self) -> Failure {
         if let Some(voice) = self.voice.take() {
             voice.join().expect("it does not panic");
@@ -237,7 +239,7 @@ impl Drop for Nbdkit {
 }
 
 impl Said {
-    /// Passes lines on until it ends; those of the start are kept.
+    /// Relays nbdkit's lines until it ends. Lines from before it is ready are kept.
     fn listen(&self, stderr: impl BufRead) {
         for line in stderr.lines().map_while(std::io::Result::ok) {
             if line.ends_with(LINGERS) {
@@ -255,7 +257,8 @@ impl Said {
         }
     }
 
-    /// Whether it has said for long enough that the kernel may keep its process.
+    /// Returns whether enough time has passed since nbdkit reported that the kernel may keep its
+    /// process.
     fn lingers(&self) -> bool {
         let said = *self.lingers.lock().expect("nobody panics with it");
         said.is_some_and(|said| said.elapsed() > LINGERING)
@@ -268,7 +271,7 @@ impl Said {
     }
 }
 
-/// Notes signals instead of ending by them.
+/// Catches signals, and records them in a flag.
 pub(crate) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
     let caught = Arc::new(AtomicBool::new(false));
     for &signal in signals {
@@ -281,12 +284,13 @@ pub(crate) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
 fn terminate(child: &Child) {
     let id = i32::try_from(child.id()).ok();
     if let Some(pid) = id.and_then(Pid::from_raw) {
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }
 
-/// Waits for a command that was killed, unless the kernel keeps it: it may wait for what is no longer served.
+/// Waits for a killed command, unless the kernel keeps it because it waits for the drive that is no
+/// longer served.
 fn let_go(mut killed: Child) {
     let begun = Instant::now();
     while matches!(killed.try_wait(), Ok(None)) && begun.elapsed() < LINGERING {

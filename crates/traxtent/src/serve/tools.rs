@@ -1,4 +1,4 @@
-//! nbdkit and the plugin: where they are.
+//! The locations of nbdkit and the plugin.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::Command;
 
 use crate::failure::{Failure, Result};
 
-/// The plugin as cargo builds it.
+/// The plugin's file name when built by cargo.
 const BUILT: &str = "libtraxtent_nbdkit.so";
-/// The plugin as it is installed.
+/// The plugin's file name when installed.
 const INSTALLED: &str = "nbdkit-traxtent-plugin.so";
 
-/// Where nbdkit is.
+/// Returns the path of nbdkit.
 pub(super) fn nbdkit() -> Result<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -25,7 +25,8 @@ pub(super) fn nbdkit() -> Result<PathBuf> {
         })
 }
 
-/// Where the plugin is: beside this program, where cargo builds it, or among nbdkit's own.
+/// Returns the path of the plugin: beside this program, in cargo's output directory, or among
+/// nbdkit's own plugins.
 pub(super) fn plugin(nbdkit: &Path) -> Result<PathBuf> {
     let program = env::current_exe().unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("."));
@@ -50,18 +51,18 @@ pub(super) fn plugin(nbdkit: &Path) -> Result<PathBuf> {
     })
 }
 
-/// The folder of nbdkit's own plugins.
+/// Returns the directory of nbdkit's own plugins.
 fn plugin_folder(nbdkit: &Path) -> Option<PathBuf> {
     configured(nbdkit, "plugindir=")
 }
 
-/// Whether nbdkit has a filter.
+/// Returns whether nbdkit has a filter.
 pub(super) fn has_filter(nbdkit: &Path, name: &str) -> bool {
     let folder = configured(nbdkit, "filterdir=");
     folder.is_some_and(|folder| folder.join(format!("nbdkit-{name}-filter.so")).is_file())
 }
 
-/// A folder that nbdkit was built to look in.
+/// Returns a directory from nbdkit's build configuration.
 fn configured(nbdkit: &Path, key: &str) -> Option<PathBuf> {
     let output = Command::new(nbdkit).arg("--dump-config").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
-//! `traxtent sim`: a workload on drives, and what comes of it.
+//! `traxtent sim`: simulates a workload on drives.
 
 mod run;
 mod summary;
@@ -28,52 +28,52 @@ pub(crate) use run::{TracePlan, simulation_failure};
 /// A WORKLOAD is one of:
 ///   random,read=66%,size=8,count=100000   a line of the workload grammar
 ///   my.toml                               the same as a TOML file
-///   my.trace                              a trace, also packed with gzip or zstd; - reads standard input
-/// Random requests start at multiples of their size, as fio's do; align=none lets them start at any sector.
-/// Without one, DiskSim parameters run the synthetic workload they contain.
+///   my.trace                              a trace, plain or as gzip or zstd; - is standard input
+/// Random requests start at multiples of their size, as in fio; align=none lets them start at any
+/// sector. Without a WORKLOAD, DiskSim parameters run the synthetic workload that they contain.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP)]
     target: String,
-    /// What to ask of it
+    /// The workload; see above
     workload: Option<String>,
 
     /// The drive of the next device of a trace; may be repeated
     #[arg(long = "drive", value_name = "TARGET")]
     more: Vec<String>,
-    /// Replay the requests of this device of a trace alone
+    /// Replay only the requests of this device of a trace
     #[arg(long, value_name = "NUMBER")]
     device: Option<u32>,
-    /// The trace's format, where it is not recognized
+    /// The trace's format, if it is not recognized
     #[arg(long, value_name = "NAME", value_parser = crate::parse::formats())]
     format: Option<TraceFormat>,
-    /// When a trace's requests are issued: recorded, semi-closed, or closed:N
-    /// [default: semi-closed for traces that record pauses, else recorded]
+    /// The times at which a trace's requests are issued: recorded, semi-closed, or closed:N
+    /// [default: semi-closed for traces that record pauses, otherwise recorded]
     #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
     replay: Option<ReplayPace>,
     /// Replay recorded arrivals this many times as fast
     #[arg(long, value_name = "FACTOR", value_parser = crate::parse::speed)]
     speed: Option<f64>,
 
-    /// Seed of a synthetic workload's random numbers
+    /// The seed of a synthetic workload's random numbers
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Run with this many seeds, and give means with their 95 % intervals
+    /// Run with this many seeds, and print means with their 95 % intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: Option<u32>,
-    /// Leave the first requests to complete out of all figures
+    /// Exclude this many requests, the first to complete, from all figures
     #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
     warmup: u64,
     /// Change a figure of the drive or, as workload.KEY, of the workload. Values a,b,c or a range
-    /// a..b:step give a row each; several such options give all combinations
+    /// a..b:step give one row each; several such options give all combinations
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Write a row a request to this CSV file; packed if it ends in .gz or .zst
+    /// Write one row per request to this CSV file; compressed if it ends in .gz or .zst
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Draw the distribution of response times and where the time went; .svg or .png
+    /// Draw the distribution of response times and their components; .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Print JSON
@@ -86,7 +86,7 @@ const EXAMPLES: &str = "Examples:
   traxtent sim atlas10k random,read=66%,size=8 --set queue.scheduler=fcfs,sptf --set workload.outstanding=1..16:5
   traxtent sim disksim:my.parv my.trace.gz --log requests.csv.zst --plot response.svg";
 
-/// How many points a sweep has; none if the options are not well formed.
+/// Returns the number of points of a sweep; 0 if the options are malformed.
 pub(crate) fn sweep_points(options: &[String]) -> usize {
     Setting::parse_all(options).map_or(0, |settings| sweep::points(&settings).len())
 }
@@ -199,7 +199,7 @@ fn workload(args: &Args, machine: &Machine) -> Result<Workload> {
     Ok(workload)
 }
 
-/// The seed of each run; a trace needs none.
+/// Returns the seed of each run; a trace needs none.
 fn seeds(args: &Args, workload: &Workload, stated: Option<u64>) -> Result<Vec<u64>> {
     let first = match workload {
         Workload::Drawn(spec) => args.seed.unwrap_or(spec.seed),
@@ -215,13 +215,13 @@ fn seeds(args: &Args, workload: &Workload, stated: Option<u64>) -> Result<Vec<u6
     Ok((0..count).map(|index| first.wrapping_add(index)).collect())
 }
 
-/// What to add to a synthetic workload so that its writes cover whole physical sectors.
+/// Returns the keys to add to a synthetic workload so that its writes cover whole physical sectors.
 fn remedy(run: &Run, summary: &Summary) -> Option<String> {
     let Workload::Drawn(spec) = &run.workload else {
         return None;
     };
     let sector = run.machine.drives[0].profile.sector;
-    // Sizes of tracks cannot be rounded.
+    // Track sizes cannot be rounded.
     let keys = summary.alignment(sector)?;
     (spec.size != Size::Track || !keys.contains("round")).then_some(keys)
 }
@@ -246,17 +246,17 @@ fn draw(path: &Path, run: &Run, summary: &mut Summary) -> Result<()> {
     plot::response(path, &picture)
 }
 
-/// How results are shown.
+/// The results, and the options for printing them.
 struct Report<'a> {
     args: &'a Args,
     runs: &'a [Run],
     seeds: &'a [u64],
-    /// The alignment that each point wants.
+    /// The alignment that each point needs.
     remedies: &'a [Option<String>],
 }
 
 impl Report<'_> {
-    /// What was simulated.
+    /// Returns a description of the simulation.
     fn head(&self) -> Map<String, Value> {
         let run = &self.runs[0];
         let mut object = Map::new();
@@ -293,7 +293,7 @@ impl Report<'_> {
         }
     }
 
-    /// An object for each point of a sweep.
+    /// Returns an object for each point of a sweep.
     fn rows_json(&self, points: &[sweep::Point], figures: &[Figures]) -> Value {
         let row = |(index, (point, figures)): (usize, (&sweep::Point, &Figures))| {
             let mut object = self.head();
@@ -352,7 +352,7 @@ impl Report<'_> {
         output::finish(out)
     }
 
-    /// A row for each point of a sweep.
+    /// Writes a row for each point of a sweep.
     fn write_rows(&self, points: &[sweep::Point], figures: &[Figures]) -> Result<()> {
         let keys = points[0].iter().map(|(key, _)| key.clone());
         let titles = [

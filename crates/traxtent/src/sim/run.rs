@@ -1,4 +1,4 @@
-//! Runs: one drive or several, one workload, one seed.
+//! Simulation runs: one or several drives, one workload, one seed.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ pub(crate) struct Run {
     pub(crate) machine: Machine,
     pub(crate) workload: Workload,
     pub(crate) seed: u64,
-    /// How many requests to leave out.
+    /// The number of requests to exclude.
     pub(crate) warmup: u64,
     pub(crate) trace: TracePlan,
 }
 
-/// How a trace is replayed.
+/// The options for replaying a trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TracePlan {
     pub(crate) format: Option<TraceFormat>,
@@ -55,7 +55,7 @@ impl Log {
     }
 }
 
-/// Runs one simulation and writes a row a request.
+/// Runs one simulation, and writes one row per request.
 pub(crate) fn logged(run: &Run, mut log: Log) -> Result<Summary> {
     let progress = Progress::new("requests", run.workload.count());
     let mut trouble: io::Result<()> = Ok(());
@@ -74,8 +74,8 @@ pub(crate) fn logged(run: &Run, mut log: Log) -> Result<Summary> {
     Ok(summary)
 }
 
-/// Runs simulations side by side; their results are in the order given, and the first error is
-/// that of the first run that has one.
+/// Runs simulations in parallel. Results are in the given order. The error returned is that of the
+/// first run that failed.
 pub(crate) fn all(runs: &[Run]) -> Result<Vec<Summary>> {
     let mut counts = runs.iter().map(|run| run.workload.count());
     let total = counts.try_fold(0, |sum: u64, count| Some(sum.saturating_add(count?)));
@@ -99,14 +99,15 @@ pub(crate) fn all(runs: &[Run]) -> Result<Vec<Summary>> {
             });
         }
     });
-    // Runs behind a failed one may not have begun.
+    // Runs after a failed one may not have begun.
     results
         .into_iter()
         .map_while(|result| result.into_inner().expect("no worker panics"))
         .collect()
 }
 
-/// Runs one simulation; `sink` sees each request that counts, and ends the run by returning false.
+/// Runs one simulation. `sink` receives each request that counts, and may end the run by returning
+/// false.
 fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -> Result<Summary> {
     let machine = &run.machine;
     let mut host = machine.host()?;
@@ -141,7 +142,7 @@ fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -
 }
 
 impl TracePlan {
-    /// A trace on its way through the time of a machine.
+    /// Opens a trace for replay on a machine.
     pub(crate) fn open(&self, path: &Path, machine: &Machine) -> Result<Replay<Trace>> {
         let options = TraceOptions {
             sector_bytes: machine.drives[0].profile.sector.logical_bytes,
@@ -166,7 +167,7 @@ impl TracePlan {
     }
 }
 
-/// Brings a source through its machine.
+/// Runs a source to its end on its host.
 fn pump(
     run: &Run,
     host: &mut Host,
@@ -192,7 +193,7 @@ fn pump(
     Ok(summary)
 }
 
-/// An error of a trace's simulation, with its file in front.
+/// Returns the error of a trace's simulation, preceded by the trace's path.
 pub(crate) fn simulation_failure(path: &Path, error: &SimulateError) -> Failure {
     match error {
         SimulateError::Source(error) => trace_failure(path, error),

@@ -1,4 +1,4 @@
-//! What a simulation comes to, in figures.
+//! The results of a simulation, as figures.
 
 use std::io::{self, Write};
 
@@ -19,40 +19,42 @@ const PERCENTILES: [(&str, &str, f64); 5] = [
     ("p99_9", "99.9 %", 0.999),
 ];
 
-/// Everything that one run comes to; of the same size however long the run.
+/// The results of one run. Its size does not depend on the length of the run.
 #[derive(Clone, Default)]
 pub(crate) struct Summary {
-    /// Requests still to be discarded.
+    /// The number of requests still to be discarded.
     warmup: u64,
-    /// When the requests that count began: the completion of the last one discarded.
+    /// The start of the requests that count, which is the completion of the last discarded one.
     from: SimTime,
     until: SimTime,
     bytes: u64,
     from_buffer: u64,
     from_both: u64,
-    /// Writes that cover a physical sector in part, and those of them that no alignment helps.
+    /// The number of writes that cover a physical sector only in part, and the number of writes
+    /// whose size is no multiple of a physical sector, which no alignment can fix.
     partial_writes: u64,
     odd_sized_writes: u64,
     response: Moments,
     pub(crate) quantiles: Quantiles,
     parts: ComponentMeans<8>,
-    /// The mean response time of what arrays asked their drives for, if there are arrays.
+    /// The mean response time of the requests that arrays sent to their drives, if there are
+    /// arrays.
     pub(crate) drive_response_ms: Option<f64>,
 }
 
 /// A number of a summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figure {
-    /// The JSON object it is in, if it is in one.
+    /// The JSON object that contains it, if any.
     pub(crate) group: Option<&'static str>,
-    /// Its JSON key.
+    /// The JSON key.
     pub(crate) key: &'static str,
-    /// Its value.
+    /// The value.
     pub(crate) value: f64,
 }
 
 impl Summary {
-    /// A summary that leaves the first requests to complete out of all figures.
+    /// Creates a summary that excludes the first requests to complete from all figures.
     pub(crate) fn after_warmup(requests: u64) -> Summary {
         Summary {
             warmup: requests,
@@ -60,7 +62,7 @@ impl Summary {
         }
     }
 
-    /// Takes a request in; false if it is one to leave out.
+    /// Adds a request; returns false if it is excluded.
     #[inline]
     pub(crate) fn add(&mut self, outcome: &Outcome, sector: SectorSpec) -> bool {
         let completed = outcome.completion.completed;
@@ -88,17 +90,17 @@ impl Summary {
         true
     }
 
-    /// How many requests it is made of.
+    /// Returns the number of requests in the summary.
     pub(crate) fn requests(&self) -> u64 {
         self.response.count()
     }
 
-    /// The mean of each part of the response time, in milliseconds.
+    /// Returns the mean of each component of the response time, in milliseconds.
     pub(crate) fn part_means_ms(&self) -> [f64; 8] {
         self.parts.means_ms()
     }
 
-    /// Every figure, in the order of the JSON text.
+    /// Returns every figure, in the order of the JSON text.
     pub(crate) fn figures(&mut self) -> Vec<Figure> {
         let span = self.until.saturating_since(self.from).as_ms();
         let a_second = |count: f64| if span > 0.0 { count / span * 1e3 } else { 0.0 };
@@ -137,7 +139,8 @@ impl Summary {
         figures
     }
 
-    /// The keys of a synthetic workload that keep its writes off parts of physical sectors; none if they are.
+    /// Returns the keys of a synthetic workload that avoid partial writes of physical sectors;
+    /// `None` if there are no such writes.
     pub(crate) fn alignment(&self, sector: SectorSpec) -> Option<String> {
         let SectorSpec {
             lowest_aligned_lbn: offset,
@@ -157,10 +160,10 @@ impl Summary {
     }
 }
 
-/// The key of the number of writes that cover a physical sector in part.
+/// The key of the number of writes that cover a physical sector only in part.
 pub(crate) const PARTIAL_WRITES: &str = "partial_sector_writes";
 
-/// Whether a request begins or ends within a physical sector.
+/// Returns whether a request begins or ends within a physical sector.
 fn is_partial(request: &Request, sector: SectorSpec) -> bool {
     let ratio = u64::from(sector.ratio());
     let begins = |lbn: u64| lbn % ratio == u64::from(sector.lowest_aligned_lbn);
@@ -171,7 +174,7 @@ fn is_partial(request: &Request, sector: SectorSpec) -> bool {
 pub(crate) struct Figures(Vec<(Figure, Option<f64>)>);
 
 impl Figures {
-    /// Of one run.
+    /// Returns the figures of one run.
     pub(crate) fn of_one(summary: &mut Summary) -> Figures {
         Figures(
             summary
@@ -182,7 +185,7 @@ impl Figures {
         )
     }
 
-    /// Means with the half width of their 95 % interval.
+    /// Returns means over several runs with the half widths of their 95 % intervals.
     pub(crate) fn of_runs(summaries: &mut [Summary]) -> Figures {
         let runs: Vec<Vec<Figure>> = summaries.iter_mut().map(Summary::figures).collect();
         let Some(first) = runs.first() else {
@@ -200,7 +203,7 @@ impl Figures {
         Figures(first.iter().enumerate().map(over_runs).collect())
     }
 
-    /// A figure and the half width of its interval.
+    /// Returns a figure and the half width of its interval.
     pub(crate) fn get(&self, group: Option<&str>, key: &str) -> (f64, Option<f64>) {
         let found = self
             .0
@@ -233,7 +236,7 @@ impl Figures {
         }
     }
 
-    /// Writes the figures for people.
+    /// Writes the figures as text.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let plain = |key| self.get(None, key);
         let response = |key| self.get(Some("response_ms"), key);
@@ -311,7 +314,7 @@ impl Figures {
     }
 }
 
-/// A figure with so many decimals and its interval.
+/// Formats a figure with this number of decimals, with its interval.
 pub(crate) fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> String {
     match half_width {
         None => format!("{value:.decimals$}"),
@@ -319,7 +322,7 @@ pub(crate) fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> 
     }
 }
 
-/// The same in a column of times.
+/// Formats the same in a column of times.
 fn column((value, half_width): (f64, Option<f64>)) -> String {
     match half_width {
         None => format!("{value:>10.3}"),

@@ -1,13 +1,13 @@
-//! `--set`: figures in place of others, lists and ranges of them.
+//! `--set`: replacements for figures, with lists and ranges of values.
 
 use crate::failure::{Failure, Result};
 
-/// A sweep has no more points than this.
+/// The maximum number of points of a sweep.
 const POINTS_MAX: usize = 10_000;
-/// A range's ends and step have no more digits behind the point than this.
+/// The maximum number of digits after the decimal point in a range's ends and step.
 const DECIMALS_MAX: usize = 20;
 
-/// A key and the values it takes.
+/// A key and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setting {
     key: String,
@@ -18,7 +18,7 @@ pub(crate) struct Setting {
 pub(crate) type Point = Vec<(String, String)>;
 
 impl Setting {
-    /// Reads all `--set` options.
+    /// Parses all `--set` options.
     pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Setting>> {
         let settings: Vec<Setting> = texts
             .iter()
@@ -46,7 +46,7 @@ impl Setting {
         }
     }
 
-    /// Reads `KEY=VALUE`, `KEY=a,b,c` or `KEY=a..b:step`.
+    /// Parses `KEY=VALUE`, `KEY=a,b,c` or `KEY=a..b:step`.
     fn parse(text: &str) -> Result<Setting> {
         let fail = |why: &str| Failure::input(format!("--set {text}: {why}"));
         let (key, value) = text.split_once('=').ok_or_else(|| {
@@ -72,7 +72,7 @@ impl Setting {
     }
 }
 
-/// All combinations, the last key changing first.
+/// Returns all combinations; the last key changes first.
 pub(crate) fn points(settings: &[Setting]) -> Vec<Point> {
     let mut points: Vec<Point> = vec![Vec::new()];
     for setting in settings {
@@ -88,7 +88,7 @@ pub(crate) fn points(settings: &[Setting]) -> Vec<Point> {
     points
 }
 
-/// Splits at commas that are in no bracket.
+/// Splits at commas that are not in brackets.
 fn split_list(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
@@ -107,7 +107,8 @@ fn split_list(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The values of `a..b:step`, both ends included; `None` if it is no range of numbers.
+/// Returns the values of `a..b:step`, both ends included; `None` if the text is not a range of
+/// numbers.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let parsed = text.split_once("..").and_then(|(from, rest)| {
         let (to, step) = rest.split_once(':')?;
@@ -120,7 +121,8 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     if step <= 0.0 || to < from {
         return Err(format!("{text}: a range goes upward, in steps above 0"));
     }
-    // A value is as exact as the ends are written: 0.1..0.3:0.1 has no 0.30000000000000004.
+    // Values have as many decimals as the ends and the step, so that 0.1..0.3:0.1 does not contain
+    // 0.30000000000000004.
     let decimals = texts.iter().filter_map(|text| text.split_once('.'));
     let decimals = decimals
         .map(|(_, digits)| digits.trim().len())
@@ -147,7 +149,7 @@ mod tests {
         Setting::parse(text).unwrap().values
     }
 
-    /// Are lists and ranges told from single values that look like them?
+    /// Are lists and ranges distinguished from single values that look like them?
     #[test]
     fn lists_and_ranges() {
         assert_eq!(values("a=1,2,x"), ["1", "2", "x"]);
@@ -168,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Are many ranges in one list refused, and more digits than can be written?
+    /// Are too many ranges in one list refused, and too many digits?
     #[test]
     fn lists_without_end() {
         let many = format!("a={}", "0..9999:1,".repeat(1000));

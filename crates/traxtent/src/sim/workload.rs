@@ -1,4 +1,5 @@
-//! What a WORKLOAD names: a trace, a line of the workload grammar, a TOML file of it.
+//! WORKLOAD arguments, which name a trace, a line of the workload grammar, or a TOML file of the
+//! grammar.
 
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -14,22 +15,23 @@ use traxtent_core::workload::{
 use crate::failure::{Failure, Result};
 use crate::input;
 
-/// A workload file is no longer than this.
+/// The maximum size of a workload file in bytes.
 const SPEC_BYTES: u64 = 1 << 20;
 
-/// What is asked of the drives.
+/// A workload for the drives.
 #[derive(Clone, Debug)]
 pub(crate) enum Workload {
-    /// Drawn, after our grammar.
+    /// A synthetic workload in this project's grammar.
     Drawn(WorkloadSpec),
-    /// Drawn, after DiskSim's parameters.
+    /// A synthetic workload in DiskSim's parameters.
     Synthio(SynthioSpec),
-    /// Recorded.
+    /// A recorded trace.
     Trace(PathBuf),
 }
 
 impl Workload {
-    /// Reads a WORKLOAD. What begins with a kind of the grammar is a specification, anything else a file.
+    /// Parses a WORKLOAD. A text that begins with one of the grammar's kinds is a specification;
+    /// anything else is a file.
     pub(crate) fn parse(text: &str) -> Result<Workload> {
         let first = text.split(',').next().unwrap_or_default().trim();
         if first.parse::<Kind>().is_ok() {
@@ -37,7 +39,7 @@ impl Workload {
         }
         let path = Path::new(text);
         if text != "-" && !path.exists() && !text.contains(['/', '.']) {
-            // Neither: say what a specification would be.
+            // The text is neither; the error describes a valid specification.
             return Err(match text.parse::<WorkloadSpec>() {
                 Err(error) => Failure::input(format!("{error}; nor is it a file")),
                 Ok(_) => unreachable!("its kind is none"),
@@ -56,7 +58,7 @@ impl Workload {
         Ok(Workload::Trace(path.to_owned()))
     }
 
-    /// Replaces a value of the grammar.
+    /// Replaces a value in the grammar.
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match self {
             Workload::Drawn(spec) => spec
@@ -81,7 +83,7 @@ impl Workload {
         }
     }
 
-    /// How many requests it will make, where that is known.
+    /// Returns the number of requests, if it is known.
     pub(crate) fn count(&self) -> Option<u64> {
         match self {
             Workload::Drawn(spec) => Some(spec.count),
@@ -90,7 +92,7 @@ impl Workload {
         }
     }
 
-    /// What it is, in a line.
+    /// Returns a one-line description.
     pub(crate) fn describe(&self) -> String {
         match self {
             Workload::Drawn(spec) => spec.to_string(),
@@ -102,20 +104,20 @@ impl Workload {
     }
 }
 
-/// The records of a trace file, as the drives of a machine see them.
+/// The records of a trace file, mapped to the drives of a machine.
 pub(crate) struct Trace {
     path: PathBuf,
     reader: TraceReader<Box<dyn BufRead + Send>>,
     system: Option<Arc<System>>,
     only: Option<u32>,
-    /// For a machine of one drive: the first device of the trace, once it is known, is that drive.
+    /// For a machine with one drive: the first device in the trace, once known, is that drive.
     sole: Option<Option<u32>>,
-    /// Records of devices that the system does not have.
+    /// The number of records for devices that the system does not have.
     misplaced: u64,
 }
 
 impl Trace {
-    /// Opens a trace; its format is recognized unless it is named.
+    /// Opens a trace; its format is recognized unless it is given.
     pub(crate) fn open(
         path: &Path,
         format: Option<TraceFormat>,
@@ -145,30 +147,30 @@ impl Trace {
         })
     }
 
-    /// Places devices where DiskSim parameters have them.
+    /// Maps devices as the DiskSim parameters define.
     pub(crate) fn placed(mut self, system: Option<Arc<System>>) -> Trace {
         self.system = system;
         self
     }
 
-    /// Leaves out all devices but one, which becomes device 0.
+    /// Excludes all devices except one, which becomes device 0.
     pub(crate) fn only(mut self, device: Option<u32>) -> Trace {
         self.only = device;
         self
     }
 
-    /// Takes the first device of the trace, whatever its number, for the only drive there is.
+    /// Maps the first device in the trace, whatever its number, to the only drive.
     pub(crate) fn sole(mut self, sole: bool) -> Trace {
         self.sole = sole.then_some(None);
         self
     }
 
-    /// The format it is read as.
+    /// Returns the trace's format.
     pub(crate) fn format(&self) -> TraceFormat {
         self.reader.format()
     }
 
-    /// What is doubtful about it, known at its end.
+    /// Returns warnings about the trace, which are complete at its end.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = String> {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
         let misplaced = (self.misplaced > 0).then(|| {
@@ -219,7 +221,7 @@ impl Iterator for Trace {
     }
 }
 
-/// An error of a trace with its file and line in front.
+/// Returns an error of a trace, preceded by its file and line.
 pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
     let place = match error {
         TraceError::Field { place, .. }
@@ -249,7 +251,7 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
     }
 }
 
-/// Whether the bytes are to blame, rather than the device they are on.
+/// Returns whether the file's content caused the error, as opposed to its device.
 fn is_content(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(

@@ -1,4 +1,5 @@
-//! The look at track maps: whether drives still have the tracks that volumes lie along.
+//! Verification of track maps, to find out whether drives still have the tracks along which volumes
+//! are laid out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,20 +12,20 @@ use super::Create;
 use crate::failure::{Failure, Result, note, warn};
 use crate::progress::Progress;
 
-/// So often it is looked whether drives have been.
+/// The poll interval during map verification.
 const TICK: Duration = Duration::from_millis(5);
 
-/// What takes longer is announced.
+/// The duration after which the verification is announced.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Any number: a fixed one, so that a look at maps repeats itself.
+/// An arbitrary fixed seed, so that verifications are repeatable.
 const SEED: u64 = 0x766f_6c75_6d65;
 
-/// Looks whether drives have the tracks that a new volume is to lie on.
+/// Checks that drives have the tracks of a new volume's maps.
 pub(super) fn verify_new(args: &Create) -> Result<()> {
     let mut maps = Vec::new();
     for (path, map) in args.members.iter().zip(&args.maps) {
-        // What cannot be read is refused with its reason when the volume is made.
+        // A map that cannot be read is refused, with the reason, when the volume is created.
         let file = std::fs::read(map).ok();
         let file = file.and_then(|bytes| MapFile::read(&bytes[..]).ok());
         maps.extend(file.map(|file| (path.clone(), Arc::new(file.tracks))));
@@ -35,12 +36,14 @@ pub(super) fn verify_new(args: &Create) -> Result<()> {
     }
 }
 
-/// Looks whether members still have the tracks that their maps say. What has moved costs speed, not data.
+/// Checks that members still have the tracks of their maps. A moved boundary costs speed, not data,
+/// so this only warns.
 pub(super) fn verify_known(found: &Found) {
     verify(&found.maps()).into_iter().for_each(warn);
 }
 
-/// Looks at a sample of the boundaries of all maps at once; says what cannot be known, and returns what is wrong.
+/// Checks a sample of the boundaries of all maps in parallel. Prints maps that could not be
+/// checked, and returns errors about wrong ones.
 fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
     let progress = Progress::new("boundaries", None);
     let verdicts: Vec<Verdict> = std::thread::scope(|scope| {
@@ -51,7 +54,7 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
                 scope.spawn(move || verify_map(path, map, SEED, &mut tell))
             })
             .collect();
-        // Before the first boundary it is found out how a drive can be timed, which takes the longest.
+        // Determining how a drive can be timed precedes the first boundary, and takes the longest.
         let (begun, mut told) = (Instant::now(), false);
         while !threads
             .iter()

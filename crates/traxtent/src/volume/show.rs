@@ -1,4 +1,4 @@
-//! Volumes, and what is done to them, as lines of text or JSON.
+//! Volumes and their maintenance, as lines of text or JSON.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use traxtent_exec::volume::{self, DifferenceReport, MemberStatus, Status as Volu
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Prints what a rebuild, a sync or a scrub came to, and turns it into the exit status.
+/// Prints the outcome of a rebuild, a sync or a scrub, and returns it as the exit status.
 pub(super) fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {
     if as_json {
         output::json(progress)?;
@@ -36,7 +36,7 @@ pub(super) fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> 
     }
 }
 
-/// How far something is, in a line.
+/// Returns a one-line description of progress.
 fn described(progress: &volume::Progress) -> String {
     let mut line = format!(
         "{}: {} of {} stripes ({:.1} %)",
@@ -68,7 +68,7 @@ fn described(progress: &volume::Progress) -> String {
     line
 }
 
-/// What a scrub found, in a line.
+/// Returns a one-line description of a difference found by a scrub.
 fn difference_line(difference: &DifferenceReport) -> String {
     let numbers: Vec<String> = difference.members.iter().map(usize::to_string).collect();
     let members = match numbers.len() {
@@ -165,7 +165,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     output::finish(out)
 }
 
-/// What is wrong with the superblocks of a member, and what to do.
+/// Returns the problems with a member's superblocks, and advice.
 fn superblock_lines(member: &MemberStatus) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(both) = &member.superblocks {

@@ -1,4 +1,4 @@
-//! File systems of this kernel on a served drive, aligned and not.
+//! File systems of this kernel on a served drive, aligned and unaligned.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use tempfile::TempDir;
 use traxtent_lab::Bench;
 use traxtent_lab::alignment::{FileSystem, Machine, Phase, missing, times};
 
-/// Does ext4 take the drive longer where its partition begins amid a physical sector, to have 40 MiB of small files
-/// written and a large one; and does it lose less in reading than in writing them?
+/// If the partition of ext4 begins within a physical sector, does the drive take longer to write 40
+/// MiB of small files and a large one, and is the loss smaller for reading than for writing?
 #[test]
 fn ext4_on_a_drive_of_large_sectors() {
     if let Some(reason) = missing() {
@@ -28,14 +28,14 @@ fn ext4_on_a_drive_of_large_sectors() {
         let sum = |times: &[f64]| -> f64 { phases.iter().map(|phase| times[index(phase)]).sum() };
         sum(&measured.unaligned) / sum(&measured.aligned)
     };
-    // How a busy kernel cuts what it writes back is its own affair: making the file system, and the copy by itself, are left
-    // to the experiment.
+    // How a busy kernel divides its write-back is unpredictable. Creating the file system, and the
+    // copy alone, are left to the experiment.
     let written = ratio(&[Phase::Extract, Phase::Copy]);
     assert!(written > 1.15, "{measured:?}");
     for phase in [Phase::ReadTree, Phase::ReadTarball] {
         assert!(ratio(&[phase]) < written, "{phase:?}: {measured:?}");
     }
-    // What has been recorded is not recorded again, and takes the same time again.
+    // A recorded workload is not recorded again, and takes the same time again.
     let again = run();
     assert_eq!(again.aligned, measured.aligned);
     assert_eq!(again.unaligned, measured.unaligned);

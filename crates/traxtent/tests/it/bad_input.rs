@@ -1,10 +1,10 @@
-//! Bad input: one line, with file, line, key, value and bound, and the right status.
+//! Bad input: one line with file, line, key, value and bound, and the right exit status.
 
 use std::fs;
 
 use super::command::traxtent_in;
 
-/// Is what is wrong with each kind of file said in one line that names the place?
+/// Is the error in each kind of file reported in one line that names the place?
 #[test]
 fn one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +181,8 @@ fn one_clear_line() {
     }
 }
 
-/// Are arrivals out of order said to be so where a format has such, and left alone where no time is used?
+/// Are arrivals out of order reported in formats that may have them, and ignored if times are not
+/// used?
 #[test]
 fn unordered_arrivals_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,8 +206,8 @@ fn unordered_arrivals_are_told() {
     );
 }
 
-/// Is a figure of a DiskSim file that is out of its bounds said of that file, its line and DiskSim's parameter, and
-/// what is cut noted?
+/// Is a DiskSim value that is out of bounds reported with its file, line and DiskSim parameter, and
+/// is a warning printed for a value that is reduced?
 #[test]
 fn disksim_figures_are_blamed_on_their_parameter() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use testkit::tool;
 
 use crate::command::{prints, traxtent, traxtent_in};
 
-/// An image with partitions at these sectors, 4 MiB each, by sfdisk.
+/// Returns an image with partitions of 4 MiB at these sectors, made by sfdisk.
 fn image(folder: &TempDir, starts: &[u64]) -> Option<PathBuf> {
     use std::io::Write;
     let sfdisk = testkit::tool("sfdisk")?;
@@ -35,7 +35,7 @@ fn image(folder: &TempDir, starts: &[u64]) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Do severity, `--fail-on`, `--ignore` and `--quiet` make the exit status that they promise?
+/// Do severity, `--fail-on`, `--ignore` and `--quiet` determine the exit status as documented?
 #[test]
 fn exit_status() {
     let _ = tool!("sfdisk");
@@ -70,7 +70,8 @@ fn exit_status() {
     );
 }
 
-/// Does a truncated table give a line that names it and status 3 or 1, and is a large sparse image quick to look at?
+/// Does a truncated table give a line that names it and status 3 or 1, and is a large sparse image
+/// examined quickly?
 #[test]
 fn damaged_and_large() {
     let _ = tool!("sfdisk");
@@ -91,7 +92,8 @@ fn damaged_and_large() {
     assert_eq!(traxtent(&["check", large.to_str().unwrap()]).status, 0);
 }
 
-/// Does the drive that is named decide, with its tracks: a map's crossings inform and do not fail?
+/// Does the result depend on the drive that is named and on its tracks, and are track crossings
+/// only information that does not fail the check?
 #[test]
 fn for_a_drive() {
     let (_, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
@@ -119,7 +121,7 @@ fn for_a_drive() {
         told.contains("extents of /file span a track boundary"),
         "{told}"
     );
-    // The list of blocks to leave out is made by other code.
+    // The list of blocks to exclude is made by other code.
     let crossing = prints(&[
         "map",
         "atlas10k",
@@ -137,7 +139,7 @@ fn for_a_drive() {
     assert!(told.contains(&count), "{count} in {told}");
 }
 
-/// Does the JSON have what docs/check.md promises?
+/// Does the JSON have the fields documented in docs/check.md?
 #[test]
 fn schema() {
     let _ = tool!("sfdisk");
@@ -168,7 +170,8 @@ fn schema() {
     assert_eq!(report["tally"]["faults"], 1);
 }
 
-/// Does a collected stack check elsewhere with the same findings, several as a row each, and a bad file as bad input?
+/// Does a collected stack give the same findings on another machine, do several give one row each,
+/// and is a bad file reported as bad input?
 #[test]
 fn collected() {
     let _ = tool!("sfdisk");
@@ -203,8 +206,9 @@ fn collected() {
     assert!(bad.err.contains("bad.json"), "{}", bad.err);
 }
 
-/// Is a partition off the physical sectors priced, on the drive that is named or a typical one, so that small writes suffer and
-/// reads do not, and is one on them not, nor where it merely ends?
+/// Is a cost given for a partition that does not begin on a physical sector, on the named drive or
+/// a typical one, with slower small writes and unaffected reads? Is none given for an aligned
+/// partition, or for one that only ends within a physical sector?
 #[test]
 fn prices() {
     let _ = tool!("sfdisk");
@@ -239,7 +243,8 @@ fn prices() {
     }
 }
 
-/// A shell's script in a folder, with a modelled drive as a block device in `$loop`; none without what that takes.
+/// Runs a shell script in a folder, with a modelled drive as a block device in `$loop`. Returns an
+/// error if the host lacks the necessary tools.
 fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<String, String> {
     for program in ["nbdkit", "nbdfuse", "losetup"] {
         testkit::tool(program).ok_or_else(|| format!("{program} is not installed"))?;
@@ -276,13 +281,14 @@ fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<St
     Ok(answer.out)
 }
 
-/// Is a drive of 512-byte sectors in physical ones of 4096, which the kernel is not told of, found to be one by its times,
-/// and checked as one; and is nothing overwritten beside the range?
+/// Is a drive with 512-byte sectors in physical sectors of 4096 bytes, which the kernel does not
+/// know, detected by its times and checked accordingly, and is nothing overwritten outside the
+/// range?
 #[test]
 fn measured_drive() {
     let folder = TempDir::new().unwrap();
     let program = env!("CARGO_BIN_EXE_traxtent");
-    // Other work of the machine may drown the times, so it is tried again.
+    // Other load on the machine may disturb the times, so the measurement is repeated.
     let script = format!(
         "dd if=/dev/zero of=$loop bs=1M count=8 oflag=direct status=none; \
          for seed in 1 2 3; do \
@@ -320,7 +326,7 @@ fn measured_drive() {
     );
 }
 
-/// Is nothing overwritten that has not been given away, or that somebody uses, and is it said?
+/// Is nothing overwritten that the user has not released, or that is in use, and is this reported?
 #[test]
 fn measuring_overwrites_only_what_is_given_away() {
     let folder = TempDir::new().unwrap();
@@ -388,12 +394,13 @@ fn measuring_overwrites_only_what_is_given_away() {
     run(&losetup, &["--detach", &node]);
     assert_eq!(busy.status, 3, "{}", busy.err);
     assert!(busy.err.contains("is mounted on"), "{}", busy.err);
-    // Mounting writes to the superblock and the journal; the range lies behind both.
+    // Mounting writes to the superblock and the journal; the range lies after both.
     let range = 1000 * 512..2000 * 512;
     assert!(before[range.clone()] == after[range]);
 }
 
-/// Are the extents of a mounted file found by FIEMAP and held against the tracks of the drive that its device stands for?
+/// Are the extents of a mounted file found by FIEMAP and compared with the tracks of the drive that
+/// its device stands for?
 #[test]
 fn mounted_files() {
     let (mke2fs, losetup) = (tool!("mke2fs"), tool!("losetup"));
@@ -438,7 +445,8 @@ fn mounted_files() {
         .find(of_file)
         .expect("a finding of the file");
     assert_eq!(found["rule"], "track-crossing");
-    // 20 MiB are some hundred tracks of this drive, so every extent of it spans a boundary or is small.
+    // 20 MiB are some hundred tracks of this drive, so every extent either spans a boundary or is
+    // small.
     let (crossing, of) = (&found["share"]["crossing"], &found["share"]["of"]);
     assert!(
         crossing.as_u64() >= Some(1) && crossing.as_u64() <= of.as_u64(),

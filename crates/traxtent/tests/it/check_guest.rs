@@ -1,4 +1,5 @@
-//! `traxtent check` on devices of a kernel that has device mapper and zoned drives: a stock one in an emulated machine.
+//! `traxtent check` on devices of a kernel with device mapper and zoned drives: a stock kernel in
+//! an emulated machine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ const MODULES: &[&str] = &[
     "scsi_debug dev_size_mb=64 sector_size=512 zbc=managed zone_size_mb=4 zone_nr_conv=2",
 ];
 
-/// The drives: an image, and words for it.
+/// The drives: an image and its properties.
 const DRIVES: [(&str, &str); 5] = [
     ("one.img", "physical_block_size=4096,rotation_rate=7200"),
     // Two paths to one drive.
@@ -108,12 +109,12 @@ fn boot(folder: &Path) -> Result<String, String> {
     .run()
 }
 
-/// The report behind a word on the console.
+/// Returns the report after a word on the console.
 fn report(console: &str, name: &str) -> Value {
     let begin = console.split(&format!("<<<{name}")).nth(1);
     let text = begin.and_then(|rest| rest.split(">>>").next());
     let text = text.unwrap_or_else(|| panic!("{name}:\n{console}"));
-    // Notes and the verdict's line stand around it.
+    // It is surrounded by notes and the line with the verdict.
     let json = text.find('{').zip(text.rfind('}'));
     let (from, to) = json.unwrap_or_else(|| panic!("{name}: {text}"));
     serde_json::from_str(&text[from..=to]).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
@@ -135,8 +136,8 @@ fn kinds(report: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Are paths to one drive, thin pools and volumes followed as a kernel shows them, with what lies on them; and are zoned,
-/// solid-state and turning drives told by what they themselves say?
+/// Are paths to one drive, thin pools and volumes followed as a kernel presents them, with their
+/// content? Are zoned, solid-state and rotating drives distinguished by what they report?
 #[test]
 fn as_a_kernel_shows_them() {
     let folder = TempDir::new().unwrap();
@@ -163,7 +164,7 @@ fn as_a_kernel_shows_them() {
     assert!(rules(&thin).contains(&"fs-block"), "{thin:#}");
 
     let medium = |name| report(&console, name)["layers"][0]["medium"].clone();
-    // The module's drive says that it does not turn.
+    // The module's drive reports that it does not rotate.
     assert_eq!(medium("zoned"), "solid-state-zoned");
     assert_eq!(medium("flash"), "solid-state");
     assert_eq!(medium("disk"), "rotating");

@@ -1,16 +1,16 @@
-//! Calling the command, and what holds for all of it.
+//! Running the command, and properties of all its verbs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a call comes to.
+/// The result of a run.
 pub(crate) struct Answer {
     pub(crate) status: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// Calls `traxtent` in a folder.
+/// Runs `traxtent` in a folder.
 pub(crate) fn traxtent_in(folder: &Path, arguments: &[&str]) -> Answer {
     let output = Command::new(env!("CARGO_BIN_EXE_traxtent"))
         .args(arguments)
@@ -25,12 +25,12 @@ pub(crate) fn traxtent_in(folder: &Path, arguments: &[&str]) -> Answer {
     }
 }
 
-/// Calls `traxtent`.
+/// Runs `traxtent`.
 pub(crate) fn traxtent(arguments: &[&str]) -> Answer {
     traxtent_in(Path::new("."), arguments)
 }
 
-/// What it prints, where it must succeed.
+/// Runs `traxtent`, which must succeed, and returns its output.
 pub(crate) fn prints(arguments: &[&str]) -> String {
     let answer = traxtent(arguments);
     assert_eq!(
@@ -43,12 +43,12 @@ pub(crate) fn prints(arguments: &[&str]) -> String {
     answer.out
 }
 
-/// The JSON it prints, where it must succeed.
+/// Runs `traxtent`, which must succeed, and returns its output as JSON.
 pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&prints(arguments)).expect("what it prints is JSON")
 }
 
-/// Does every verb explain itself, and do completions and manual pages come out?
+/// Does every verb have a help text, and are completions and manual pages generated?
 #[test]
 fn explains_itself() {
     for verb in [
@@ -81,7 +81,7 @@ fn explains_itself() {
     assert!(prints(&["man", "sim"]).contains("\\-\\-warmup"));
 }
 
-/// Is a usage error status 2, and does it say how to go on?
+/// Does a usage error give status 2, and a hint how to continue?
 #[test]
 fn usage() {
     for arguments in [
@@ -101,7 +101,7 @@ fn usage() {
     }
 }
 
-/// Is a reader that goes away no error?
+/// Is it not an error if the reader closes the pipe?
 #[test]
 fn closed_pipe() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))

@@ -1,4 +1,4 @@
-//! `traxtent volume copies` on files: its life, and what it refuses.
+//! `traxtent volume copies` on files: the life of a volume, and refusals.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::command::{Answer, traxtent_in};
 
-/// Bytes of the file.
+/// The size of the file.
 const BYTES: u64 = 9_100_000 / 512 * 512;
 
 fn copies(folder: &Path, line: &str) -> Answer {
@@ -25,7 +25,7 @@ fn refused(folder: &Path, line: &str, status: i32, with: &str) {
     assert_eq!(answer.err.lines().count(), 1, "{line}: {}", answer.err);
 }
 
-/// A file and a map of its tracks, of 100 sectors each.
+/// Creates a file, and a map of its tracks of 100 sectors each.
 fn device(folder: &Path) {
     let sectors = BYTES / 512;
     File::create(folder.join("disk"))
@@ -48,7 +48,7 @@ fn device(folder: &Path) {
     fs::write(folder.join("map"), map.to_text()).unwrap();
 }
 
-/// Is a volume made, shown and taken apart as its help says?
+/// Can a volume be created, shown and destroyed as the help describes?
 #[test]
 fn a_life() {
     let folder = TempDir::new().unwrap();
@@ -91,7 +91,7 @@ fn a_life() {
     refused(at, "status disk", 2, "disk: no superblock of a volume");
 }
 
-/// Is what cannot be refused in a line that names it, before anything is written?
+/// Are impossible requests refused in a line that names the cause, before anything is written?
 #[test]
 fn refusals() {
     let folder = TempDir::new().unwrap();
@@ -135,7 +135,7 @@ fn refusals() {
     assert!(fs::read(at.join("disk")).unwrap() == before);
 }
 
-/// Does `volume serve` serve it?
+/// Does `volume serve` serve such a volume?
 #[test]
 fn served() {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::command::{json, prints};
 
-/// Does the demo write what it says, judge every claim, and say the same twice?
+/// Does the demo write its report, judge every claim, and print the same when it is repeated?
 #[test]
 fn writes_a_report() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use super::command::{json, prints, traxtent};
 
-/// Does the list have every built-in drive once, with figures that are all accounted for?
+/// Does the list have every built-in drive once, and is the provenance of all values counted?
 #[test]
 fn list() {
     let list = json(&["drives", "--json"]);
@@ -23,7 +23,7 @@ fn list() {
     assert_eq!(prints(&["drives"]).lines().count(), names.len() + 1);
 }
 
-/// Does `show` print a profile that reads back as the built-in drive?
+/// Does `show` print a profile that parses to the built-in drive?
 #[test]
 fn show() {
     let text = prints(&["drives", "show", "atlas10k"]);

@@ -1,4 +1,5 @@
-//! What is in use, or holds something, is not overwritten: real loop devices, real file systems.
+//! Devices and files that are in use or have content are not overwritten. Tested on real loop
+//! devices and file systems.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -56,7 +57,7 @@ impl Drop for Mounted {
     }
 }
 
-/// A drive of 32 MiB that takes no time.
+/// Creates a profile of a 32 MiB drive without delays.
 fn drive(folder: &Path) {
     let mut profile = traxtent_core::profile::builtin("instant").unwrap();
     profile.geometry.cylinders = 32;
@@ -69,14 +70,14 @@ fn sparse(path: &Path, mib: u64) {
     file.set_len(mib * MIB).unwrap();
 }
 
-/// What a device and the file behind it hold.
+/// Returns the content of a device and of its backing file.
 fn bytes(paths: [&Path; 2]) -> [Vec<u8>; 2] {
     let _ = Command::new("sync").status();
     paths.map(|path| fs::read(path).unwrap())
 }
 
-/// Is a device that is mounted, or whose file system or volume nobody gave away, left as it is by every verb that would write to
-/// it, and does one line say why?
+/// Is a device that is mounted, or whose file system or volume has not been released, left
+/// unchanged by every verb that would write to it, and does one line give the reason?
 #[test]
 fn serve_file_refuses_a_mounted_device() {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("losetup"));
@@ -120,7 +121,7 @@ fn serve_file_refuses_a_mounted_device() {
         ] {
             let says = format!("{name} is mounted on {}", at.join("mnt").display());
             if line.starts_with("check") {
-                // A note and a warning stand before it.
+                // A note and a warning are printed before it.
                 let before = bytes([&device.0, &image]);
                 let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
                 assert_eq!(answer.status, 3, "{}", answer.err);
@@ -131,7 +132,7 @@ fn serve_file_refuses_a_mounted_device() {
             refused(&line, 3, &says);
         }
     }
-    // Also where the file behind it is named.
+    // Also if the backing file is named.
     for line in [
         "serve ./drive.toml --file image -- true",
         "volume create --level raid-0 --chunk 64K --force other image",
@@ -143,7 +144,7 @@ fn serve_file_refuses_a_mounted_device() {
     let forced = format!("serve ./drive.toml --file {name} --force -- true");
     let answer = traxtent_in(at, &forced.split(' ').collect::<Vec<_>>());
     assert_eq!(answer.status, 0, "{}", answer.err);
-    // A member of a volume, and a volume with copies, are contents too.
+    // A member of a volume, and a volume with replicas, are content too.
     let create = format!("volume create --level raid-0 --chunk 64K --force other {name}");
     let answer = traxtent_in(at, &create.split(' ').collect::<Vec<_>>());
     assert_eq!(answer.status, 0, "{}", answer.err);
@@ -156,7 +157,8 @@ fn serve_file_refuses_a_mounted_device() {
     assert_ne!(answer.status, 0, "{}", answer.err);
 }
 
-/// Does no verb write what it prints to a block device, also behind a link, and is the device still a node?
+/// Does no verb write its output to a block device, not even through a link, and is the device node
+/// still there?
 #[test]
 fn outputs_refuse_block_devices() {
     let _ = testkit::tool!("losetup");
@@ -196,7 +198,7 @@ fn outputs_refuse_block_devices() {
     }
 }
 
-/// Are the folders of sockets the user's alone, whatever the mask of modes?
+/// Are the folders of sockets accessible only to the user, whatever the umask?
 #[test]
 fn folders_of_sockets_are_private() {
     let _ = testkit::tool!("nbdkit");
@@ -234,7 +236,8 @@ impl Drop for Serving {
     }
 }
 
-/// A connection that has chosen the export, so that the server has threads for it; `None` if it is refused.
+/// Opens a connection and chooses the export, so that the server has threads for it. Returns `None`
+/// if it is refused.
 fn connect(socket: &Path) -> Option<UnixStream> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream
@@ -264,7 +267,8 @@ fn read(stream: &mut UnixStream) {
     assert_eq!(answer[4..8], [0; 4]);
 }
 
-/// Is one client more than there are threads for refused, while all others go on, and does the next come when one has left?
+/// Is one client more than there are threads for refused, while all others continue, and is the
+/// next one accepted once another has left?
 #[test]
 fn clients_are_bounded_by_their_threads() {
     let _ = testkit::tool!("nbdkit");
@@ -282,7 +286,7 @@ fn clients_are_bounded_by_their_threads() {
         assert!(begun.elapsed() < Duration::from_secs(60));
         thread::sleep(Duration::from_millis(10));
     }
-    // 8192 threads, of which this drive's queue of 256 wants as many for each.
+    // 8192 threads. With this drive's queue of 256, each client needs 256 of them.
     let mut clients: Vec<UnixStream> = (0..32).map(|_| connect(&socket).unwrap()).collect();
     for _ in 0..100 {
         assert!(connect(&socket).is_none(), "more are taken");
@@ -305,7 +309,7 @@ fn clients_are_bounded_by_their_threads() {
     assert!(serving.0.try_wait().unwrap().is_none());
 }
 
-/// Does a drive that is larger than files can be say so, and leave nothing?
+/// If a drive is larger than the largest possible file, is this reported, and is no file left?
 #[test]
 fn a_file_too_large_is_not_left() {
     let _ = testkit::tool!("nbdkit");
@@ -348,7 +352,8 @@ fn an_image_below_dev_is_an_image() {
     assert_eq!((answer.status, answer.err), (other.status, other.err));
 }
 
-/// Does a simulation whose requests come faster than the drive serves them end with a line, before the host's memory does?
+/// Does a simulation whose requests arrive faster than the drive serves them end with an error,
+/// before the host runs out of memory?
 #[test]
 fn queues_without_bound_are_refused() {
     let folder = TempDir::new().unwrap();
@@ -368,7 +373,7 @@ fn queues_without_bound_are_refused() {
         ),
         (drawn, "workload: request 1", "outstanding="),
     ] {
-        // 1 GB, so that what does not end is not the machine.
+        // 1 GB, so that a simulation that does not end does not exhaust the machine.
         let command = env!("CARGO_BIN_EXE_traxtent");
         let script = format!("ulimit -v 1000000; exec {command} sim atlas10k2 {workload}");
         let shell = Command::new("sh")

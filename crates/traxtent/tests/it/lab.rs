@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::command::{json, prints, traxtent};
 
-/// The names of the claims in an answer, in its order.
+/// Returns the names of the claims in an answer, in its order.
 fn ids(answer: &Value) -> Vec<&str> {
     let claims = answer.as_array().unwrap().iter();
     claims.map(|claim| claim["id"].as_str().unwrap()).collect()
 }
 
-/// Does the list name every claim once, also in the documents?
+/// Does the list name every claim once, and do the documents contain it?
 #[test]
 fn list() {
     let list = json(&["lab", "list", "--json"]);
@@ -43,7 +43,8 @@ fn list() {
     assert!(text.contains("Q1a to Q1g") && text.contains("Fig. 2: the serpentine"));
 }
 
-/// Are the claims asked for judged, those alone, and drawn, and is all well where all are met?
+/// Are the requested claims judged, and only those, and drawn, and is the exit status 0 if all are
+/// met?
 #[test]
 fn run() {
     let folder = tempfile::tempdir().unwrap();
@@ -63,10 +64,10 @@ fn run() {
     }
 }
 
-/// Has every claim's object what a script needs, in kinds that it can rely on?
+/// Does every claim's object have the fields and types that a script needs?
 #[test]
 fn schema() {
-    // Not Q12, whose streams on five drives take a minute even so.
+    // Without Q12, whose streams on five drives take a minute even with --quick.
     let linux = [
         "Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "Q10", "Q11",
     ];
@@ -115,7 +116,7 @@ fn schema() {
     }
 }
 
-/// Does a missed claim end in status 1, with its reason, whatever else is met?
+/// Does a missed claim give status 1, with its reason, whatever the other claims?
 #[test]
 fn missed() {
     let answer = traxtent(&["lab", "run", "Q5"]);
@@ -124,7 +125,7 @@ fn missed() {
     assert!(answer.err.contains("1 scored claim") || answer.err.contains("a scored claim"));
 }
 
-/// Does a figure that is set hold for the drives, and is it said?
+/// Does a value that is set apply to the drives, and is this reported?
 #[test]
 fn set() {
     let answer = traxtent(&[
@@ -142,7 +143,7 @@ fn set() {
     assert!((revolution_ms - 12.0).abs() < 0.12, "{revolution_ms}");
 }
 
-/// Is a seed what decides?
+/// Does the result depend only on the seed?
 #[test]
 fn seeds() {
     let run = |seed| json(&["lab", "run", "Q6a", "--json", "--seed", seed]);
@@ -150,7 +151,7 @@ fn seeds() {
     assert_ne!(run("7"), run("8"));
 }
 
-/// Does a run that takes what another left print the same, and does a report?
+/// Does a run that resumes from the results of another print the same?
 #[test]
 fn resumed() {
     let folder = tempfile::tempdir().unwrap();
@@ -163,7 +164,8 @@ fn resumed() {
     assert_eq!(traxtent(&resumed).out, at_once);
 }
 
-/// Is the page whole: every claim, its reason, its figure, nothing that another file or host would have?
+/// Is the page complete, with every claim, its reason and its figure, and without references to
+/// other files or hosts?
 #[test]
 fn page() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +211,7 @@ fn page() {
     assert_eq!(fs::read_to_string(file).unwrap(), page);
 }
 
-/// Is bad input one line, with the right status, and nothing half-written?
+/// Does bad input give one line, the right status, and no partly written file?
 #[test]
 fn bad_input() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the command as a user calls it.
+//! Tests of the command as a user runs it.
 
 mod alignment;
 mod bad_input;

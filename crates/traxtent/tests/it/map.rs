@@ -10,7 +10,8 @@ use testkit::shared_data;
 
 use super::command::{json, prints, traxtent, traxtent_in};
 
-/// Is the list of tracks that of DiskSim's own layout code, to the byte, for every layout there is?
+/// Is the list of tracks equal to that of DiskSim's own layout code, byte for byte, for every
+/// layout?
 #[test]
 fn csv_equals_disksim() {
     let data = shared_data!("disksim");
@@ -44,7 +45,7 @@ fn csv_equals_disksim() {
     }
 }
 
-/// Do the three forms tell the same tracks?
+/// Do the three formats describe the same tracks?
 #[test]
 fn forms_agree() {
     let csv = prints(&["map", "hp-c2247", "--format", "csv"]);
@@ -59,7 +60,7 @@ fn forms_agree() {
     }
 }
 
-/// Is the track of an LBN found on both sides of a boundary, and an LBN beyond the end refused?
+/// Is the track of an LBN found on both sides of a boundary, and is an LBN beyond the end refused?
 #[test]
 fn one_lbn() {
     let track = |lbn: &str| json(&["map", "atlas10k2", "--json", "--lbn", lbn])["track"].clone();
@@ -73,7 +74,7 @@ fn one_lbn() {
     );
 }
 
-/// Is a track map read back, packed or not, without the columns it lacks?
+/// Is a track map read back, without the columns that it lacks?
 #[test]
 fn reads_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +102,7 @@ fn reads_its_own() {
     );
 }
 
-/// Does a drive's map say the same from its file as from its model?
+/// Is a drive's map the same from its file as from its model?
 #[test]
 fn map_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -144,7 +145,7 @@ fn map_file() {
     }
 }
 
-/// Are the tracks told that only one of two maps has, with exit status 1?
+/// Are tracks that only one of two maps has reported, with exit status 1?
 #[test]
 fn diff() {
     let folder = tempfile::tempdir().unwrap();
@@ -175,7 +176,7 @@ fn diff() {
     assert_eq!((answer.status, answer.out.as_str()), (0, ""));
 }
 
-/// Does mke2fs take the list of blocks, and does no file get any of them?
+/// Does mke2fs accept the list of blocks, and does no file get any of them?
 #[test]
 fn badblocks_for_mke2fs() {
     let (mke2fs, dumpe2fs) = (system_tool("mke2fs"), system_tool("dumpe2fs"));
@@ -187,7 +188,7 @@ fn badblocks_for_mke2fs() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("fs.img");
     let list = folder.path().join("list");
-    // The partition begins amid a track.
+    // The partition begins within a track.
     for (start, block_size) in [(63_u64, 4096_u64), (1_000_001, 1024)] {
         let end = start + BLOCKS * block_size / 512;
         let blocks = prints(&[
@@ -202,7 +203,7 @@ fn badblocks_for_mke2fs() {
             "--partition-end",
             &end.to_string(),
         ]);
-        // Most of the partition's tracks end amid a block.
+        // Most of the partition's tracks end within a block.
         assert!(
             blocks.lines().count() > 60,
             "{} blocks",
@@ -221,7 +222,7 @@ fn badblocks_for_mke2fs() {
         };
         let (image, list) = (image.to_str().unwrap(), list.to_str().unwrap());
         let size = block_size.to_string();
-        // The inode table of a group must fit between two of these blocks, hence few inodes.
+        // The inode table of a group must fit between two of these blocks, so there are few inodes.
         run(
             &mke2fs,
             &[
@@ -229,7 +230,7 @@ fn badblocks_for_mke2fs() {
             ],
         );
         assert_eq!(run(&dumpe2fs, &["-b", image]), blocks);
-        // A file that fills most of it has none of them.
+        // A file that fills most of it uses none of them.
         let large = folder.path().join("large");
         fs::write(&large, vec![7; (BLOCKS * block_size * 9 / 10) as usize]).unwrap();
         let write = format!("write {} large", large.display());
@@ -241,14 +242,14 @@ fn badblocks_for_mke2fs() {
     }
 }
 
-/// Programs of administrators are often not on the path of others.
+/// Returns the path of a system program. Such programs are often not on the path of ordinary users.
 fn system_tool(name: &str) -> Option<std::path::PathBuf> {
     let there = Path::new("/usr/sbin").join(name);
     testkit::tool(name).or_else(|| there.exists().then_some(there))
 }
 
-/// Are blocks refused that are no whole sectors, partitions beyond the map, and options that mean
-/// nothing here?
+/// Are block sizes refused that are not whole sectors, partitions beyond the map, and options that
+/// have no meaning here?
 #[test]
 fn refusals() {
     for (arguments, says) in [
@@ -284,8 +285,8 @@ fn refusals() {
     }
 }
 
-/// Does the picture of a serpentine show what paper Q's Figure 2 does: on the first surface from
-/// cylinder 31 to 0, on the second from 0 to 31, and on from 63?
+/// Does the picture of a serpentine match paper Q's Figure 2: on the first surface from cylinder 31
+/// to 0, on the second from 0 to 31, and then from 63?
 #[test]
 fn draws_the_serpentine() {
     if !cfg!(feature = "plot") {
@@ -313,7 +314,7 @@ fn draws_the_serpentine() {
     ] {
         assert!(svg.contains(text), "{text}");
     }
-    // The height of each track of the upper panel, which comes first: half turns of 32 tracks.
+    // The height of each track in the upper panel, which comes first: half turns of 32 tracks.
     let heights: Vec<i64> = svg
         .lines()
         .filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"6\""))

@@ -10,7 +10,7 @@ fn atlas<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&ATLAS[..], more].concat()
 }
 
-/// Do the figures of an answer fit together, and does it say what was asked?
+/// Are the values of a plan consistent, and does it repeat the request?
 #[test]
 fn adds_up() {
     for guarantee in [&["--hard"][..], &["--rounds", "200"]] {
@@ -39,7 +39,7 @@ fn adds_up() {
     }
 }
 
-/// Does a person see both answers side by side, and the same each time?
+/// Does the text show both placements side by side, and is it the same each time?
 #[test]
 fn side_by_side() {
     let arguments = atlas(&["--rounds", "300"]);
@@ -64,7 +64,8 @@ fn side_by_side() {
     assert_eq!(prints(&arguments), text);
 }
 
-/// Is there an answer for every drive with mechanics, hard and soft, and never a hard one that favours unaligned I/Os?
+/// Is there a plan for every drive with mechanics, hard and soft, and never a hard one in favour of
+/// unaligned I/Os?
 #[test]
 fn every_drive() {
     let mut targets: Vec<String> = builtin::names().map(str::to_owned).collect();
@@ -95,7 +96,8 @@ fn every_drive() {
     }
 }
 
-/// Is "no" status 1 with a line that says what cannot be done, also where only the round is too short?
+/// Does an impossible plan give status 1 with a line that names what cannot be done, also if only
+/// the round is too short?
 #[test]
 fn no() {
     for (more, says) in [
@@ -118,7 +120,7 @@ fn no() {
         assert!(answer.err.contains(says), "{more:?}: {}", answer.err);
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
     }
-    // Shorter than a track plays: unaligned I/Os alone can do it.
+    // Shorter than the play time of a track: only unaligned I/Os are possible.
     let plan = json(&atlas(&["--round", "300ms", "--hard", "--json"]));
     assert!(
         plan["aligned"].is_null() && plan["unaligned"]["carries"] == true,
@@ -126,7 +128,7 @@ fn no() {
     );
 }
 
-/// Is bad input refused by name, in a line?
+/// Is bad input refused in one line that names it?
 #[test]
 fn refused() {
     for (more, says) in [

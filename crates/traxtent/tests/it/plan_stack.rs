@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::command::{prints, traxtent, traxtent_in};
 
-/// Is a drive's recipe a script, with the list of bad blocks where it was told to be?
+/// Is a drive's recipe a script, with the list of bad blocks in the requested folder?
 #[test]
 fn a_recipe_in_a_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -32,7 +32,7 @@ fn a_recipe_in_a_folder() {
     }
 }
 
-/// Does JSON say what the script does, and nothing of the list's numbers?
+/// Does the JSON describe the same steps as the script, without the numbers of the list?
 #[test]
 fn json() {
     let text = prints(&[
@@ -58,7 +58,7 @@ fn json() {
     );
 }
 
-/// Is an image only read, and attached in what is to be typed?
+/// Is an image only read, and attached in the commands to be run?
 #[test]
 fn an_image() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn an_image() {
     assert!(fs::read(&image).unwrap().iter().all(|&byte| byte == 0));
 }
 
-/// Is each refusal one line that says what is possible?
+/// Is each refusal one line that names what is possible?
 #[test]
 fn refusals() {
     for (arguments, status, says) in [

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::command::{prints, traxtent};
 
-/// Is the picture of the kind that its name asks for, with its axes named?
+/// Does the picture have the format that its name requests, with named axes?
 #[test]
 fn kinds() {
     if !cfg!(feature = "plot") {
@@ -44,7 +44,7 @@ fn kinds() {
     assert_eq!((reader.info().width, reader.info().height), (1920, 840));
 }
 
-/// Is a picture of a kind that there is not refused before anything is simulated?
+/// Is a picture in an unknown format refused before anything is simulated?
 #[test]
 fn other_kinds() {
     let answer = traxtent(&[

@@ -13,7 +13,8 @@ use traxtent_lab::blind::{RandomDrive, Trial, attempt, random_drive};
 
 use super::command::{json, prints, traxtent, traxtent_in};
 
-/// Is the map of a drive that translates the drive's own, and is it told what that took?
+/// Does probing a drive that translates give the drive's own map, and is the cost of the probe
+/// reported?
 #[test]
 fn finds_the_tracks() {
     let folder = tempfile::tempdir().unwrap();
@@ -34,7 +35,7 @@ fn finds_the_tracks() {
         assert_eq!(found["reads"], 0);
         let translations = found["translations"].as_f64().unwrap();
         let drive_time_s = found["drive_time_s"].as_f64().unwrap();
-        // 2 ms each; walk reads the lists of defects, too.
+        // 2 ms each; walk also reads the defect lists.
         assert!(
             (0.0..0.01).contains(&(drive_time_s - translations * 0.002 + 1e-9)),
             "{found}"
@@ -78,9 +79,9 @@ fn region() {
     );
     assert!(answer.out.contains("of 23086806"), "{}", answer.out);
     let list = run(&["map", "a.map", "--format", "csv"]).out;
-    // Tracks of 528.
+    // Tracks of 528 sectors.
     assert_eq!(list.lines().nth(1), Some("1056,528"), "{list}");
-    // The track that the region ends in, whole.
+    // The track in which the region ends, entirely.
     assert_eq!(list.lines().last(), Some("4752,528"), "{list}");
     let answer = run(&[
         "probe",
@@ -104,7 +105,8 @@ fn region() {
     );
 }
 
-/// Does Ctrl-C leave a checkpoint, from which the command that is told goes on to the same map?
+/// Does Ctrl-C leave a checkpoint, and does the printed command resume from it and give the same
+/// map?
 #[test]
 fn interrupted_and_resumed() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +125,7 @@ fn interrupted_and_resumed() {
         .spawn()
         .expect("the command runs");
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // It says what it does when it listens for signals.
+    // It prints what it does once it listens for signals.
     let first = lines.next().unwrap().unwrap();
     assert!(first.contains("toshiba-x300 by walk, as asked"), "{first}");
     std::thread::sleep(Duration::from_millis(200));
@@ -142,7 +144,8 @@ fn interrupted_and_resumed() {
     let summary = run(&["map", "a.map.checkpoint"]).out;
     assert!(summary.contains("incomplete"), "{summary}");
 
-    // Another drive's checkpoint, another search's, and one that is there without being asked for.
+    // Another drive's checkpoint, another search's, and one that exists without a request to
+    // resume.
     for (arguments, says) in [
         (
             &["atlas10k2", "--algorithm", "walk", "--resume"][..],
@@ -162,7 +165,7 @@ fn interrupted_and_resumed() {
         assert!(answer.err.contains(says), "{}", answer.err);
     }
 
-    // One that was altered or cut short is no use, and is left as it is.
+    // A checkpoint that was altered or truncated is refused and left unchanged.
     let checkpoint = folder.path().join("a.map.checkpoint");
     let whole = fs::read(&checkpoint).unwrap();
     let mut altered = whole.clone();
@@ -184,7 +187,7 @@ fn interrupted_and_resumed() {
     assert!(!folder.path().join("a.map.checkpoint").exists());
 }
 
-/// Is a map that still holds found right, and the first boundary named that does not?
+/// Is a map that is still valid confirmed, and the first boundary named that is not?
 #[test]
 fn checks_an_old_map() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +212,7 @@ fn checks_an_old_map() {
         answer.err
     );
 
-    // One boundary of 757 has moved by a sector, forth or back.
+    // One boundary of 757 has moved by a sector, forward or backward.
     let list = run(&["map", "a.map", "--format", "csv"]).out;
     for (tracks, lbn) in [
         ("52800,529\n53329,527\n", 53_329),
@@ -240,7 +243,7 @@ fn checks_an_old_map() {
     );
 }
 
-/// Is what cannot be probed refused with the status that fits, in a line?
+/// Are targets that cannot be probed refused in one line, with the right status?
 #[test]
 fn refusals() {
     for (arguments, status, says) in [
@@ -286,7 +289,8 @@ fn refusals() {
     }
 }
 
-/// Is a device that may not be read refused, and one that is mounted with `--destructive`, before anything is written?
+/// Is a device refused that the user may not read, and with `--destructive` one that is mounted,
+/// before anything is written?
 #[test]
 fn devices_that_must_not_be_touched() {
     if !rustix::process::geteuid().is_root() {
@@ -306,7 +310,8 @@ fn devices_that_must_not_be_touched() {
     };
     run(&mke2fs, &["-q", "-t", "ext4", &path("image")]);
 
-    // Somebody else can reach the file, and not read it; nor may the command lie where only root can.
+    // Another user can reach the file but not read it. The command must not be in a place that only
+    // root can reach.
     for (at, mode) in [(path(""), 0o755), (path("image"), 0o600)] {
         fs::set_permissions(at, fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -343,8 +348,8 @@ fn devices_that_must_not_be_touched() {
     assert!(before == after);
 }
 
-/// Is a drive that does not translate timed, with the same map in the end, whatever the noise, and is an
-/// old map of it tested by timing too?
+/// Is a drive that does not translate probed by timing, with the same map in the end, whatever the
+/// noise, and is an old map of it also verified by timing?
 #[test]
 fn by_timing() {
     let folder = tempfile::tempdir().unwrap();
@@ -383,7 +388,7 @@ fn by_timing() {
         "{}",
         answer.out
     );
-    // Every boundary a sector later.
+    // Every boundary is one sector later.
     let list = run(&["map", "a.map", "--format", "csv"]).out;
     let mut rows: Vec<String> = vec!["first_lbn,sectors".to_owned(), "0,97".to_owned()];
     rows.extend(list.lines().skip(2).map(|row| {
@@ -401,8 +406,8 @@ fn by_timing() {
     );
 }
 
-/// Is a sample of an irregular drive's boundaries that leaves some untested told, with what to type and exit status 1?
-/// And is nothing doubtful where all is tested?
+/// If a sample of an irregular drive's boundaries leaves some untested, is this reported with the
+/// command to run and exit status 1, and is nothing doubtful if all are tested?
 #[test]
 fn doubtful_boundaries() {
     let sample = Trial::new(Algorithm::Angle, Verify::Sample);
@@ -444,7 +449,7 @@ fn doubtful_boundaries() {
     assert_eq!(object["doubtful"], 0);
 }
 
-/// Is a remapped sector amid a track counted, by translation and by timing?
+/// Is a remapped sector within a track counted, by translation and by timing?
 #[test]
 fn a_remapped_sector_is_counted() {
     let folder = tempfile::tempdir().unwrap();
@@ -477,7 +482,7 @@ fn a_remapped_sector_is_counted() {
     }
 }
 
-/// Is what does not turn told from a disk, with the reason and exit status 1?
+/// Is a device that does not rotate distinguished from a disk, with the reason and exit status 1?
 #[test]
 fn image_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -492,8 +497,8 @@ fn image_file() {
     );
 }
 
-/// Is the drive's profile one that runs, with the figures that the report has, and is it said how close
-/// it comes?
+/// Can the drive's fitted profile be simulated, does it have the values of the report, and is its
+/// residual reported?
 #[test]
 fn profile_and_fit() {
     let folder = tempfile::tempdir().unwrap();

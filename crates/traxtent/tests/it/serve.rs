@@ -1,4 +1,4 @@
-//! `traxtent serve` and `traxtent fault`, as a user calls them.
+//! `traxtent serve` and `traxtent fault`, as a user runs them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::command::{prints, traxtent, traxtent_in};
 
-/// Does a command find its drive, does its status become ours, is the receipt printed, and is nothing left?
+/// Does a command find its drive, is its exit status passed on, is the receipt printed, and is no
+/// file left?
 #[test]
 fn a_command_with_its_drive() {
     let (_, _) = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));
@@ -49,7 +50,8 @@ fn a_command_with_its_drive() {
     assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
 }
 
-/// Does a workload of fio leave a log that is replayed, and a receipt as JSON, with a profile of one's own?
+/// Does a fio workload leave a log that can be replayed, and a receipt as JSON, with the user's own
+/// profile?
 #[test]
 fn a_workload_with_log() {
     let (_, _) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
@@ -95,7 +97,7 @@ fn a_workload_with_log() {
     }
 }
 
-/// Is a fault carried out, and one that is none refused before anything is asked?
+/// Is a fault carried out, and an unknown one refused before the server is contacted?
 #[test]
 fn faults() {
     let _ = testkit::tool!("nbdkit");
@@ -123,7 +125,7 @@ fn faults() {
     assert_eq!(nobody.status, 3, "{}", nobody.err);
 }
 
-/// Is what cannot be served refused with one line and the right status?
+/// Are impossible requests refused with one line and the right status?
 #[test]
 fn refused() {
     let _ = testkit::tool!("nbdkit");
@@ -178,8 +180,8 @@ fn refused() {
     assert!(said.contains("package nbdkit"), "{said}");
 }
 
-/// Does a server without a command say how to attach it, widen nothing unasked, and end with a receipt
-/// when it is told to?
+/// Does a server without a command print how to attach it, grant no further permissions unasked,
+/// and end with a receipt on a signal?
 #[test]
 fn until_stopped() {
     let _ = testkit::tool!("nbdkit");

@@ -10,7 +10,8 @@ use super::command::{json, prints, traxtent};
 
 const MIXED: &str = "random,read=66%,size=8,count=3000";
 
-/// Do the parts of the breakdown sum to the response time, in the summary and in each row of the log?
+/// Do the parts of the breakdown add up to the response time, in the summary and in each row of the
+/// log?
 #[test]
 fn parts_sum() {
     let folder = tempfile::tempdir().unwrap();
@@ -36,7 +37,7 @@ fn parts_sum() {
     let names: Vec<&str> = text.lines().next().unwrap().split(',').collect();
     let column = |name: &str| names.iter().position(|known| *known == name).unwrap();
     let (response, queue, served) = (column("response_ms"), column("queue_ms"), column("served"));
-    // To the picosecond: the decimals are its nine.
+    // To the picosecond, which is the ninth decimal.
     let ps = |text: &str| text.replace('.', "").parse::<u64>().unwrap();
     let mut rows = 0;
     for line in text.lines().skip(1) {
@@ -53,7 +54,7 @@ fn parts_sum() {
     assert_eq!(rows, 3000);
 }
 
-/// Does the same command give the same bytes, and another seed others?
+/// Does the same command give the same bytes, and another seed different ones?
 #[test]
 fn repeatable() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +82,7 @@ fn repeatable() {
     assert!(run("a.csv.gz", "7") != run("b.csv.gz", "8"));
 }
 
-/// Are logs packed by their ending, and read back as the same text?
+/// Are logs compressed according to their extension, and read back as the same text?
 #[test]
 fn packed_logs() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,7 +105,7 @@ fn packed_logs() {
     assert!(unpacked == plain);
     let packed = log("log.csv.zst");
     assert!(packed.len() < plain.len() / 2);
-    // Frames follow each other: as many as there are mebibytes.
+    // Frames follow each other, one for each mebibyte.
     let mut rest = &packed[..];
     let mut unpacked = Vec::new();
     while !rest.is_empty() {
@@ -114,7 +115,7 @@ fn packed_logs() {
     assert!(unpacked == plain);
 }
 
-/// Is a trace the same packed with gzip, with zstd, from standard input, and by name of its format?
+/// Is a trace the same compressed with gzip, with zstd, and with its format named?
 #[test]
 fn packed_traces() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,8 +165,8 @@ fn toml_workload() {
     assert_eq!(from_file, prints(&["sim", "atlas10k", MIXED]));
 }
 
-/// Do 4 KiB writes cover whole physical sectors of a 512e drive unless they are asked to start anywhere, and says the
-/// summary then how many do not and what to type?
+/// Do 4 KiB writes cover whole physical sectors of a 512e drive unless unaligned starts are
+/// requested, and does the summary then report how many do not, and the keys to add?
 #[test]
 fn partial_sector_writes() {
     let run = |workload: &str, more: &[&str]| {
@@ -175,7 +176,8 @@ fn partial_sector_writes() {
     assert_eq!(plain["partial_sector_writes"], 0);
     assert!(plain.get("partial_sector_writes_remedy").is_none());
 
-    // Seven starts of eight lie within a physical sector; half of the requests are reads, which do not count.
+    // Seven starts out of eight lie within a physical sector; half of the requests are reads, which
+    // do not count.
     let anywhere = "random,read=50%,size=4KiB,align=none,count=800";
     let found = run(anywhere, &[]);
     let partial = found["partial_sector_writes"].as_u64().unwrap();
@@ -198,14 +200,14 @@ fn partial_sector_writes() {
         let fixed = format!("{},{remedy}", workload.replace(",align=none", ""));
         assert_eq!(run(&fixed, &[])["partial_sector_writes"], 0, "{fixed}");
     }
-    // A drive whose physical sectors begin at LBN 7 wants that too.
+    // A drive whose physical sectors begin at LBN 7 also needs an offset.
     let shifted = ["--set", "sector.lowest_aligned_lbn=7"];
     let moved = run("random,read=0,size=8,count=400", &shifted);
     assert_eq!(moved["partial_sector_writes"], 400);
     assert_eq!(moved["partial_sector_writes_remedy"], "align=8,offset=7");
     let fixed = run("random,read=0,size=8,count=400,align=8,offset=7", &shifted);
     assert_eq!(fixed["partial_sector_writes"], 0);
-    // Nor does a drive with sectors of one size have any.
+    // A drive with sectors of one size has none.
     let native = json(&[
         "sim",
         "atlas10k",
@@ -215,12 +217,14 @@ fn partial_sector_writes() {
     assert_eq!(native["partial_sector_writes"], 0);
 }
 
-/// Are the shares of the requests that the buffer served alone, and together with the media, those of the log?
+/// Do the shares of requests served by the buffer alone, and together with the media, match the
+/// log?
 #[test]
 fn shares_of_the_buffer() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log.csv");
-    // Reads that overlap the one before find their beginning in the buffer; every third is a repetition.
+    // Reads that overlap the preceding one find their beginning in the buffer; every third is a
+    // repetition.
     let trace = folder.path().join("overlapping.trace");
     let text: String = (0..300)
         .map(|i| format!("{} 0 {} 64 1\n", i * 40, i / 3 * 20_000 + i % 3 / 2 * 32))
@@ -253,7 +257,7 @@ fn shares_of_the_buffer() {
     assert!(text.contains(&line), "{text}");
 }
 
-/// Does a warm-up leave out as many requests as it says, and refuse to leave out all?
+/// Does a warm-up omit the given number of requests, and is omitting all refused?
 #[test]
 fn warmup() {
     let requests = |warmup: &str| {
@@ -272,7 +276,7 @@ fn warmup() {
     );
 }
 
-/// Are traces of several devices served by several drives, and is one device taken alone?
+/// Are traces of several devices served by several drives, and can one device be selected?
 #[test]
 fn several_devices() {
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +301,7 @@ fn several_devices() {
     );
 }
 
-/// Is the mean response within 3 % of DiskSim's on its own set-ups, over five seeds?
+/// Is the mean response time within 3 % of DiskSim's on its own set-ups, over five seeds?
 #[test]
 fn disksim_set_ups() {
     let data = shared_data!("disksim");
@@ -313,8 +317,9 @@ fn disksim_set_ups() {
             "{name}: {mean} ms, DiskSim {expected} ms"
         );
     }
-    // The mean of this one hangs on how soon its processes have lost their processors: over 41 seeds of
-    // its own, DiskSim ranges from 21 to 45 ms with a median of 22.1, so the medians are compared.
+    // The mean of this one depends on how soon its processes lose their processors. Over 41 seeds
+    // of its own, DiskSim ranges from 21 to 45 ms with a median of 22.1, so the medians are
+    // compared.
     let target = format!("disksim:{}", data.join("synthmixed.parv").display());
     let mut means: Vec<f64> = (1..=21)
         .map(|seed| {
@@ -342,9 +347,10 @@ fn disksim_set_ups() {
     );
 }
 
-/// Are DiskSim's arrays simulated, with the mean that DiskSim's own script prints of each near: of the requests to
-/// the disks in the one, of those to the arrays in the other? On DiskSim's own arrivals both are within 3 %, as docs/raid.md says; with ours,
-/// the mean of five seeds is known to some 3 % itself.
+/// Are DiskSim's arrays simulated with means close to those that DiskSim's own script prints: of
+/// the requests to the disks in the one, of those to the arrays in the other? With DiskSim's own
+/// arrivals both are within 3 %, as docs/raid.md states; with ours, the mean of five seeds has
+/// itself an uncertainty of some 3 %.
 #[test]
 fn arrays_of_disksim() {
     let data = shared_data!("disksim");
@@ -363,7 +369,7 @@ fn arrays_of_disksim() {
     }
 }
 
-/// Is an array that would be another system refused by name rather than simulated as something else?
+/// Is an array that is not modelled refused by name, instead of being simulated as something else?
 #[test]
 fn other_arrays_are_refused() {
     let data = shared_data!("disksim");
@@ -408,7 +414,7 @@ fn mean_ms(summary: &serde_json::Value) -> f64 {
         .expect("a mean")
 }
 
-/// Is the file that a failed run would have written not there, nor a part of it?
+/// Does a failed run leave no output file, and no part of one?
 #[test]
 fn no_partial_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use super::command::{json, prints, traxtent};
 
 const SMALL: &str = "random,count=500";
 
-/// Does a figure of the profile, or of the workload, change what is simulated as it should?
+/// Does setting a value of the profile, or of the workload, change the simulation accordingly?
 #[test]
 fn sets_figures() {
     let mean = |set: &[&str]| {
@@ -17,7 +17,7 @@ fn sets_figures() {
     assert_eq!(mean(&["--set", "workload.size=8"]), plain);
 }
 
-/// Does a sweep have a row for each combination, the last key changing first?
+/// Does a sweep have a row for each combination, with the last key changing first?
 #[test]
 fn rows() {
     let sets = [
@@ -54,7 +54,7 @@ fn rows() {
     assert_eq!(text.lines().count(), 4 + 6);
 }
 
-/// Is the mean over seeds that of the runs, with an interval that holds it?
+/// Is the mean over seeds that of the individual runs, with an interval around it?
 #[test]
 fn seeds() {
     let one = |seed: &str| {
@@ -70,7 +70,7 @@ fn seeds() {
     assert_eq!(all["seeds"], serde_json::json!([3, 4, 5]));
 }
 
-/// Are keys and values that make no sense refused by name?
+/// Are invalid keys and values refused by name?
 #[test]
 fn refused() {
     for (set, says) in [

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::command::{json, traxtent};
 
-/// Are there all answers, of the kinds that a script relies on, do they fit together, and does a picture come with them?
+/// Are all answers present and consistent, with the types that a script relies on, and is a picture
+/// drawn?
 #[test]
 fn answers() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +68,8 @@ fn answers() {
     }
 }
 
-/// Is bad input one line, with the right status, before anything is measured, and with nothing written?
+/// Does bad input give one line and the right status, before anything is measured, and without
+/// writing a file?
 #[test]
 fn bad_input() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,11 +6,12 @@ use testkit::shared_data;
 
 use super::command::{json, traxtent};
 
-/// Is the demerit of each of the seven traces at most DiskSim's, and the mean no worse or within 0.5 %?
+/// Is the demerit of each of the seven traces at most DiskSim's, and the mean no worse or within
+/// 0.5 %?
 #[test]
 fn no_worse_than_disksim() {
     let data = shared_data!("disksim");
-    // Trace, DiskSim's demerit and mean, in microseconds.
+    // The trace, DiskSim's demerit and mean, in microseconds.
     let reference = [
         ("atlas10k", 268, 3971),
         ("atlas_III", 378, 6139),
@@ -39,7 +40,7 @@ fn no_worse_than_disksim() {
     }
 }
 
-/// Are traces and parameters without their other half named?
+/// Are traces without parameters, and parameters without traces, reported?
 #[test]
 fn halves_are_named() {
     let data = shared_data!("disksim");
@@ -85,7 +86,7 @@ fn halves_are_named() {
             .contains("simulated")
     );
 
-    // A broken file does not keep the others from being compared.
+    // A broken file does not prevent the comparison of the others.
     fs::write(folder.path().join("torn.trace"), "0.1 R 0\n").unwrap();
     fs::copy(data.join("ibm18es.parv"), folder.path().join("torn.parv")).unwrap();
     let answer = traxtent(&["validate", folder.path().to_str().unwrap()]);

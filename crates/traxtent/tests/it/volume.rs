@@ -1,4 +1,4 @@
-//! `traxtent volume` on files: its life, and what it refuses.
+//! `traxtent volume` on files: the life of a volume, and refusals.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ pub(crate) fn good(folder: &Path, line: &str) -> serde_json::Value {
     serde_json::from_str(&answer.out).unwrap_or_default()
 }
 
-/// Is a volume made, scrubbed, broken, repaired and taken apart as its help says?
+/// Can a volume be created, scrubbed, degraded, repaired and destroyed as its help describes?
 #[test]
 fn a_life() {
     let folder = TempDir::new().unwrap();
@@ -83,7 +83,7 @@ fn a_life() {
     assert_eq!(done["share"], 1.0);
     assert_eq!(good(at, "scrub --json a c d")["wrong_rows"], 0);
     assert_eq!(good(at, "status --json a c d")["members"][1]["path"], "d");
-    // What lies flipped on a member is found, and parity computed from it if that is said.
+    // A flipped bit on a member is found, and on request parity is computed from it.
     let mut image = fs::read(at.join("a")).unwrap();
     let middle = image.len() / 2;
     image[middle] ^= 1;
@@ -98,7 +98,7 @@ fn a_life() {
     assert_eq!(volume(at, "status a c d").status, 2);
 }
 
-/// Is each kind of wrong member refused with its reason, and nothing written then?
+/// Is each kind of wrong member refused with its reason, without writing anything?
 #[test]
 fn refusals() {
     let folder = TempDir::new().unwrap();
@@ -169,7 +169,7 @@ fn refusals() {
             answer.status,
             answer.err
         );
-        // Usage has more to say.
+        // A usage error has more lines.
         let is_usage = answer.err.contains("try '--help'");
         assert!(
             is_usage || answer.err.lines().count() == 1,
@@ -222,7 +222,7 @@ fn refusals() {
     );
 }
 
-/// Writes the map of a drive whose tracks have these sizes, each so often; returns how many sectors it has.
+/// Writes the map of a drive with this many tracks of each size, and returns its number of sectors.
 fn map_of(path: &Path, zones: &[(u64, u64)]) -> u64 {
     let (mut text, mut next) = ("first_lbn,sectors\n".to_owned(), 0);
     for (size, tracks) in zones {
@@ -243,7 +243,7 @@ fn map_of(path: &Path, zones: &[(u64, u64)]) -> u64 {
     next
 }
 
-/// Does a server say that a member has failed, and that too many have?
+/// Does a server report that a member has failed, and that too many have?
 #[test]
 fn failures_are_said() {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
@@ -278,7 +278,8 @@ fn failures_are_said() {
     );
 }
 
-/// Is a map that does not fit its member refused, and one that no timing can test taken, which is said?
+/// Is a map that does not fit its member refused, and one that cannot be verified by timing
+/// accepted with a warning?
 #[test]
 fn maps_and_members() {
     let folder = TempDir::new().unwrap();
@@ -320,8 +321,8 @@ fn maps_and_members() {
     assert_eq!(volume(at, "assemble --trust-map a b").err, "");
 }
 
-/// Are a member without permission, on a full disk, or with other sectors refused in a line, with the status of its kind, and
-/// nothing written to the others?
+/// Are a member without permission, one on a full disk, and one with other sectors refused in one
+/// line with the right status, without writing to the others?
 #[test]
 fn members_that_cannot_be() {
     let folder = TempDir::new().unwrap();
@@ -351,7 +352,7 @@ fn members_that_cannot_be() {
     match (is_root, testkit::tool("setpriv")) {
         (false, _) => refused(Command::new(program), "c", 3, "Permission denied"),
         (true, Some(setpriv)) => {
-            // Where nobody may not run it, there is nothing to ask.
+            // If the user nobody may not run the program, this cannot be tested.
             let nobody = || {
                 let mut command = Command::new(&setpriv);
                 command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
@@ -409,7 +410,7 @@ fn members_that_cannot_be() {
     }
 }
 
-/// A child that ends with this.
+/// A child process that ends with this.
 struct Running(Child);
 
 impl Drop for Running {
@@ -419,7 +420,8 @@ impl Drop for Running {
     }
 }
 
-/// Do orders work while the volume is served, by the names of their verbs, and does JSON say how far work is?
+/// Do the verbs work on the control socket while the volume is served, and does the JSON report the
+/// progress of maintenance?
 #[test]
 fn orders_while_served() {
     let (_, sh) = (testkit::tool!("nbdkit"), testkit::tool!("sh"));
@@ -428,7 +430,7 @@ fn orders_while_served() {
     files(at, &["a", "b", "c", "d"]);
     good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
     let program = env!("CARGO_BIN_EXE_traxtent");
-    // Whoever names the members is told where to go.
+    // A user who names the members is referred to the control socket.
     let script = format!(
         "v() {{ {program} volume \"$@\"; echo \"status $?\" >> log; }}
          v status a b c 2> locked
@@ -513,8 +515,8 @@ fn orders_while_served() {
     good(at, "assemble a d c");
 }
 
-/// Is a file system on a volume of whole tracks, made as `plan stack` says for the volume's own map, aligned in the eyes of
-/// `check`, and one that begins anywhere not?
+/// Does `check` find a file system aligned that was made by `plan stack` from the map of a volume
+/// with whole tracks as chunks, and find another start unaligned?
 #[test]
 fn aligned_in_the_eyes_of_check() {
     let tools = ["nbdkit", "nbdfuse", "losetup", "sfdisk", "mke2fs", "umount"];
@@ -523,7 +525,7 @@ fn aligned_in_the_eyes_of_check() {
     }
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    // Unlike each other, and no multiples of a block.
+    // Different from each other, and not multiples of a block.
     let zones = [
         [(531, 60), (507, 70)],
         [(533, 50), (500, 82)],
@@ -639,7 +641,7 @@ fn aligned_in_the_eyes_of_check() {
         )
     };
     assert_eq!(findings("v.map"), (0, vec![]));
-    // The same bytes on a drive with tracks elsewhere are not.
+    // The same bytes are not aligned on a drive with other tracks.
     let end = fs::metadata(&node).unwrap().len() / 512;
     map_of(&at.join("odd.map"), &[(509, end / 509), (end % 509, 1)]);
     let (status, found) = findings("odd.map");
@@ -658,7 +660,7 @@ fn wait_for(path: &Path) {
     }
 }
 
-/// What nbdfuse shows.
+/// The file shown by nbdfuse.
 struct Shown(
     PathBuf,
     #[expect(dead_code, reason = "it ends with this")] Running,
@@ -670,7 +672,7 @@ impl Drop for Shown {
     }
 }
 
-/// A loop device that goes with this.
+/// A loop device that is detached with this.
 struct Detached(String);
 
 impl Drop for Detached {
@@ -679,8 +681,8 @@ impl Drop for Detached {
     }
 }
 
-/// Is a rate without its unit refused, a server that has ended named as such, and what it left in the way of the next one cleared
-/// away, but not what is somebody else's?
+/// Is a rate without its unit refused, and is a server that has ended reported as such? Are its
+/// leftover sockets removed by the next server, but not files of others?
 #[test]
 fn a_forgotten_unit_and_a_server_that_ended() {
     let folder = TempDir::new().unwrap();
@@ -695,7 +697,7 @@ fn a_forgotten_unit_and_a_server_that_ended() {
         "{}",
         slow.err
     );
-    // An end without a farewell leaves the socket behind.
+    // A server that was killed leaves its sockets.
     drop(UnixListener::bind(at.join("orders")).unwrap());
     drop(UnixListener::bind(at.join("socket")).unwrap());
     let gone = volume(at, "status orders");
@@ -725,7 +727,7 @@ fn a_forgotten_unit_and_a_server_that_ended() {
 struct Hangable(Child, PathBuf);
 
 impl Hangable {
-    /// Shows `name` as `shown`, or says why that cannot be.
+    /// Shows `name` as `shown`, or returns the reason why this is impossible.
     fn new(at: &Path, name: &str) -> Result<Hangable, String> {
         let missing = ["nbdkit", "nbdfuse", "umount"]
             .into_iter()
@@ -779,8 +781,8 @@ fn send(name: &str, child: &Child) {
     assert!(done.unwrap().success());
 }
 
-/// Tells the command to stop while a member hangs, with a command of its own and without: does it end soon, with status 3 and with a
-/// word about the member, and is nothing of its sockets and folders left?
+/// Stops the server while a member hangs, with and without a command of its own. Does it end soon,
+/// with status 3 and a message about the member, and are its sockets and folders removed?
 #[test]
 fn serve_ends_while_a_member_hangs() {
     let program = env!("CARGO_BIN_EXE_traxtent");
@@ -852,7 +854,7 @@ fn serve_ends_while_a_member_hangs() {
     }
 }
 
-/// Are member time-outs refused that cannot be?
+/// Are impossible member time-outs refused?
 #[test]
 fn member_timeouts_are_checked() {
     let folder = TempDir::new().unwrap();

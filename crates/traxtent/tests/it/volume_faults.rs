@@ -1,5 +1,5 @@
-//! Faults that lost data, each by its own name: members that are not what they were, scrubs that decide, and superblocks that
-//! are not looked at.
+//! Faults that once lost data, each with a test by its name: members whose content has changed,
+//! scrubs that decide, and superblocks that are not read.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use crate::command::{Answer, traxtent_in};
 use crate::volume::{files, good, volume};
 
-/// Makes a file whose bytes are anything but zero.
+/// Creates a file without zero bytes.
 fn full_file(path: &Path, bytes: usize) {
     let data: Vec<u8> = (0..bytes).map(|at| (at / 7 % 251) as u8 | 1).collect();
     fs::write(path, data).unwrap();
 }
 
-/// Writes a file to the beginning of a volume, by a server.
+/// Writes a file to the beginning of a volume through a server.
 fn store(folder: &Path, data: &str, members: &[&str]) -> Answer {
     let script = format!("nbdcopy --flush {data} \"$uri\"");
     let serve = [
@@ -29,7 +29,7 @@ fn store(folder: &Path, data: &str, members: &[&str]) -> Answer {
     served
 }
 
-/// Reads as much from the beginning of a volume.
+/// Reads this many bytes from the beginning of a volume.
 fn load(folder: &Path, bytes: usize, members: &[&str]) -> Vec<u8> {
     let script = "nbdcopy \"$uri\" back";
     let serve = [&["volume", "serve"], members, &["--", "sh", "-c", script]];
@@ -53,8 +53,8 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
 const MIRRORS: &str = "create --level raid-1 --chunk 64K --journal 4M";
 const PARITY: &str = "create --level raid-5 --chunk 64K --journal 2M";
 
-/// Fault 1: an old copy of a member is accepted as current. Is it named as stale, with both numbers, by everything that
-/// would believe it, and is nothing written then?
+/// Fault 1: an old copy of a member is accepted as current. Is it reported as stale, with both
+/// generations, by every verb that would use it, without writing anything?
 #[test]
 fn an_old_copy_of_a_member_is_accepted() {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
@@ -117,7 +117,7 @@ fn an_old_copy_of_a_member_is_accepted() {
                 "{name} was written"
             );
         }
-        // Without it all is there, and it comes back by a rebuild alone.
+        // Without it all data are there, and it can return only by a rebuild.
         let others = members[1..].join(" ");
         good(at, &format!("assemble --force {others}"));
         assert!(load(at, 3 << 20, &members[1..]) == fs::read(at.join("data")).unwrap());
@@ -129,8 +129,9 @@ fn an_old_copy_of_a_member_is_accepted() {
     }
 }
 
-/// Fault 2a: scrub destroys what a member lost that was cut short and grew again. Is the missing superblock told, does a
-/// scrub only report, is a repair refused, and do the others bring everything back?
+/// Fault 2a: a scrub destroys the data of a member that was truncated and grew again. Is the
+/// missing superblock reported, does a scrub only report, is a repair refused, and can all data be
+/// restored from the others?
 #[test]
 fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
@@ -171,7 +172,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
         }
         assert_eq!(volume(at, "status a b c").status, 1);
     }
-    // What would take zeros for data does not even start.
+    // A verb that would take zeros for data does not even start.
     for line in [
         "serve a b c -- true",
         "assemble a b c",
@@ -200,8 +201,9 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
     assert_eq!(volume(at, "scrub a b c").status, 0);
 }
 
-/// Fault 2b: two copies that agree are overwritten by one that differs. Is it the other way round, and only when told; are two
-/// copies left alone until a side is named?
+/// Fault 2b: two replicas that agree are overwritten by one that differs. Is the differing one
+/// overwritten instead, and only on request, and are two replicas left unchanged until a side is
+/// named?
 #[test]
 fn a_scrub_overwrites_two_good_copies() {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
@@ -231,7 +233,7 @@ fn a_scrub_overwrites_two_good_copies() {
     assert!(repaired.out.contains("; repaired"), "{}", repaired.out);
     assert_eq!(byte_of("a"), byte);
     assert_eq!(volume(at, "scrub a b c").status, 0);
-    // Of two, none is right by itself.
+    // Of two replicas, neither is known to be right.
     good(at, "fail 2 a b c");
     overwrite(&at.join("a"), place as u64, &[byte ^ 1]);
     for verb in ["scrub", "scrub --repair"] {
@@ -257,8 +259,9 @@ fn a_scrub_overwrites_two_good_copies() {
     }
 }
 
-/// Fault 2: the first scrub of all made parity, of whatever was there. Is the initial sync a step of its own, by a verb or by the
-/// first server, is its state told, and is a start without a member refused before it has ended?
+/// Fault 2: the very first scrub computed parity from arbitrary content. Is the initial sync a
+/// separate step, by a verb or by the first server? Is its state reported, and is a start without a
+/// member refused before it has ended?
 #[test]
 fn the_first_scrub_is_a_sync() {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
@@ -289,7 +292,7 @@ fn the_first_scrub_is_a_sync() {
     for line in ["assemble --force a c", "assemble a c", "fail 1 a b c"] {
         let forced = line.contains("--force");
         if forced {
-            // On copies: what is forced goes on for good.
+            // On copies, because a forced start is permanent.
             for name in ["a", "c"] {
                 fs::copy(at.join(name), at.join(format!("{name}.2"))).unwrap();
             }
@@ -332,7 +335,8 @@ fn the_first_scrub_is_a_sync() {
     assert_eq!(volume(at, "scrub x y").status, 0);
 }
 
-/// Fault 5: the journal has no bound. Is one refused that recovery would read for too long, and does the largest one still open?
+/// Fault 5: the journal has no bound. Is a journal refused that would take too long to recover, and
+/// does the largest permitted one still open?
 #[test]
 fn a_journal_without_bound() {
     let folder = TempDir::new().unwrap();
@@ -358,8 +362,8 @@ fn a_journal_without_bound() {
     good(at, "assemble a b");
 }
 
-/// Fault 6: the second superblock is looked for at the device's end. Is it found where it was written, on a file that grew, are
-/// both told, and does a verb write them anew?
+/// Fault 6: the second superblock is searched for at the device's end. On a file that grew, is it
+/// found where it was written, are both reported, and can a verb rewrite them?
 #[test]
 fn the_second_superblock_of_a_file_that_grew() {
     let folder = TempDir::new().unwrap();
@@ -401,7 +405,7 @@ fn the_second_superblock_of_a_file_that_grew() {
     );
     good(at, "repair-superblocks a b");
     assert_eq!(volume(at, "status a b").status, 0);
-    // A replacement may be larger, too.
+    // A replacement may also be larger.
     good(at, "fail 1 a b");
     File::create(at.join("c"))
         .unwrap()

@@ -1,4 +1,5 @@
-//! A volume group as its metadata tell it: physical volumes, logical ones, and what each segment lies on.
+//! A volume group as its metadata describe it: physical volumes, logical volumes, and the places of
+//! each segment.
 
 use super::super::error::LayerError;
 use super::text::{self, Value};
@@ -7,68 +8,68 @@ use super::{SECTOR, wrong};
 /// A volume group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its UUID.
+    /// The UUID.
     pub uuid: String,
-    /// Bytes of an extent.
+    /// The size of an extent in bytes.
     pub extent_bytes: u64,
-    /// Its physical volumes.
+    /// The physical volumes.
     pub physical: Vec<Physical>,
-    /// Its logical volumes, hidden ones too.
+    /// The logical volumes, including hidden ones.
     pub volumes: Vec<Volume>,
 }
 
-/// A physical volume as its group knows it.
+/// A physical volume as its group describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Physical {
-    /// Its name in the text: `pv0`.
+    /// The name in the text: `pv0`.
     pub name: String,
-    /// Its UUID.
+    /// The UUID.
     pub uuid: String,
-    /// Where its first extent begins, in bytes.
+    /// The offset of the first extent in bytes.
     pub data_start: u64,
 }
 
 /// A logical volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its UUID.
+    /// The UUID.
     pub uuid: String,
-    /// Whether it is for use, not a part of another.
+    /// Whether it is for use, as opposed to a part of another volume.
     pub visible: bool,
-    /// Its segments, one behind another.
+    /// The segments, one after another.
     pub segments: Vec<Segment>,
 }
 
-/// A range of a logical volume that is laid out in one way.
+/// A range of a logical volume with a uniform layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The type as LVM writes it: `striped`, `raid5`, `thin-pool`.
     pub kind: String,
-    /// How many extents.
+    /// The number of extents.
     pub extents: u64,
-    /// Bytes of a chunk, of stripes and pools; else 0.
+    /// The size of a chunk in bytes for stripes and pools, else 0.
     pub chunk_bytes: u64,
-    /// Where it lies.
+    /// The places of its parts.
     pub areas: Vec<Area>,
 }
 
-/// Where a part of a segment lies.
+/// The place of a part of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Area {
-    /// On a physical volume, from an extent on.
+    /// Extents of a physical volume.
     Physical {
-        /// Its UUID.
+        /// The UUID of the volume.
         uuid: String,
         /// The first extent.
         extent: u64,
     },
-    /// On another logical volume, from an extent on.
+    /// Extents of another logical volume.
     Logical {
-        /// Its name.
+        /// The name of the volume.
         name: String,
         /// The first extent.
         extent: u64,
@@ -76,10 +77,10 @@ pub enum Area {
 }
 
 impl Group {
-    /// Reads the text of a group.
+    /// Parses the text of a group.
     ///
     /// # Errors
-    /// If something is missing, or does not fit together.
+    /// Returns an error if something is missing or inconsistent.
     pub fn parse(metadata: &str) -> Result<Group, LayerError> {
         let root = text::parse(metadata)?;
         let mut sections = root.entries().iter();
@@ -152,7 +153,7 @@ fn segment(value: &Value, physical: &[Physical]) -> Result<Segment, LayerError> 
         .iter()
         .find_map(|key| value.number(key));
     let mut areas = Vec::new();
-    // Stripes and mirrors name a place and its first extent in turn.
+    // Stripes and mirrors list pairs of a place and its first extent.
     for key in ["stripes", "mirrors"] {
         for pair in value.list(key).chunks_exact(2) {
             let (Value::Text(name), Value::Number(extent)) = (&pair[0], &pair[1]) else {
@@ -163,7 +164,7 @@ fn segment(value: &Value, physical: &[Physical]) -> Result<Segment, LayerError> 
             areas.push(area(name, *extent, physical));
         }
     }
-    // RAID names the volumes of metadata and of data in turn.
+    // RAID lists pairs of a metadata volume and a data volume.
     for pair in value.list("raids").chunks_exact(2) {
         if let Value::Text(name) = &pair[1] {
             areas.push(area(name, 0, physical));
@@ -193,7 +194,7 @@ fn area(name: &str, extent: u64, physical: &[Physical]) -> Area {
     }
 }
 
-/// A UUID as the text writes it: 6-4-4-4-4-4-6 letters.
+/// Formats a UUID as in the text: 6-4-4-4-4-4-6 letters.
 pub(super) fn dashed(id: &str) -> String {
     let mut text = String::new();
     for (index, letter) in id.chars().enumerate() {

@@ -1,7 +1,8 @@
-//! Physical volumes of LVM2: a label, where data and metadata are, and the volume group as text.
+//! Physical volumes of LVM2: a label, the positions of data and metadata, and the volume group as
+//! text.
 //!
-//! Sources: lib/format_text/layout.h and lib/label/label.h of LVM2; lvm2's man pages for the terms. Checksums are not
-//! looked at: what the text says either fits together or does not.
+//! Sources: lib/format_text/layout.h and lib/label/label.h of LVM2; the manual pages of lvm2 for
+//! the terms. Checksums are not verified, because the consistency of the text is checked instead.
 
 mod group;
 mod text;
@@ -14,19 +15,19 @@ use crate::layers::PhysicalVolume;
 use crate::source::Source;
 
 const SECTOR: u64 = 512;
-/// The label is in one of the first sectors.
+/// The number of first sectors that may hold the label.
 const LABEL_SECTORS: u64 = 4;
-/// Metadata areas, data areas: LVM writes one or two of each.
+/// The greatest number of metadata areas or of data areas: LVM writes one or two of each.
 const AREAS_MAX: usize = 15;
-/// A text is no longer than this.
+/// The greatest length of a text.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
-/// A metadata area begins with a sector of pointers; the rest is a ring.
+/// The offset of the ring buffer in a metadata area, after a sector of pointers.
 const RING_AT: u64 = SECTOR;
 
-/// Reads the label, and the volume group if there is one.
+/// Parses the label, and the volume group if there is one.
 ///
 /// # Errors
-/// If the bytes cannot be read, or what they say does not fit together.
+/// Returns an error if the bytes cannot be read, or if they are inconsistent.
 pub fn parse(source: &dyn Source) -> Parsed<(PhysicalVolume, Option<Group>)> {
     for sector in 0..LABEL_SECTORS {
         let Some(label) = header(source, sector * SECTOR, 512)? else {
@@ -79,10 +80,10 @@ fn volume(
     Ok((physical, None))
 }
 
-/// First bytes and lengths.
+/// The first byte and the length of each area.
 type Areas = Vec<(u64, u64)>;
 
-/// A list of areas that a pair of zeros ends, and what is behind it.
+/// Parses a list of areas that ends with a pair of zeros, and returns it with the bytes after it.
 fn areas(mut bytes: &[u8]) -> Result<(Areas, &[u8]), LayerError> {
     let mut areas = Vec::new();
     while areas.len() <= AREAS_MAX && bytes.len() >= 16 {
@@ -97,7 +98,7 @@ fn areas(mut bytes: &[u8]) -> Result<(Areas, &[u8]), LayerError> {
     Err(wrong("its list of areas has no end"))
 }
 
-/// The text in a metadata area, if there is any.
+/// Returns the text in a metadata area, if there is any.
 fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> {
     let Some(sector) = header(source, start, 512)? else {
         return Err(wrong(format!(

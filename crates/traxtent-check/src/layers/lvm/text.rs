@@ -1,11 +1,11 @@
-//! The text that LVM2 keeps metadata in: sections in braces, `key = value`, lists in brackets.
+//! The text format of LVM2 metadata: sections in braces, `key = value`, lists in brackets.
 //!
-//! Source: lvm.conf(5), which is written in the same way.
+//! Source: lvm.conf(5), which has the same syntax.
 
 use super::super::error::LayerError;
 use super::wrong;
 
-/// Sections are nested four deep in what LVM writes.
+/// The greatest depth of sections; LVM writes four levels.
 const DEPTH_MAX: usize = 16;
 
 /// A value of the text.
@@ -18,7 +18,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The values of a section, in their order.
+    /// Returns the values of a section, in order.
     pub(super) fn entries(&self) -> &[(String, Value)] {
         match self {
             Value::Section(entries) => entries,
@@ -55,7 +55,7 @@ impl Value {
     }
 }
 
-/// Reads a text as one section.
+/// Parses a text as one section.
 pub(super) fn parse(text: &str) -> Result<Value, LayerError> {
     let mut reader = Reader { rest: text };
     let section = reader.section(0)?;
@@ -70,7 +70,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next letter that is no space and in no comment.
+    /// Returns the next character that is neither a space nor in a comment.
     fn peek(&mut self) -> Option<char> {
         loop {
             self.rest = self.rest.trim_start();
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         )))
     }
 
-    /// The letters up to the first that is not of a kind.
+    /// Returns the longest prefix of characters of one kind.
     fn while_in(&mut self, is_in: fn(char) -> bool) -> &'a str {
         let end = self
             .rest
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         }
         self.peek();
         let word = self.while_in(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
-        // Fractions and negative numbers occur in nothing that is used here.
+        // No value that is used here is a fraction or negative.
         match word.parse() {
             Ok(number) => Ok(Value::Number(number)),
             Err(_) if word.is_empty() => Err(wrong("its text lacks a value")),
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text up to its closing quote; a backslash takes the next letter as it is.
+    /// Reads a text up to its closing quote; a backslash makes the next character literal.
     fn quoted(&mut self) -> Result<Value, LayerError> {
         let mut text = String::new();
         let mut letters = self.rest.char_indices();
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// Is the text understood as LVM2 writes it: comments, lists over lines, nested sections?
+    /// Is the text parsed as LVM2 writes it: comments, lists over several lines, nested sections?
     #[test]
     fn sections_and_lists() {
         let value =
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(value.list("e"), []);
     }
 
-    /// Are torn and bottomless texts errors?
+    /// Are truncated texts and texts with excessive nesting errors?
     #[test]
     fn torn_texts() {
         for torn in ["a {", "a = ", "a = [1", "a = \"x", "}", "= 1", "a = [1 2]"] {

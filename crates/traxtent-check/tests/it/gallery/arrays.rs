@@ -1,6 +1,8 @@
-//! The cases with md, which a kernel has to make: a Debian kernel in an emulated machine, booted once for all of them.
+//! The cases with md, which need a kernel to create them: a Debian kernel in an emulated machine,
+//! booted once for all cases.
 //!
-//! Every case has drives of its own, with physical sectors of 4096 bytes; `$W` to `$Z` are their nodes.
+//! Every case has its own drives, with physical sectors of 4096 bytes; `$W` to `$Z` are their
+//! nodes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ const fn case(
     }
 }
 
-/// How many drives each case has.
+/// The number of drives of each case.
 const DRIVES: usize = 4;
 const DRIVE_BYTES: u64 = 1 << 30;
 
@@ -88,7 +90,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Makes them all.
+/// Makes the images of all cases.
 pub(super) fn make(workshop: &Workshop) -> Vec<(&'static Case, Made)> {
     let answer = boot(workshop);
     CASES
@@ -152,7 +154,7 @@ fn boot(workshop: &Workshop) -> Result<(), String> {
     Ok(())
 }
 
-/// The images of a case, empty.
+/// Creates the empty images of a case.
 fn drives_of(case: &Case, workshop: &Workshop) -> Vec<PathBuf> {
     let folder = workshop.folder_of(case.name);
     std::fs::create_dir_all(&folder).unwrap();

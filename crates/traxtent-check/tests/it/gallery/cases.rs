@@ -2,17 +2,17 @@
 
 use super::{Case, Drive};
 
-/// A drive of today.
+/// A present-day drive.
 pub(super) const TODAY: Drive = physical(4096);
-/// A drive of before 2010.
+/// A drive from before 2010.
 const OLD: Drive = physical(512);
-/// A controller's array of three data disks in chunks of 64 KiB.
+/// A controller's array of three data disks with chunks of 64 KiB.
 const STRIPES: Drive = Drive {
     chunk_bytes: 64 << 10,
     stripe_bytes: 192 << 10,
     ..TODAY
 };
-/// A solid-state drive that erases 4 MiB at once.
+/// A solid-state drive with erase blocks of 4 MiB.
 const FLASH: Drive = Drive {
     erase_bytes: 4 << 20,
     ..TODAY
@@ -50,7 +50,7 @@ const fn case(
 const P1: &str = "partition 1";
 
 pub(crate) const CASES: &[Case] = &[
-    // Tables that tools of today make by themselves.
+    // Tables made by the defaults of present-day tools.
     case(
         "GPT by sfdisk",
         "disk 64; script 'label: gpt' ','; content 100000; ext -b 4096; put 2048",
@@ -105,7 +105,7 @@ pub(crate) const CASES: &[Case] = &[
         TODAY,
         &[],
     ),
-    // What tools still do by themselves.
+    // Misaligned results of the defaults of present-day tools.
     case(
         "GPT by parted from 0%",
         "disk 64; parted -s disk.img mklabel gpt mkpart a 0% 100%",
@@ -118,7 +118,7 @@ pub(crate) const CASES: &[Case] = &[
         TODAY,
         &[("fs-block", "ext2")],
     ),
-    // The same tools, told to begin elsewhere.
+    // The same tools with an explicit start.
     case(
         "GPT by sfdisk, sector 34",
         "disk 64; script 'label: gpt' 'first-lba: 34' 'start=34'; content 100000; ext -b 4096; put 34",
@@ -183,7 +183,7 @@ pub(crate) const CASES: &[Case] = &[
         TODAY,
         &[("partition-start", "partition 2")],
     ),
-    // Drives that count otherwise.
+    // Drives with other sector sizes or offsets.
     case(
         "jumper, sector 63",
         "disk 64; script 'label: dos' 'start=63,size=102400'",
@@ -208,7 +208,7 @@ pub(crate) const CASES: &[Case] = &[
         TODAY,
         &[("table-damaged", "GPT")],
     ),
-    // Arrays behind a controller, and solid-state drives.
+    // Arrays of a controller, and solid-state drives.
     case(
         "stripe of 192 KiB, sector 2304",
         "disk 64; script 'label: gpt' 'start=2304'",

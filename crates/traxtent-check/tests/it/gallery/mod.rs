@@ -1,5 +1,5 @@
-//! A gallery of images that real tools have made, right and wrong: is each wrong one found at the right layer, and no
-//! right one flagged? And what do other tools say of them?
+//! A gallery of aligned and misaligned images made by real tools. Is each misaligned one found at
+//! the right layer, and is no aligned one flagged? What do other tools report for them?
 
 mod arrays;
 pub(crate) mod cases;
@@ -14,19 +14,19 @@ use traxtent_check::{Kind, Severity, judge};
 
 pub(crate) use workshop::{Made, Workshop, is_root};
 
-/// An image, how it is made and what is wrong with it.
+/// An image, how it is made, and what is wrong with it.
 pub(crate) struct Case {
-    /// What it shows.
+    /// A description of the image.
     pub(crate) name: &'static str,
     /// The commands that make `disk.img`, or its members; see [`workshop`].
     pub(crate) made_by: &'static str,
-    /// The drive that it is to live on.
+    /// The drive that it is meant for.
     pub(crate) lives_on: Drive,
-    /// Every finding of a warning or a fault: the rule and the layer it is found at.
+    /// Every finding of severity warning or higher: the rule and the layer.
     pub(crate) wrong: &'static [(&'static str, &'static str)],
 }
 
-/// What is stated of a drive. Zero is nothing.
+/// The stated properties of a drive. Zero means that a property is not stated.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Drive {
     physical_bytes: u64,
@@ -49,7 +49,7 @@ impl Drive {
         }
     }
 
-    /// In a few words.
+    /// Returns a short description.
     fn name(self) -> String {
         let mut words = vec![format!("physical {}", self.physical_bytes)];
         for (name, bytes) in [
@@ -66,7 +66,7 @@ impl Drive {
     }
 }
 
-/// The findings of a warning or worse: rule and layer.
+/// Returns the findings of severity warning or higher: rule and layer.
 pub(crate) fn findings(images: &[std::path::PathBuf], drive: Drive) -> Vec<(String, String)> {
     let stack = look(images, &drive.stated(), &Host::default()).unwrap();
     let mut found: Vec<_> = judge(&stack, None, None, &[])
@@ -87,7 +87,7 @@ pub(crate) fn findings(images: &[std::path::PathBuf], drive: Drive) -> Vec<(Stri
     found
 }
 
-/// All cases with their images, as far as they can be made here.
+/// Makes all cases whose images can be made on this host.
 fn made(folder: &Path) -> Vec<(&'static Case, Made)> {
     let workshop = Workshop::new(folder);
     let alone = cases::CASES
@@ -98,7 +98,7 @@ fn made(folder: &Path) -> Vec<(&'static Case, Made)> {
     all
 }
 
-/// Is each wrong image found at the right layer, with what mends it, and no right one flagged?
+/// Is each misaligned image found at the right layer, with a fix, and is no aligned one flagged?
 #[test]
 fn right_and_wrong() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! What `parted align-check` and `sgdisk --verify` say of the same images, and the page about it.
+//! The results of `parted align-check` and `sgdisk --verify` for the same images, and the page
+//! about them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use super::{Case, Made, findings};
 
-/// What the page says before its table.
+/// The text of the page before its table.
 const HEAD: &str = "# Who finds what\n
 Images that real tools have made, right and wrong, and what is said of each: by `traxtent check` for the drive that the
 image is to live on, by `parted align-check` (`min` and `opt`) for each partition, and by `sgdisk --verify`. The others
@@ -17,7 +18,7 @@ alignment it infers.
 
 Written by `TRAXTENT_GALLERY_PAGE=docs/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(cases: &[(&Case, Made)]) -> String {
     let mut page = HEAD.to_owned();
     let made = cases.iter().filter_map(|(case, made)| match made {
@@ -69,7 +70,7 @@ fn word(answer: Option<bool>) -> &'static str {
     }
 }
 
-/// How many images each judges as they are.
+/// The number of images for which each tool reports something.
 #[derive(Default)]
 struct Score {
     wrong: u32,
@@ -133,7 +134,7 @@ fn output(program: &str, arguments: &[&str]) -> (bool, String) {
     )
 }
 
-/// Whether parted is content with every partition; nothing where it sees none.
+/// Returns whether parted accepts every partition, or `None` if it sees none.
 fn parted(image: &Path, kind: &str) -> Option<bool> {
     let image = image.to_str().unwrap();
     let (read, table) = output("parted", &["-s", "-m", image, "unit", "s", "print"]);
@@ -143,7 +144,7 @@ fn parted(image: &Path, kind: &str) -> Option<bool> {
             .and_then(|number| number.parse::<u32>().ok())
     };
     let content = |line: &str| line.split(':').nth(4).map(str::to_owned);
-    // A file system on the whole drive shows as one partition of a table called loop.
+    // A file system on the whole drive appears as one partition of a table called loop.
     if !read || table.lines().any(|line| line.contains(":loop:")) {
         return None;
     }
@@ -163,7 +164,7 @@ fn parted(image: &Path, kind: &str) -> Option<bool> {
     }))
 }
 
-/// Whether sgdisk finds no problem; nothing where there is no GPT.
+/// Returns whether sgdisk finds no problem, or `None` if there is no GPT.
 fn sgdisk(image: &Path) -> Option<bool> {
     let (_, says) = output("sgdisk", &["--verify", image.to_str().unwrap()]);
     let gpt = !says.contains("Creating new GPT entries")

@@ -1,12 +1,12 @@
-//! Where images are made: shell commands in a folder of their own, with a few words defined.
+//! The making of images: shell commands in a separate folder, with a few functions defined.
 //!
-//! An image is `disk.img`, or its members `disk0.img`, `disk1.img` and so on. Content of a partition is made as a file
-//! of its own and put in.
+//! An image is `disk.img`, or its members `disk0.img`, `disk1.img` and so on. The content of a
+//! partition is made as a separate file and copied in.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The words that commands may use.
+/// The shell functions that commands may use.
 const WORDS: &str = r#"
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 MKE2FS_SKIP_PROGRESS=1
 # disk MIB: an empty drive.
@@ -37,11 +37,11 @@ pv() {
 }
 "#;
 
-/// What came of making a case.
+/// The result of making a case.
 pub(crate) enum Made {
     /// The images.
     Images(Vec<PathBuf>),
-    /// It cannot be made here, for this reason.
+    /// The case cannot be made on this host, for this reason.
     Without(String),
 }
 
@@ -57,7 +57,7 @@ impl Workshop {
         }
     }
 
-    /// The folder of a case.
+    /// Returns the folder of a case.
     pub(crate) fn folder_of(&self, name: &str) -> PathBuf {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         self.folder
@@ -67,7 +67,7 @@ impl Workshop {
     /// Makes the images of a case.
     ///
     /// # Panics
-    /// If a tool that is installed does not do what it is told.
+    /// If an installed tool fails.
     pub(crate) fn make(&self, name: &str, commands: &str) -> Made {
         if let Err(why) = needs(commands) {
             return Made::Without(why);
@@ -85,7 +85,7 @@ impl Workshop {
     }
 }
 
-/// The images in a folder.
+/// Returns the images in a folder.
 pub(crate) fn images(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let mut images: Vec<PathBuf> = entries
@@ -99,7 +99,7 @@ pub(crate) fn images(folder: &Path) -> Vec<PathBuf> {
     images
 }
 
-/// What is missing to run some commands here.
+/// Returns an error that names what is missing to run these commands on this host.
 fn needs(commands: &str) -> Result<(), String> {
     let words = [
         ("script", "sfdisk"),
@@ -127,7 +127,7 @@ fn needs(commands: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether this is root, who alone may attach loop devices.
+/// Returns whether the user is root. Only root may attach loop devices.
 pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout == b"0\n")

@@ -1,4 +1,4 @@
-//! The chunk that is being filled, in memory: what the next write to the log will hold.
+//! The chunk that is being filled in memory: the contents of the next write to the log.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,13 +6,14 @@ use std::ops::Range;
 use super::format::Entry;
 use super::shape::Shape;
 
-/// Entries and blocks that have not been written.
+/// Entries and blocks that have not been written yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenChunk {
     pub(super) entries: Vec<Entry>,
     /// The entries' blocks, one after another.
     pub(super) data: Vec<u8>,
-    /// The newest version of each block here: which of the chunk's entries, and of its blocks.
+    /// The newest version of each block in this chunk: the index of its entry, and that of its
+    /// block data.
     newest: BTreeMap<u64, (usize, usize)>,
     blocks: usize,
     pub(super) youngest: u64,
@@ -23,19 +24,20 @@ impl OpenChunk {
         self.entries.is_empty()
     }
 
-    /// Sectors that the chunk takes with so many more entries and blocks.
+    /// Returns the size of the chunk in sectors once `entries` more entries and `blocks` more
+    /// blocks are added.
     pub(super) fn sectors_with(&self, shape: Shape, entries: usize, blocks: usize) -> u64 {
         let (entries, blocks) = (self.entries.len() + entries, self.blocks + blocks);
         shape.chunk_sectors(entries as u64, blocks as u64)
     }
 
-    /// A block's bytes, if its newest version is here.
+    /// Returns a block's bytes, if its newest version is in this chunk.
     pub(super) fn find(&self, block: u64, shape: Shape) -> Option<&[u8]> {
         let (_, slot) = *self.newest.get(&block)?;
         Some(&self.data[place(slot, shape)])
     }
 
-    /// Replaces a block that is here already.
+    /// Replaces a block if it is already in this chunk. Returns whether it was.
     pub(super) fn replace(&mut self, block: u64, data: &[u8], youngest: u64, shape: Shape) -> bool {
         let Some(&(entry, slot)) = self.newest.get(&block) else {
             return false;
@@ -47,7 +49,8 @@ impl OpenChunk {
         true
     }
 
-    /// Adds an entry and its block, if it has one. `youngest` is the age of what it does.
+    /// Adds an entry and its block, if it has one. `youngest` is the clock value of the entry's
+    /// data.
     pub(super) fn push(&mut self, entry: Entry, data: &[u8], youngest: u64) {
         let index = self.entries.len();
         self.entries.push(entry);
@@ -70,7 +73,7 @@ impl OpenChunk {
         }
     }
 
-    /// Whether the chunk's `slot`-th block is the newest version of `block`.
+    /// Returns whether the chunk's block number `slot` is the newest version of `block`.
     pub(super) fn is_newest(&self, block: u64, slot: usize) -> bool {
         self.newest
             .get(&block)

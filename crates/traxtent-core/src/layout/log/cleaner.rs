@@ -1,8 +1,10 @@
-//! Cleaning: which segments, and how their living blocks move (Rosenblum and Ousterhout, "The Design
-//! and Implementation of a Log-Structured File System", TOCS 1992, section 3).
+//! Cleaning: the choice of segments, and the copying of their live blocks (Rosenblum and
+//! Ousterhout, "The Design and Implementation of a Log-Structured File System", TOCS 1992, section
+//! 3).
 //!
-//! A pass reads its victims whole, as the write cost of paper T counts them, sorts what lives in them
-//! by age, writes it to the head of the log, and ends with a checkpoint, which makes the victims free.
+//! A cleaning pass reads its victims whole, as paper T's write cost assumes. It sorts their live
+//! blocks by age, writes them to the head of the log, and ends with a checkpoint, which makes the
+//! victims free.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,21 +15,22 @@ use super::segments::{Segment, SegmentTable};
 use super::{Log, Op, Then};
 use crate::units::Sectors;
 
-/// Which segments are cleaned first.
+/// The order in which segments are cleaned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Those with the least in them: `greedy`.
+    /// Segments with the least live data first: `greedy`.
     #[default]
     Greedy,
-    /// Those with the most of free space times age over cost, (1 - u) age / (1 + u): `cost-benefit`.
+    /// Segments with the most free space times age over cost first, (1 - u) age / (1 + u):
+    /// `cost-benefit`.
     CostBenefit,
 }
 
 impl Policy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Policy; 2] = [Policy::Greedy, Policy::CostBenefit];
 
-    /// How much a segment is worth cleaning that so much of lives in, so long after it was written.
+    /// Returns the benefit of cleaning a segment with this utilization and age.
     fn worth(self, utilization: f64, age: f64) -> f64 {
         match self {
             Policy::Greedy => 1.0 - utilization,
@@ -59,13 +62,14 @@ impl FromStr for Policy {
     }
 }
 
-/// How a log is cleaned. It may differ from one opening of the log to the next.
+/// The cleaning configuration. It may differ from one opening of the log to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
-    /// Which segments.
+    /// The policy that chooses segments.
     pub policy: Policy,
-    /// How many segments a pass shall win, at least. More make for fewer checkpoints, and keep more
-    /// of the device free; the log takes more than this where it must to win anything.
+    /// The minimum number of segments that a pass should free. A larger number means fewer
+    /// checkpoints, but keeps more of the device free. The log uses a larger number if it must to
+    /// free anything.
     pub segments: u32,
 }
 
@@ -78,29 +82,30 @@ impl Default for Cleaning {
     }
 }
 
-/// What has to stay free, in blocks.
+/// The blocks that must stay free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reserve {
-    /// Below this a pass begins.
+    /// A pass begins when fewer blocks than this are free.
     pub(super) low: u64,
-    /// Above this it picks no more victims.
+    /// A pass picks no more victims once this many blocks would be free.
     pub(super) goal: u64,
-    /// What a checkpoint can take: all map pages, and the ends of chunks.
+    /// The most blocks that a checkpoint can take: all map pages, and the ends of chunks.
     pub(super) checkpoint: u64,
-    /// Below this nothing new is taken.
+    /// No new data is accepted when fewer blocks than this are free.
     pub(super) least: u64,
 }
 
 impl Reserve {
-    /// Blocks lost where chunks end early. A pass ends three within a segment, each for a summary more,
-    /// which takes a grain, and at most the last block of the segment.
+    /// Blocks lost where chunks end early. A pass ends three chunks within a segment. Each costs
+    /// one more summary, which takes a grain, and at most the last block of the segment.
     const SLOP: u64 = 8;
 
-    /// What segments of these rooms need for `blocks` blocks and `pages` map pages to be cleaned for
-    /// ever; nothing, if they are too many.
+    /// Returns the reserve with which segments of these capacities, holding `blocks` blocks and
+    /// `pages` map pages, can be cleaned forever. `None` if the blocks and pages are too many.
     ///
-    /// A pass must win room: the dead blocks of its victims have to exceed what its checkpoint
-    /// writes. Victims have at least the average of dead blocks, so this says how many there must be.
+    /// A pass must free space: its victims must have more dead blocks than its checkpoint writes.
+    /// Victims have at least the average number of dead blocks, which determines the number of
+    /// victims.
     pub(super) fn new(
         rooms: &[u32],
         blocks: u64,
@@ -129,28 +134,29 @@ impl Reserve {
     }
 }
 
-/// A pass of cleaning under way.
+/// A cleaning pass in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pass {
-    /// Victims that have not been read.
+    /// The number of victims that have not been read yet.
     left: usize,
     copies: Vec<Copied>,
-    /// Blocks that were free when it began.
+    /// The number of blocks that were free when the pass began.
     free_before: u64,
 }
 
-/// A living block of a victim.
+/// A live block of a victim.
 #[derive(Clone, Debug)]
 struct Copied {
     block: u64,
     crc: u32,
     data: Vec<u8>,
-    /// When the youngest block of its segment was written.
+    /// The time at which the youngest block of its segment was written.
     youngest: u64,
 }
 
 impl Log {
-    /// Begins a pass of cleaning if there is too little room, none is under way, and one can win.
+    /// Begins a cleaning pass if there is too little free space and none is in progress. It has no
+    /// effect if no segment can be cleaned.
     pub(super) fn keep_room(&mut self) {
         if self.table.free_room() < self.reserve.low && self.pass.is_none() {
             self.begin_pass();
@@ -174,7 +180,7 @@ impl Log {
                 live,
                 ..
             } = self.table.lines()[victim];
-            // What nothing lives in needs no more than the checkpoint.
+            // A segment without live blocks needs only the checkpoint.
             if live > 0 {
                 pass.left += 1;
                 self.traffic.cleaning_read += u64::from(sectors);
@@ -202,7 +208,7 @@ impl Log {
         if self.won(&chosen) > self.reserve.checkpoint {
             return chosen;
         }
-        // The policy would rather clean what wins little. That must not use up the last room.
+        // The policy prefers segments that free little. They must not use up the last free space.
         let most_won = self.choose(|line, room| f64::from(room - line.live));
         if self.won(&most_won) > self.won(&chosen) {
             most_won
@@ -211,7 +217,7 @@ impl Log {
         }
     }
 
-    /// The segments worth most, as many as the room for copies and the goal allow.
+    /// Returns the most worthwhile segments, as many as the space for copies and the goal allow.
     fn choose(&self, worth: impl Fn(&Segment, u32) -> f64) -> Vec<usize> {
         let table = &self.table;
         let mut order: Vec<(f64, usize)> = (0..table.lines().len())
@@ -249,7 +255,7 @@ impl Log {
             && live < room
     }
 
-    /// Dead blocks of segments.
+    /// Returns the number of dead blocks in these segments.
     fn won(&self, segments: &[usize]) -> u64 {
         let dead = |segment: &usize| {
             let (live, room) = of(&self.table, *segment);
@@ -258,7 +264,8 @@ impl Log {
         segments.iter().map(dead).sum()
     }
 
-    /// Takes a victim's bytes, or that they cannot be read: then it stays as it is.
+    /// Accepts a victim's bytes. `None` means that the victim could not be read; it then stays as
+    /// it is.
     pub(super) fn victim_read(
         &mut self,
         victim: usize,
@@ -289,8 +296,8 @@ impl Log {
         outcome
     }
 
-    /// What lives in a segment, as its chunks tell and the index confirms. Map pages that live there
-    /// are to be written anew.
+    /// Returns the live blocks of a segment, as listed in its chunks and confirmed by the index.
+    /// Marks the map pages that live there as dirty, so that they are written again.
     fn living(&mut self, segment: usize, bytes: &[u8]) -> Result<Vec<Copied>, LogError> {
         let line = self.table.lines()[segment];
         let size = self.shape.block_bytes();
@@ -341,7 +348,7 @@ impl Log {
         Ok(copies)
     }
 
-    /// Writes what was alive in the victims, oldest first, and a checkpoint.
+    /// Writes the live blocks of the victims, oldest first, and a checkpoint.
     fn copy_out(&mut self) {
         let pass = self.pass.as_mut().expect("a pass is under way");
         let mut copies = std::mem::take(&mut pass.copies);
@@ -354,7 +361,8 @@ impl Log {
         self.write_checkpoint();
     }
 
-    /// Ends a pass whose checkpoint is durable. Goes on if there is still too little room.
+    /// Ends a pass after its checkpoint is durable. Begins another if there is still too little
+    /// free space.
     pub(super) fn end_pass(&mut self) {
         if let Some(pass) = self.pass.take()
             && self.table.free_room() > pass.free_before
@@ -364,7 +372,7 @@ impl Log {
     }
 }
 
-/// Blocks alive in a segment, and blocks that it takes.
+/// Returns the number of live blocks in a segment, and its capacity in blocks.
 fn of(table: &SegmentTable, segment: usize) -> (u64, u64) {
     let line = &table.lines()[segment];
     (line.live.into(), table.rooms()[segment].into())

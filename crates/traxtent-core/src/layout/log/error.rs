@@ -1,95 +1,95 @@
-//! What a log refuses, and why.
+//! The errors of a log.
 
 use crate::units::Lbn;
 
-/// Why a log did not do what it was asked, or could not be read.
+/// The reason why a log did not carry out a call, or could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// A name that is in no list.
+    /// An unknown name.
     #[error("{text:?}: expected {expected}")]
     Name {
-        /// What was given.
+        /// The name given.
         text: String,
-        /// What there is.
+        /// The names allowed.
         expected: &'static str,
     },
-    /// A figure of the configuration out of its bounds.
+    /// A configuration value out of bounds.
     #[error("{figure} is {value}: expected {expected}")]
     Figure {
-        /// Its name.
+        /// The name of the value.
         figure: &'static str,
-        /// What was given.
+        /// The value given.
         value: u64,
         /// The bound, in words.
         expected: &'static str,
     },
-    /// The map does not tell where all tracks of the range are.
+    /// The map does not cover all tracks of the range.
     #[error("LBNs {from} to {to} are asked for: the map covers {first} to {end}")]
     NotCovered {
-        /// First of the range.
+        /// The first LBN of the range.
         from: Lbn,
-        /// Behind its last.
+        /// The first LBN after the range.
         to: Lbn,
-        /// First of the map.
+        /// The first LBN of the map.
         first: Lbn,
-        /// Behind its last.
+        /// The first LBN after the map.
         end: Lbn,
     },
-    /// No blocks, or more than fit beside the room that cleaning needs.
+    /// No blocks, or more than fit in addition to the space that cleaning needs.
     #[error("{blocks} blocks: from 1 to {most} fit beside the room that cleaning needs")]
     TooMany {
-        /// How many were asked for.
+        /// The number of blocks requested.
         blocks: u64,
-        /// How many there may be.
+        /// The largest possible number of blocks.
         most: u64,
     },
     /// A block that the log does not have.
     #[error("block {block}: the log has {blocks}")]
     NoSuchBlock {
-        /// Its number.
+        /// The block's number.
         block: u64,
-        /// How many there are.
+        /// The number of blocks in the log.
         blocks: u64,
     },
-    /// Data of another length than the operation has.
+    /// Data whose length does not fit the operation.
     #[error("{bytes} bytes where {expected} are expected")]
     Length {
-        /// How many came.
+        /// The number of bytes given.
         bytes: usize,
-        /// How many there should be.
+        /// The number of bytes expected.
         expected: usize,
     },
-    /// Operations are waiting; they come first.
+    /// Operations are pending and must be carried out first.
     #[error("operations are waiting")]
     Busy,
-    /// A result came that was not asked for.
+    /// A result for an operation that was not issued.
     #[error("no operation is under way")]
     NothingAsked,
-    /// The device failed a write, a flush, or a read that cannot be done without. What is synced is
-    /// safe: recover the log.
+    /// The device failed a write, a flush, or an essential read. Synced data is safe: recover the
+    /// log.
     #[error("the device failed earlier: the log has to be recovered")]
     Failed,
-    /// Nothing more can be written. Only segments that cannot be cleaned bring a log to this.
+    /// Nothing more can be written. This happens only because of segments that cannot be cleaned.
     #[error("no segment can be freed")]
     Full,
-    /// Bytes that are not what stands there in a log.
+    /// Bytes that are not the expected structure of a log.
     #[error("LBN {at}: {what}: {problem}")]
     Format {
-        /// Where.
+        /// The LBN of the structure.
         at: Lbn,
-        /// What should be there.
+        /// The structure expected there.
         what: &'static str,
-        /// What is wrong, in words.
+        /// The problem, in words.
         problem: &'static str,
     },
-    /// A block's bytes are not those that were written.
+    /// A block whose bytes differ from those written.
     #[error("LBN {at}: the block there fails its checksum")]
     Damaged {
-        /// Where it lies.
+        /// The block's LBN.
         at: Lbn,
     },
-    /// Neither checkpoint is whole.
+    /// Neither checkpoint is intact.
     #[error("neither checkpoint is whole; the second: {0}")]
     NoCheckpoint(Box<LogError>),
 }

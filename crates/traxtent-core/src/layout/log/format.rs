@@ -1,7 +1,7 @@
-//! The bytes of a log on its device: what is written, and what is believed when it is read.
+//! The on-device format of a log: encoding, and the checks made when it is read.
 //!
-//! The table of every byte is in [the module above](super). All numbers are least significant byte
-//! first; all checksums are CRC-32 as in Ethernet and zip.
+//! [The parent module](super) has the table of every byte. All numbers are little-endian. All
+//! checksums are CRC-32 as in Ethernet and zip.
 
 use std::ops::Range;
 
@@ -14,18 +14,18 @@ use super::segments::Segment;
 use super::shape::Shape;
 use crate::units::{Lbn, Sectors};
 
-/// Bytes of a summary's head.
+/// The size of a summary's head in bytes.
 pub(super) const SUMMARY_BYTES: usize = size_of::<SummaryHead>();
-/// Bytes of an entry of a summary.
+/// The size of a summary's entry in bytes.
 pub(super) const ENTRY_BYTES: usize = size_of::<EntryBytes>();
-/// Bytes of a place in a map page or checkpoint.
+/// The size in bytes of a place in a map page or checkpoint.
 pub(super) const PLACE_BYTES: usize = size_of::<PlaceBytes>();
 
 const VERSION: u32 = 1;
 const SUPERBLOCK: [u8; 8] = *b"traxtlog";
 const CHECKPOINT: [u8; 8] = *b"traxtcpt";
 const SUMMARY: [u8; 8] = *b"traxtsum";
-/// Where a structure begins that its checksum covers: behind magic and checksum.
+/// The offset from which a structure's checksum covers it: after the magic and the checksum.
 const COVERED: usize = 12;
 
 macro_rules! bytes {
@@ -90,89 +90,90 @@ bytes! {
     }
 }
 
-/// What a log is, written once.
+/// The description of a log, written once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Tells this log from others that were on the device.
+    /// The ID that distinguishes this log from others that were on the device.
     pub id: u64,
-    /// The LBNs that the log has. The superblock is at the first.
+    /// The LBNs of the log. The superblock is at the first.
     pub range: Range<Lbn>,
-    /// The units.
+    /// The units of the log.
     pub shape: Shape,
-    /// How many blocks there are.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Sectors of each of the two checkpoint regions.
+    /// The size in sectors of each of the two checkpoint regions.
     pub region_sectors: u64,
 }
 
-/// The state of a log at an instant.
+/// The state of a log at one point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// That of the superblock.
+    /// The ID in the superblock.
     pub id: u64,
-    /// Ascending by one; odd ones stand in the first region, even ones in the second.
+    /// The checkpoint's number, which increases by one. Odd ones are in the first region, even ones
+    /// in the second.
     pub number: u64,
-    /// Which opening of the log this belongs to.
+    /// The number of the log's opening to which the checkpoint belongs.
     pub epoch: u64,
     /// The number of the next chunk.
     pub sequence: u64,
-    /// Where the next chunk begins.
+    /// The LBN at which the next chunk begins.
     pub head: Lbn,
-    /// Blocks that the user had written.
+    /// The number of blocks that the user had written.
     pub clock: u64,
     /// The segment table.
     pub segments: Vec<Segment>,
-    /// Where each map page lies; nothing, where none of its blocks was written.
+    /// The place of each map page; `None` if none of its blocks was written.
     pub pages: Vec<Option<Place>>,
 }
 
-/// What stands before the blocks of a chunk.
+/// The structure before the blocks of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// That of the superblock.
+    /// The ID in the superblock.
     pub id: u64,
-    /// That of the checkpoint before.
+    /// The epoch of the preceding checkpoint.
     pub epoch: u64,
-    /// Ascending by one.
+    /// The chunk's number, which increases by one.
     pub sequence: u64,
-    /// Where the summary stands.
+    /// The LBN of the summary.
     pub at: Lbn,
-    /// Where the next one will stand.
+    /// The LBN of the next summary.
     pub next: Lbn,
-    /// When the youngest of the blocks was written by the user.
+    /// The time at which the user wrote the youngest of the blocks.
     pub youngest: u64,
-    /// What the chunk does, in order.
+    /// The chunk's entries, in order.
     pub entries: Vec<Entry>,
 }
 
-/// What a chunk does.
+/// One action of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The next block of the chunk is the new content of a block.
     Data {
-        /// Its number.
+        /// The block's number.
         block: u64,
-        /// CRC-32 of its bytes.
+        /// The CRC-32 of the block's bytes.
         crc: u32,
     },
     /// The next block of the chunk is a page of the index, for the checkpoint that follows.
     Map {
-        /// Its number.
+        /// The page's number.
         page: u64,
-        /// CRC-32 of its bytes.
+        /// The CRC-32 of the page's bytes.
         crc: u32,
     },
-    /// Blocks are given up.
+    /// Blocks are discarded.
     Trim {
-        /// The first.
+        /// The first block.
         first: u64,
-        /// How many.
+        /// The number of blocks.
         count: u32,
     },
 }
 
 impl Superblock {
-    /// The superblock's bytes, a grain of them.
+    /// Returns the superblock's bytes, which fill one grain.
     pub fn encode(&self) -> Vec<u8> {
         let head = SuperblockBytes {
             magic: SUPERBLOCK,
@@ -190,10 +191,10 @@ impl Superblock {
         sealed(head.as_bytes().to_vec(), self.shape)
     }
 
-    /// Reads a superblock that stands at LBN `at`.
+    /// Reads a superblock that is at LBN `at`.
     ///
     /// # Errors
-    /// If it is none, or names what cannot be.
+    /// Returns an error if the bytes are not a superblock, or if it holds impossible values.
     pub fn decode(bytes: &[u8], at: Lbn) -> Result<Superblock, LogError> {
         let wrong = wrong(at, "a log's superblock");
         let (head, _) =
@@ -224,18 +225,18 @@ impl Superblock {
         }
     }
 
-    /// Where a checkpoint region begins.
+    /// Returns the LBN at which a checkpoint region begins.
     pub fn region(&self, which: usize) -> Lbn {
         let before = self.shape.sectors_for(1) + which as u64 * self.region_sectors;
         self.range.start + Sectors(before)
     }
 
-    /// Where the segments may begin.
+    /// Returns the first LBN at which segments may begin.
     pub fn segments_from(&self) -> Lbn {
         self.region(2)
     }
 
-    /// Whether regions, blocks and range can belong together; sums are safe from then on.
+    /// Returns whether regions, blocks and range are consistent. If so, later sums cannot overflow.
     fn fits(&self) -> bool {
         let Some(sectors) = self.range.end.0.checked_sub(self.range.start.0) else {
             return false;
@@ -263,19 +264,19 @@ impl Superblock {
 }
 
 impl Checkpoint {
-    /// Bytes of a checkpoint of so many segments and map pages.
+    /// Returns the size in bytes of a checkpoint with these numbers of segments and map pages.
     pub(super) fn bytes(segments: u64, pages: u64) -> u64 {
         size_of::<CheckpointHead>() as u64
             + segments * size_of::<SegmentBytes>() as u64
             + pages * PLACE_BYTES as u64
     }
 
-    /// Which of the regions it belongs to: 0 or 1.
+    /// Returns the index of the checkpoint's region: 0 or 1.
     pub fn region(&self) -> usize {
         (self.number + 1) as usize % 2
     }
 
-    /// The checkpoint's bytes, whole grains of them.
+    /// Returns the checkpoint's bytes, padded to whole grains.
     pub fn encode(&self, shape: Shape) -> Vec<u8> {
         let head = CheckpointHead {
             magic: CHECKPOINT,
@@ -308,7 +309,8 @@ impl Checkpoint {
     /// Reads a checkpoint of the log that `superblock` describes, from the bytes at LBN `at`.
     ///
     /// # Errors
-    /// If it is none, of another log, damaged, or names what cannot be.
+    /// Returns an error if the bytes are not a checkpoint, belong to another log, are damaged, or
+    /// hold impossible values.
     pub fn decode(bytes: &[u8], at: Lbn, superblock: &Superblock) -> Result<Checkpoint, LogError> {
         let wrong = wrong(at, "a checkpoint");
         let (head, rest) =
@@ -360,7 +362,7 @@ impl Checkpoint {
 }
 
 impl Summary {
-    /// The summary's bytes, whole grains of them.
+    /// Returns the summary's bytes, padded to whole grains.
     pub fn encode(&self, shape: Shape) -> Vec<u8> {
         let head = SummaryHead {
             magic: SUMMARY,
@@ -390,10 +392,11 @@ impl Summary {
         sealed(bytes, shape)
     }
 
-    /// Reads the summary at LBN `at`, whose bytes come first in `bytes`.
+    /// Reads the summary at LBN `at`, which is at the start of `bytes`.
     ///
     /// # Errors
-    /// If it is none, or damaged. It may be one that was overtaken: look at its epoch and sequence.
+    /// Returns an error if the bytes are not a summary, or are damaged. A summary without an error
+    /// may still be obsolete: check its epoch and sequence.
     pub fn decode(bytes: &[u8], at: Lbn) -> Result<Summary, LogError> {
         let wrong = wrong(at, "a summary");
         let (head, rest) =
@@ -421,13 +424,13 @@ impl Summary {
         })
     }
 
-    /// Blocks that follow the summary.
+    /// Returns the number of blocks that follow the summary.
     pub fn blocks(&self) -> u64 {
         let has_block = |entry: &&Entry| !matches!(entry, Entry::Trim { .. });
         self.entries.iter().filter(has_block).count() as u64
     }
 
-    /// The entries that have a block, each with where it lies.
+    /// Returns the entries that have a block, each with the block's place.
     pub fn placed(&self, shape: Shape) -> impl Iterator<Item = (Entry, Place)> {
         let mut lbn = self.at + Sectors(shape.summary_sectors(self.entries.len() as u64));
         self.entries.iter().filter_map(move |entry| match *entry {
@@ -440,17 +443,17 @@ impl Summary {
         })
     }
 
-    /// Sectors of the whole chunk.
+    /// Returns the size of the whole chunk in sectors.
     pub fn chunk_sectors(&self, shape: Shape) -> u64 {
         shape.chunk_sectors(self.entries.len() as u64, self.blocks())
     }
 }
 
-/// Counters stay below this for longer than any device lasts, so that none overflows.
+/// The upper bound of counters. No device lives long enough to reach it, so that none overflows.
 const COUNTER_MAX: u64 = 1 << 62;
 
-/// Sets a structure's checksum anew, as its first bytes and its counts have it: for tests that want
-/// damaged structures believed.
+/// Recomputes a structure's checksum according to its first bytes and its counts. For tests in
+/// which damaged structures must pass the checksum.
 pub fn reseal(bytes: &mut [u8]) {
     let count = |at: usize| {
         let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
@@ -476,7 +479,7 @@ pub(super) fn put_place(bytes: &mut Vec<u8>, place: Place) {
     bytes.extend(place.as_bytes());
 }
 
-/// The place in bytes of its length.
+/// Decodes a place from exactly as many bytes as it takes.
 pub(super) fn place(bytes: &[u8]) -> Place {
     let place = PlaceBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!());
     Place {
@@ -515,7 +518,7 @@ fn entry(bytes: &[u8]) -> Option<Entry> {
     }
 }
 
-/// Fills in the checksum, and zeros up to whole grains.
+/// Fills in the checksum, and pads with zeros to whole grains.
 fn sealed(mut bytes: Vec<u8>, shape: Shape) -> Vec<u8> {
     reseal(&mut bytes);
     let sectors = shape.sectors_for(bytes.len() as u64);
@@ -523,7 +526,7 @@ fn sealed(mut bytes: Vec<u8>, shape: Shape) -> Vec<u8> {
     bytes
 }
 
-/// Whether a structure of `length` bytes is whole.
+/// Checks that a structure of `length` bytes is intact.
 fn checked(bytes: &[u8], magic: [u8; 8], length: usize) -> Result<(), &'static str> {
     if !bytes.starts_with(&magic) {
         return Err("other bytes stand there");

@@ -1,21 +1,21 @@
-//! The index: where each block lies. It is kept whole in memory, and page by page in the log, like
-//! the inode map of Sprite LFS.
+//! The index: the place of each block. All of it is kept in memory, and its pages are kept in the
+//! log, like the inode map of Sprite LFS.
 
 use super::format::{self, PLACE_BYTES};
 use super::shape::Shape;
 use crate::units::Lbn;
 
-/// Where a block lies, and the checksum of its bytes.
+/// The place of a block, and the checksum of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its first LBN.
+    /// The block's first LBN.
     pub lbn: Lbn,
-    /// CRC-32 of its bytes.
+    /// The CRC-32 of the block's bytes.
     pub crc: u32,
 }
 
 impl Place {
-    /// The place of what was never written, or trimmed.
+    /// The place of a block that was never written, or that was trimmed.
     pub(super) const NOWHERE: Place = Place {
         lbn: Lbn(u64::MAX),
         crc: 0,
@@ -26,19 +26,19 @@ impl Place {
     }
 }
 
-/// The places of all blocks, and of the map pages that tell them.
+/// The places of all blocks, and of the map pages that hold them.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     blocks: Vec<Place>,
     pages: Vec<Place>,
-    /// Pages that the log does not have as they are here.
+    /// Pages whose contents here differ from those in the log.
     dirty: Vec<bool>,
     per_page: usize,
     page_bytes: usize,
 }
 
 impl Index {
-    /// An index of blocks never written.
+    /// Creates an index of blocks that were never written.
     pub(super) fn new(shape: Shape, blocks: u64) -> Index {
         let pages = shape.pages(blocks) as usize;
         Index {
@@ -65,7 +65,7 @@ impl Index {
             .unwrap_or(Place::NOWHERE)
     }
 
-    /// Moves a block; returns where it was.
+    /// Moves a block and returns its previous place.
     pub(super) fn set(&mut self, block: u64, place: Place) -> Place {
         let block = block as usize;
         if self.blocks[block] != place {
@@ -85,17 +85,17 @@ impl Index {
             .unwrap_or(Place::NOWHERE)
     }
 
-    /// Moves a page; returns where it was.
+    /// Moves a page and returns its previous place.
     pub(super) fn set_page(&mut self, page: u64, place: Place) -> Place {
         std::mem::replace(&mut self.pages[page as usize], place)
     }
 
-    /// Asks for a page to be written anew.
+    /// Marks a page as dirty, so that it is written again.
     pub(super) fn soil(&mut self, page: u64) {
         self.dirty[page as usize] = true;
     }
 
-    /// The pages to be written, which count as written from now on.
+    /// Returns the pages to be written, and marks them as clean.
     pub(super) fn take_dirty(&mut self) -> Vec<u64> {
         let dirty = self.dirty.iter_mut().enumerate();
         dirty
@@ -103,7 +103,7 @@ impl Index {
             .collect()
     }
 
-    /// A page's bytes.
+    /// Returns a page's bytes.
     pub(super) fn page_bytes(&self, page: u64) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.page_bytes);
         for place in &self.blocks[self.range(page)] {
@@ -113,7 +113,7 @@ impl Index {
         bytes
     }
 
-    /// Takes over a page that was read.
+    /// Loads a page that was read.
     pub(super) fn load_page(&mut self, page: u64, bytes: &[u8]) {
         let range = self.range(page);
         for (block, bytes) in range.zip(bytes.chunks_exact(PLACE_BYTES)) {

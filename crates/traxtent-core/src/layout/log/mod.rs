@@ -1,14 +1,16 @@
 //! A log-structured layout whose segments match tracks (paper T, section 5.5).
 //!
-//! A [`Log`] keeps numbered blocks. New versions go one after another into segments, each written
-//! front to back; an index tells where the newest version of each block lies. Segments have their
-//! own first LBN and length in the segment table, so that each can be a track ([`Sizing::Tracks`]);
-//! segments of one size are there to compare with. A [`Policy`] says which segments are cleaned.
-//! Two checkpoint regions take turns; opening a log loads the newer one and rolls forward from it.
+//! A [`Log`] keeps numbered blocks. New versions are appended to segments, each of which is written
+//! from start to end. An index holds the place of the newest version of each block. The segment
+//! table holds a first LBN and a length for each segment, so that each can be a track
+//! ([`Sizing::Tracks`]); segments of one size are for comparison. A [`Policy`] chooses the segments
+//! to clean. Two checkpoint regions are used in turn. Opening a log loads the newer checkpoint and
+//! rolls forward from it.
 //!
-//! The log does no I/O. It says what the device is to do next ([`Log::next_op`]) and is told how that
-//! went ([`Log::complete`]), one operation after another; [`Recovery`] does the same until the log is
-//! open. Every other call has to wait until no operation is left ([`LogError::Busy`]).
+//! The log does no I/O. [`Log::next_op`] returns the next operation for the device, and
+//! [`Log::complete`] takes its result, one operation after another. [`Recovery`] works in the same
+//! way until the log is open. All other calls must wait until no operation is left
+//! ([`LogError::Busy`]).
 //!
 //! ```
 //! use traxtent_core::layout::log::{Config, Found, Log, LogError, Op, Progress, Recovery};
@@ -17,7 +19,9 @@
 //! /// A device in memory.
 //! fn perform(device: &mut [u8], op: Op) -> Vec<u8> {
 //!     match op {
-//!         Op::Read { lbn, sectors } => device[lbn.0 as usize * 512..][..sectors.0 as usize * 512].to_vec(),
+//!         Op::Read { lbn, sectors } => {
+//!             device[lbn.0 as usize * 512..][..sectors.0 as usize * 512].to_vec()
+//!         }
 //!         Op::Write { lbn, data } => {
 //!             device[lbn.0 as usize * 512..][..data.len()].copy_from_slice(&data);
 //!             Vec::new()
@@ -64,19 +68,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What holds
-//! - When the operations of a [`Log::sync`] have been done, all that was written and trimmed before
-//!   survives any loss of power, provided that the device keeps what a flush made durable, and that
-//!   a write that was not flushed leaves each of its sectors old or new, in whatever order.
-//! - What was not synced is found as it was before or as it was written, block by block whole, and
-//!   if one change is found, so is all that was done before it.
-//! - Recovery does not lose what an earlier, broken-off recovery found.
-//! - A write that fails ends the log ([`LogError::Failed`]); recover it then. A segment that cannot be
-//!   read is not cleaned.
+//! # Guarantees
+//! - Once the operations of a [`Log::sync`] are complete, everything written and trimmed before it
+//!   survives any loss of power. This assumes that the device keeps what a flush made durable, and
+//!   that a write that was not flushed leaves each of its sectors either old or new, in any order.
+//! - A block that was not synced has either its old or its new content, and is always whole. If one
+//!   change is found after recovery, so are all changes made before it.
+//! - Recovery does not lose what an earlier, interrupted recovery found.
+//! - A write that fails makes the log unusable ([`LogError::Failed`]); it must then be recovered. A
+//!   segment that cannot be read is not cleaned.
 //!
-//! # Bytes on the device
-//! Numbers are least significant byte first. CRC-32 is that of Ethernet and zip. A *grain* is what
-//! the device writes as one. Every structure begins at a grain, and zeros fill its last one.
+//! # On-device format
+//! Numbers are little-endian. CRC-32 is that of Ethernet and zip. A *grain* is the unit that the
+//! device writes atomically. Every structure begins at a grain, and is padded with zeros to a whole
+//! number of grains.
 //!
 //! The range of the log holds, in this order: the superblock, two checkpoint regions, the segments.
 //!
@@ -87,44 +92,48 @@
 //! | 12 | 4 | version: 1 |
 //! | 16 | 8 | the log's ID |
 //! | 24 | 8 | LBN of the superblock |
-//! | 32 | 8 | LBN behind the log's last |
-//! | 40 | 8 | how many blocks |
-//! | 48 | 8 | sectors of a checkpoint region |
-//! | 56 | 4 | bytes of a sector |
-//! | 60 | 4 | sectors of a block |
-//! | 64 | 4 | sectors of a grain |
+//! | 32 | 8 | first LBN after the log |
+//! | 40 | 8 | number of blocks |
+//! | 48 | 8 | sectors per checkpoint region |
+//! | 56 | 4 | bytes per sector |
+//! | 60 | 4 | sectors per block |
+//! | 64 | 4 | sectors per grain |
 //!
 //! | checkpoint: byte | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `traxtcpt` |
 //! | 8 | 4 | CRC-32 of all that follows |
-//! | 12 | 4 | how many segments, s |
-//! | 16 | 4 | how many map pages, p |
+//! | 12 | 4 | number of segments, s |
+//! | 16 | 4 | number of map pages, p |
 //! | 20 | 8 | the log's ID |
-//! | 28 | 8 | number of the checkpoint; an odd one stands in the first region |
-//! | 36 | 8 | epoch: one more at each opening of the log |
+//! | 28 | 8 | number of the checkpoint; an odd one is in the first region |
+//! | 36 | 8 | epoch; it increases by one at each opening of the log |
 //! | 44 | 8 | sequence number of the next chunk |
 //! | 52 | 8 | LBN of the next chunk |
-//! | 60 | 8 | clock: blocks that were written by the user so far |
-//! | 68 | 24 s | the segment table, ascending: first LBN (8), sectors (4), living blocks (4), clock of its youngest block (8) |
-//! | 68 + 24 s | 12 p | where each map page lies: LBN (8), CRC-32 of the page (4); 2^64 - 1 and 0 if there is none |
+//! | 60 | 8 | clock: the number of blocks that the user has written so far |
+//! | 68 | 24 s | the segment table, ascending (see below) |
+//! | 68 + 24 s | 12 p | the place of each map page (see below) |
 //!
-//! A map page is a block of the log: for each of its blocks, which are as many as fit, where it lies
-//! (LBN, 8 bytes; CRC-32 of the block, 4 bytes; 2^64 - 1 and 0 if it was never written or is trimmed),
-//! filled up with ff.
+//! An entry of the segment table holds the first LBN (8 bytes), the number of sectors (4), the
+//! number of live blocks (4), and the clock of its youngest block (8). The place of a map page is
+//! its LBN (8) and the CRC-32 of the page (4), or 2^64 - 1 and 0 if there is none.
 //!
-//! A segment holds chunks. A chunk is one write: a summary, and the blocks that it tells of.
+//! A map page is a block of the log. It holds the places of as many blocks as fit: LBN, 8 bytes;
+//! CRC-32 of the block, 4 bytes; or 2^64 - 1 and 0 if the block was never written or is trimmed.
+//! The rest of the page is filled with ff.
+//!
+//! A segment holds chunks. A chunk is one write: a summary, and the blocks that it describes.
 //!
 //! | summary: byte | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `traxtsum` |
 //! | 8 | 4 | CRC-32 of all that follows, without the blocks |
-//! | 12 | 4 | how many entries, e; at least 1 |
+//! | 12 | 4 | number of entries, e; at least 1 |
 //! | 16 | 8 | the log's ID |
 //! | 24 | 8 | epoch |
-//! | 32 | 8 | sequence number: one more than that of the chunk before |
+//! | 32 | 8 | sequence number: one more than that of the preceding chunk |
 //! | 40 | 8 | LBN of this summary |
-//! | 48 | 8 | LBN of the next one: behind this chunk, or the beginning of a segment |
+//! | 48 | 8 | LBN of the next one: after this chunk, or at the beginning of a segment |
 //! | 56 | 8 | clock of the youngest of the blocks |
 //! | 64 | 16 e | entries: number (8), kind (4), value (4) |
 //!
@@ -132,18 +141,19 @@
 //! |---|---|---|---|
 //! | 1 data | the block's | CRC-32 of its bytes | yes |
 //! | 2 map page | the page's | CRC-32 of its bytes | yes |
-//! | 3 trim | of the first block | how many blocks | no |
+//! | 3 trim | of the first block | number of blocks | no |
 //!
-//! Rolling forward believes a chunk if its summary and all its blocks are whole, ID, epoch and
-//! sequence number are the expected ones, and the chunk before named its place. Map pages at the end
-//! belong to a checkpoint that was not finished and are dropped.
+//! Rolling forward accepts a chunk if its summary and all its blocks are intact, its ID, epoch and
+//! sequence number are those expected, and the preceding chunk named its LBN. Map pages at the end
+//! belong to an unfinished checkpoint and are dropped.
 //!
 //! # Left out
-//! More than one operation at a time; an index larger than memory (16 bytes a block); segments of
-//! their own for hot and cold blocks while they are written (the cleaner sorts by age). A checkpoint that
-//! rots after it was durable is not told from one that tore: the older one is taken, and what was
-//! synced in between is as lost as the checkpoint. Blocks that a later write replaced are caught by
-//! their checksums then.
+//! - More than one operation at a time.
+//! - An index larger than memory (16 bytes per block).
+//! - Separate segments for hot and cold blocks at write time; the cleaner sorts by age.
+//! - Telling a torn checkpoint from one that decayed after it was durable. In both cases the older
+//!   one is used, and data synced in between is lost with the newer one. Blocks that a later write
+//!   replaced are then caught by their checksums.
 
 mod chunk;
 mod cleaner;
@@ -175,23 +185,24 @@ use format::{Checkpoint, Entry, Superblock};
 use index::Index;
 use segments::SegmentTable;
 
-/// What a log is made with.
+/// The parameters of a new log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Tells the log from whatever was on the device: take another each time.
+    /// The ID that distinguishes the log from earlier contents of the device. Use a new one each
+    /// time.
     pub id: u64,
-    /// How many blocks it keeps.
+    /// The number of blocks in the log.
     pub blocks: u64,
-    /// The units.
+    /// The units of the log.
     pub shape: Shape,
-    /// The segments.
+    /// The sizing of the segments.
     pub sizing: Sizing,
-    /// The cleaner.
+    /// The cleaning configuration.
     pub cleaning: Cleaning,
 }
 
 impl Default for Config {
-    /// No blocks; blocks of 4 KB of sectors of 512 bytes; segments that are tracks.
+    /// 0 blocks, of 4 KB each, on sectors of 512 bytes; segments that are tracks.
     fn default() -> Config {
         Config {
             id: 0,
@@ -208,10 +219,11 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The most blocks that a log on this range can have: beside them, the cleaner needs room.
+    /// Returns the largest number of blocks that a log on this range can have, given the space that
+    /// the cleaner needs.
     ///
     /// # Errors
-    /// If the map does not cover the range, or a figure is out of its bounds.
+    /// Returns an error if the map does not cover the range, or a value is out of bounds.
     pub fn most_blocks(&self, map: &TrackMap, range: Range<Lbn>) -> Result<u64, LogError> {
         let cut = self.segments(map, range.clone())?;
         let (mut fits, mut too_many) = (0, range.end.0 - range.start.0 + 1);
@@ -238,14 +250,14 @@ impl Config {
         Ok(cut.filter_map(|cut| whole_grains(cut, shape)).collect())
     }
 
-    /// Where everything goes, with so many blocks; nothing, if they do not fit.
+    /// Returns the position of every part of a log with `blocks` blocks; `None` if they do not fit.
     fn fit(
         &self,
         segments: &[Segment],
         range: Range<Lbn>,
         blocks: u64,
     ) -> Option<(Superblock, SegmentTable, Reserve)> {
-        // Sums are safe from here on.
+        // Sums cannot overflow after this check.
         if blocks == 0 || blocks > range.end.0 - range.start.0 {
             return None;
         }
@@ -266,35 +278,35 @@ impl Config {
     }
 }
 
-/// What the device is to do.
+/// An operation that the device is to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Read sectors.
     Read {
-        /// The first.
+        /// The first LBN.
         lbn: Lbn,
-        /// How many.
+        /// The number of sectors.
         sectors: Sectors,
     },
     /// Write whole sectors.
     Write {
-        /// The first.
+        /// The first LBN.
         lbn: Lbn,
-        /// Their bytes.
+        /// The sectors' bytes.
         data: Vec<u8>,
     },
-    /// Make all writes that are complete durable.
+    /// Make all completed writes durable.
     Flush,
 }
 
-/// Where a block is found.
+/// The result of looking up a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// It was never written, or is trimmed: zeros.
+    /// The block was never written, or is trimmed. It reads as zeros.
     Nothing,
-    /// It has not been written out yet; here are its bytes.
+    /// The block has not been written to the device yet; these are its bytes.
     Here(&'a [u8]),
-    /// On the device: read it ([`Log::op_for`]) and check it ([`Log::verify`]).
+    /// The block is on the device: read it ([`Log::op_for`]) and check it ([`Log::verify`]).
     At(Place),
 }
 
@@ -308,24 +320,24 @@ pub struct Log {
     reserve: Reserve,
     table: SegmentTable,
     index: Index,
-    /// Segments that could not be read, and are left alone until the log is opened again.
+    /// Segments that could not be read. They are not used until the log is opened again.
     stuck: BTreeSet<usize>,
     head: Head,
     chunk: OpenChunk,
-    /// Chunks were written that no flush has followed.
+    /// Whether chunks were written after the last flush.
     unflushed: bool,
     clock: u64,
-    /// Number of the newest checkpoint.
+    /// The number of the newest checkpoint.
     number: u64,
     pass: Option<Pass>,
     steps: VecDeque<(Op, Then)>,
-    /// What follows the operation under way.
+    /// The next step after the outstanding operation, and the length of the result expected of it.
     under_way: Option<(Then, usize)>,
     failed: bool,
     traffic: Traffic,
 }
 
-/// Where the next chunk goes.
+/// The position of the next chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     segment: usize,
@@ -334,18 +346,18 @@ struct Head {
     sequence: u64,
 }
 
-/// What the log does when an operation is complete.
+/// The next step of the log when an operation is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
-    /// Take what lives in a segment that was read.
+    /// Process a segment that was read for cleaning.
     Victim(usize),
-    /// A checkpoint is durable.
+    /// Record that a checkpoint is durable.
     Committed,
 }
 
 impl Log {
-    /// A log of which nothing is known but where it is and goes on.
+    /// Creates a log with an empty index and no pending operations.
     fn idle(
         superblock: Superblock,
         table: SegmentTable,
@@ -375,11 +387,12 @@ impl Log {
         }
     }
 
-    /// A new log, empty, on a range of a device whose tracks `map` tells. What the range holds is
-    /// lost when its operations have been done.
+    /// Creates a new, empty log on a range of a device whose tracks are those of `map`. The range's
+    /// previous contents are lost once the log's operations are complete.
     ///
     /// # Errors
-    /// If the map does not cover the range, or the range has no room for so many blocks.
+    /// Returns an error if the map does not cover the range, or the range is too small for the
+    /// configured number of blocks.
     pub fn format(map: &TrackMap, range: Range<Lbn>, config: &Config) -> Result<Log, LogError> {
         let cut = config.segments(map, range.clone())?;
         let Some((superblock, table, reserve)) = config.fit(&cut, range.clone(), config.blocks)
@@ -398,7 +411,7 @@ impl Log {
         let mut log = Log::idle(superblock, table, config.cleaning, reserve, head);
         log.table.release(head.segment);
         log.write_checkpoint();
-        // Last, so that there is no log before there is a checkpoint.
+        // The superblock comes last, so that no log exists before there is a checkpoint.
         let data = log.superblock.encode();
         let lbn = log.superblock.range.start;
         log.ask(Op::Write { lbn, data }, Then::Nothing);
@@ -406,11 +419,11 @@ impl Log {
         Ok(log)
     }
 
-    /// Gives a block new content. It is durable after a [`Log::sync`].
+    /// Writes a block. The data is durable after a [`Log::sync`].
     ///
     /// # Errors
-    /// If there is no such block, the data are not a block long, operations are waiting, or the
-    /// device failed.
+    /// Returns an error if there is no such block, the data is not exactly one block, operations
+    /// are pending, no segment can be freed, or the device failed.
     pub fn write(&mut self, block: u64, data: &[u8]) -> Result<(), LogError> {
         self.check_idle()?;
         self.check_block(block)?;
@@ -427,10 +440,11 @@ impl Log {
         Ok(())
     }
 
-    /// Gives blocks up; they read as zeros. Durable after a [`Log::sync`].
+    /// Discards blocks, which then read as zeros. The change is durable after a [`Log::sync`].
     ///
     /// # Errors
-    /// As of [`Log::write`].
+    /// Returns an error if there is no such block, operations are pending, no segment can be freed,
+    /// or the device failed.
     pub fn trim(&mut self, blocks: Range<u64>) -> Result<(), LogError> {
         self.check_idle()?;
         if blocks.is_empty() {
@@ -452,10 +466,10 @@ impl Log {
         Ok(())
     }
 
-    /// Where a block is.
+    /// Returns the location of a block.
     ///
     /// # Errors
-    /// If there is no such block, operations are waiting, or the device failed.
+    /// Returns an error if there is no such block, operations are pending, or the device failed.
     pub fn read(&self, block: u64) -> Result<Found<'_>, LogError> {
         self.check_idle()?;
         self.check_block(block)?;
@@ -468,7 +482,7 @@ impl Log {
         })
     }
 
-    /// The operation that reads a block.
+    /// Returns the operation that reads a block.
     pub fn op_for(&self, place: Place) -> Op {
         Op::Read {
             lbn: place.lbn,
@@ -476,10 +490,10 @@ impl Log {
         }
     }
 
-    /// Whether bytes are those that were written there.
+    /// Checks that bytes read at a place are those that were written there.
     ///
     /// # Errors
-    /// If they are not.
+    /// Returns an error if they are not.
     pub fn verify(&self, place: Place, bytes: &[u8]) -> Result<(), LogError> {
         self.check_length(bytes.len(), self.shape.block_bytes())?;
         if crc32fast::hash(bytes) == place.crc {
@@ -489,10 +503,10 @@ impl Log {
         }
     }
 
-    /// Makes all that was written and trimmed durable, once the operations have been done.
+    /// Makes everything written and trimmed so far durable, once its operations are complete.
     ///
     /// # Errors
-    /// If operations are waiting, or the device failed.
+    /// Returns an error if operations are pending, or the device failed.
     pub fn sync(&mut self) -> Result<(), LogError> {
         self.check_idle()?;
         self.seal();
@@ -501,28 +515,29 @@ impl Log {
         Ok(())
     }
 
-    /// Writes a checkpoint, which shortens the next opening. It syncs, too.
+    /// Writes a checkpoint, which shortens the next opening. It also syncs.
     ///
     /// # Errors
-    /// If operations are waiting, or the device failed.
+    /// Returns an error if operations are pending, or the device failed.
     pub fn checkpoint(&mut self) -> Result<(), LogError> {
         self.check_idle()?;
         self.write_checkpoint();
         Ok(())
     }
 
-    /// Cleans now, as much as there is room for, up to what a pass shall win. The log does so by
-    /// itself when it must; a quiet hour is a better time.
+    /// Starts a cleaning pass now. It cleans as much as free space allows, up to the goal of a
+    /// pass. The log cleans on its own when it must; an idle period is a better time.
     ///
     /// # Errors
-    /// If operations are waiting, or the device failed.
+    /// Returns an error if operations are pending, or the device failed.
     pub fn clean(&mut self) -> Result<(), LogError> {
         self.check_idle()?;
         self.begin_pass();
         Ok(())
     }
 
-    /// What the device is to do next; nothing, while an operation is under way or when all is done.
+    /// Returns the next operation for the device; `None` while an operation is outstanding or when
+    /// none is left.
     pub fn next_op(&mut self) -> Option<Op> {
         if self.under_way.is_some() || self.failed {
             return None;
@@ -536,11 +551,12 @@ impl Log {
         Some(op)
     }
 
-    /// The operation under way is done; of a read, these are the bytes.
+    /// Completes the outstanding operation. `bytes` is the data of a read, and empty otherwise.
     ///
     /// # Errors
-    /// If none is under way, the bytes are of another length (it is then still under way), or what was
-    /// read is not what should stand there: the segment is then left alone, and the log goes on.
+    /// Returns an error if no operation is outstanding, if `bytes` has the wrong length (the
+    /// operation then stays outstanding), or if a segment does not hold what it should. In the last
+    /// case the segment is no longer used, and the log continues.
     pub fn complete(&mut self, bytes: Vec<u8>) -> Result<(), LogError> {
         let (then, answer) = self.under_way.ok_or(LogError::NothingAsked)?;
         self.check_length(bytes.len(), answer)?;
@@ -553,10 +569,12 @@ impl Log {
         Ok(())
     }
 
-    /// The device failed the operation under way.
+    /// Reports that the device failed the outstanding operation.
     ///
     /// # Errors
-    /// Always: [`LogError::Damaged`] if it was a read without which the log goes on, else [`LogError::Failed`].
+    /// Always returns an error: [`LogError::NothingAsked`] if no operation is outstanding,
+    /// [`LogError::Damaged`] if the log can continue without the read, and [`LogError::Failed`]
+    /// otherwise.
     pub fn refuse(&mut self) -> Result<(), LogError> {
         match self.under_way.take() {
             None => Err(LogError::NothingAsked),
@@ -568,33 +586,33 @@ impl Log {
         }
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u64 {
         self.index.len()
     }
 
-    /// The units.
+    /// Returns the units of the log.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The segment table.
+    /// Returns the segment table.
     pub fn segments(&self) -> &[Segment] {
         self.table.lines()
     }
 
-    /// How many segments can be written at once.
+    /// Returns the number of segments that can be written without cleaning.
     pub fn free_segments(&self) -> usize {
         self.table.free_count()
     }
 
-    /// What went to the device and came from it since the log was opened.
+    /// Returns the traffic to and from the device since the log was opened.
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// The living blocks of each segment, counted anew from the index: what the segment table says, if
-    /// the log is right.
+    /// Counts the live blocks of each segment again, from the index. The result equals the segment
+    /// table's counts if the log is correct.
     pub fn recount(&self) -> Vec<u32> {
         let mut counts = vec![0; self.segments().len()];
         let places = self.index.blocks().iter().chain(self.index.pages());
@@ -642,7 +660,7 @@ impl Log {
     }
 }
 
-/// A segment of the whole grains of a range, if a block fits into it.
+/// Returns a segment of the whole grains in a range, if a block fits into it.
 fn whole_grains(range: Range<Lbn>, shape: Shape) -> Option<Segment> {
     let grain = u64::from(shape.grain_sectors);
     let first = Lbn(range.start.0.checked_next_multiple_of(grain)?);

@@ -1,4 +1,5 @@
-//! Opening a log: the newer checkpoint, the index that it points to, and what was written after it.
+//! Opening a log: the newer checkpoint, the index that it points to, and the chunks written after
+//! it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,20 +12,21 @@ use super::segments::SegmentTable;
 use super::{Head, Log, Op};
 use crate::units::{Lbn, Sectors};
 
-/// How far opening a log has come.
+/// The progress of opening a log.
 #[derive(Debug)]
 pub enum Progress {
-    /// The device is to do this; hand its answer to the recovery.
+    /// The device must perform this operation. Pass the result to [`Recovery::answer`].
     Ask(Op, Recovery),
-    /// The log is open. Its first operations make durable what was found; they come before anything else.
+    /// The log is open. Its first operations make the recovered state durable; they must be carried
+    /// out before any other call.
     Open(Box<Log>),
 }
 
-/// A log that is being opened. It only reads.
+/// A log that is being opened. It only issues reads.
 #[derive(Debug)]
 pub struct Recovery {
     stage: Stage,
-    /// How many bytes are awaited.
+    /// The expected length of the next answer in bytes.
     awaits: usize,
 }
 
@@ -41,27 +43,27 @@ enum Stage {
     Forward(Forward),
 }
 
-/// Loading the index.
+/// The index is being loaded.
 #[derive(Debug)]
 struct Pages {
     log: Box<Log>,
-    /// What the checkpoint says of each segment.
+    /// The checkpoint's number of live blocks in each segment.
     live: Vec<u32>,
     left: VecDeque<(u64, Place)>,
 }
 
-/// Rolling forward.
+/// The log is being rolled forward.
 #[derive(Debug)]
 struct Forward {
     log: Box<Log>,
-    /// Where the next chunk is looked for.
+    /// The position at which the next chunk is expected.
     head: Head,
-    /// Segments entered since the last chunk that was taken over.
+    /// Segments entered since the last chunk that was applied.
     entered: Vec<usize>,
 }
 
 impl Recovery {
-    /// Begins to open the log at the beginning of a range of a device.
+    /// Starts to open the log at the beginning of a device range.
     pub fn begin(range: Range<Lbn>, sector_bytes: u32, cleaning: Cleaning) -> Progress {
         let lbn = range.start;
         let stage = Stage::Superblock {
@@ -72,11 +74,12 @@ impl Recovery {
         ask(stage, lbn, 1, sector_bytes)
     }
 
-    /// Takes the bytes that were asked for. Where the device cannot read them, zeros say that
-    /// nothing is there; a checkpoint region or the end of the log can do without.
+    /// Takes the bytes of the requested read. If the device cannot read them, pass zeros, which
+    /// mean that nothing is there. Recovery tolerates this for one checkpoint region or for the end
+    /// of the log.
     ///
     /// # Errors
-    /// If they are of another length than asked for, or there is no log that can be opened.
+    /// Returns an error if the bytes are not as many as requested, or if no log can be opened here.
     pub fn answer(self, bytes: Vec<u8>) -> Result<Progress, LogError> {
         if bytes.len() != self.awaits {
             return Err(LogError::Length {
@@ -152,7 +155,7 @@ fn superblock(
     })
 }
 
-/// The newer checkpoint of those that are whole.
+/// Returns the newer of the intact checkpoints.
 fn newer(
     first: Result<Checkpoint, LogError>,
     second: Result<Checkpoint, LogError>,
@@ -166,7 +169,7 @@ fn newer(
 }
 
 impl Pages {
-    /// A log as the checkpoint has it, without its index.
+    /// Creates a log from the checkpoint, without its index.
     fn begin(
         superblock: Superblock,
         checkpoint: Checkpoint,
@@ -189,7 +192,8 @@ impl Pages {
             sequence: checkpoint.sequence,
         };
         let pages = checkpoint.pages.len() as u64;
-        // The log was made with room for some cleaning, if not for as much as is wished now.
+        // The log was created with space for some cleaning, though perhaps less than is configured
+        // now.
         let reserve = |segments| {
             let cleaning = Cleaning {
                 segments,
@@ -231,7 +235,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Asks for the next page, or begins to roll forward.
+    /// Requests the next page, or begins to roll forward.
     fn next(self) -> Result<Progress, LogError> {
         let shape = self.log.shape;
         if let Some(&(_, place)) = self.left.front() {
@@ -271,14 +275,14 @@ impl Pages {
 }
 
 impl Forward {
-    /// Reads the rest of the segment in which the next chunk is looked for.
+    /// Reads the rest of the segment in which the next chunk is expected.
     fn ask(self) -> Progress {
         let end = self.log.table.lines()[self.head.segment].end();
         let (at, bytes) = (self.head.at, self.log.shape.sector_bytes);
         ask(Stage::Forward(self), at, end.0 - at.0, bytes)
     }
 
-    /// Takes over the chunks of a segment, as far as they are believed.
+    /// Applies the valid chunks of a segment.
     fn roll(mut self, bytes: &[u8]) -> Result<Progress, LogError> {
         let (segment, read_from) = (self.head.segment, self.head.at);
         while let Some(summary) = self.believed(bytes, read_from) {
@@ -290,7 +294,7 @@ impl Forward {
         self.finish()
     }
 
-    /// The chunk at the head, if it is whole and the next of this log.
+    /// Returns the chunk at the head if it is intact and is the next chunk of this log.
     fn believed(&self, bytes: &[u8], read_from: Lbn) -> Option<Summary> {
         let (log, head) = (&self.log, self.head);
         let shape = log.shape;
@@ -320,7 +324,7 @@ impl Forward {
         (whole && known && self.next_is_possible(&summary, end)).then_some(summary)
     }
 
-    /// Whether a chunk that ends at `end` may be followed where its summary says.
+    /// Returns whether the summary's next position is possible after a chunk that ends at `end`.
     fn next_is_possible(&self, summary: &Summary, end: Lbn) -> bool {
         let table = &self.log.table;
         let left = table.lines()[self.head.segment].end().0 - end.0;
@@ -370,7 +374,7 @@ impl Forward {
         self.entered.clear();
     }
 
-    /// Drops the map pages of a checkpoint that was not finished, and writes one that is.
+    /// Drops the map pages of an unfinished checkpoint, and writes a complete checkpoint.
     fn finish(self) -> Result<Progress, LogError> {
         let mut log = self.log;
         for segment in self.entered {
@@ -381,10 +385,10 @@ impl Forward {
                 "no room is left for a checkpoint",
             ));
         }
-        // Chunks of the epoch that ends here are not believed again: those behind the last one that
-        // was taken over may be whole.
+        // Chunks of the epoch that ends here must not be accepted again: chunks after the last one
+        // that was applied may be intact.
         log.head.epoch += 1;
-        // What was taken over may be in the device's cache.
+        // The applied chunks may still be in the device's cache.
         log.unflushed = true;
         log.flush();
         log.write_checkpoint();

@@ -1,4 +1,5 @@
-//! The segment table: where each segment begins, how long it is, what lives in it (paper T, section 5.5.1).
+//! The segment table: each segment's first LBN, length and number of live blocks (paper T, section
+//! 5.5.1).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,26 +11,26 @@ use super::shape::Shape;
 use crate::trackmap::TrackMap;
 use crate::units::{Lbn, Sectors};
 
-/// How a range is cut into segments.
+/// The rule by which a range is cut into segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sizing {
-    /// A segment is a track, whatever its size: `tracks`.
+    /// Each segment is a track, whatever its size: `tracks`.
     #[default]
     Tracks,
-    /// Segments of one size that begin where a track does, or where the one before it on the same
-    /// track ends; what is left of a track is not used: `aligned:528`.
+    /// Segments of one size. Each begins at the start of a track, or at the end of the preceding
+    /// segment on the same track. The rest of a track is not used: `aligned:528`.
     Aligned(Sectors),
-    /// Segments of one size, one after another, wherever the tracks are: `fixed:528`.
+    /// Segments of one size, one after another, regardless of tracks: `fixed:528`.
     Fixed(Sectors),
 }
 
 impl Sizing {
     const EXPECTED: &str = "tracks, aligned:N or fixed:N, N sectors from 1 to 4294967295";
 
-    /// The segments of a range, ascending.
+    /// Returns the segments of a range, in ascending order.
     ///
     /// # Errors
-    /// If the map does not cover the range.
+    /// Returns an error if the map does not cover the range, or if the segment size is 0.
     pub fn cut(self, map: &TrackMap, range: Range<Lbn>) -> Result<Vec<Range<Lbn>>, LogError> {
         if range.is_empty() || range.start < map.first() || map.end() < range.end {
             return Err(LogError::NotCovered {
@@ -54,7 +55,7 @@ impl Sizing {
             match self {
                 Sizing::Tracks => cut.push(part),
                 Sizing::Fixed(size) => next = pieces(&mut cut, next, size, part.end),
-                // Only where a track begins, and the segment before has ended.
+                // Only where a track begins after the end of the preceding segment.
                 Sizing::Aligned(size) if next.max(range.start) <= here.first_lbn => {
                     let end = if size > here.sectors {
                         Lbn(here.first_lbn.0.saturating_add(size.0)).min(range.end)
@@ -71,7 +72,8 @@ impl Sizing {
     }
 }
 
-/// Adds the pieces of one size from `next` on that end by `end`; returns where the next would begin.
+/// Adds the pieces of one size from `next` on that end by `end`. Returns where the next piece would
+/// begin.
 fn pieces(cut: &mut Vec<Range<Lbn>>, mut next: Lbn, size: Sectors, end: Lbn) -> Lbn {
     while size.0 <= end.0.saturating_sub(next.0) {
         cut.push(next..next + size);
@@ -111,40 +113,40 @@ impl FromStr for Sizing {
     }
 }
 
-/// A line of the segment table.
+/// An entry of the segment table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its first LBN.
+    /// The segment's first LBN.
     pub first: Lbn,
-    /// Its length.
+    /// The segment's length in sectors.
     pub sectors: u32,
-    /// Blocks in it, map pages among them, that the index or a checkpoint points to.
+    /// The number of its blocks, including map pages, that the index or a checkpoint points to.
     pub live: u32,
-    /// When the youngest block in it was written by the user: the log's clock then, which counts
-    /// the blocks that were written.
+    /// The time at which the user wrote the youngest block in it. Time is the log's clock, which
+    /// counts the blocks that the user has written.
     pub youngest: u64,
 }
 
 impl Segment {
-    /// The LBN behind its last.
+    /// Returns the first LBN after the segment.
     pub fn end(&self) -> Lbn {
         self.first + Sectors(self.sectors.into())
     }
 }
 
-/// The segments, and which of them may be written.
+/// The segments, and which of them are free.
 #[derive(Clone, Debug)]
 pub(super) struct SegmentTable {
     lines: Vec<Segment>,
-    /// Blocks that each takes.
+    /// The capacity of each segment in blocks.
     rooms: Vec<u32>,
     free: BTreeSet<usize>,
-    /// Blocks that the free ones take.
+    /// The capacity of the free segments in blocks.
     free_room: u64,
 }
 
 impl SegmentTable {
-    /// A table of segments none of which is free yet.
+    /// Creates a table of segments, none of which is free yet.
     pub(super) fn new(lines: Vec<Segment>, shape: Shape) -> SegmentTable {
         let room = |line: &Segment| shape.room(line.sectors.into()) as u32;
         SegmentTable {
@@ -167,7 +169,7 @@ impl SegmentTable {
         &mut self.lines[segment]
     }
 
-    /// The segment that so many sectors from `lbn` on lie in.
+    /// Returns the segment that contains the `sectors` sectors from `lbn` on.
     pub(super) fn of(&self, lbn: Lbn, sectors: u64) -> Option<usize> {
         let behind = self.lines.partition_point(|line| line.first <= lbn);
         let segment = behind.checked_sub(1)?;
@@ -187,7 +189,7 @@ impl SegmentTable {
         self.free.contains(&segment)
     }
 
-    /// Makes every segment free that has nothing alive in it, but the one that is being written.
+    /// Marks as free every segment without live blocks, except the one being written.
     pub(super) fn release(&mut self, head: usize) {
         for segment in 0..self.lines.len() {
             if self.lines[segment].live == 0 && segment != head {
@@ -202,7 +204,8 @@ impl SegmentTable {
         }
     }
 
-    /// Takes a free segment, to be written from its beginning.
+    /// Takes a free segment, which is to be written from its beginning. Returns whether it was
+    /// free.
     pub(super) fn take(&mut self, segment: usize) -> bool {
         let free = self.free.remove(&segment);
         if free {
@@ -211,7 +214,8 @@ impl SegmentTable {
         free
     }
 
-    /// The free segment that the arm comes to next.
+    /// Returns the first free segment after the given position, or the first of all if none
+    /// follows. This keeps seeks short.
     pub(super) fn next_free(&self, after: usize) -> Option<usize> {
         let behind = self.free.range(after..).next();
         behind.or_else(|| self.free.first()).copied()

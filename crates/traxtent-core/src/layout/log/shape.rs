@@ -1,17 +1,18 @@
-//! The sizes of a log, and how much fits where. Pure arithmetic.
+//! The sizes of a log's structures, and their capacities. Pure arithmetic.
 
 use super::error::LogError;
 use super::format::{ENTRY_BYTES, PLACE_BYTES, SUMMARY_BYTES};
 
-/// The units in which a log counts.
+/// The units of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of a logical sector: a power of two from 512 to 65,536.
+    /// The size of a logical sector in bytes: a power of two from 512 to 65,536.
     pub sector_bytes: u32,
-    /// Sectors of a block: a multiple of the grain, and at most 16 MiB in bytes.
+    /// The number of sectors per block: a multiple of the grain, and at most 16 MiB in bytes.
     pub block_sectors: u32,
-    /// Sectors that a device writes as one, counted from LBN 0: 8 on a drive with 512-byte sectors
-    /// over 4,096-byte ones, else 1. No two writes of a log share a grain.
+    /// The number of sectors that the device writes atomically, counted from LBN 0. It is 8 on a
+    /// drive with 512-byte logical and 4,096-byte physical sectors, otherwise 1. No two writes of a
+    /// log share a grain.
     pub grain_sectors: u32,
 }
 
@@ -52,33 +53,33 @@ impl Shape {
         Ok(self)
     }
 
-    /// Bytes of a block.
+    /// Returns the size of a block in bytes.
     pub fn block_bytes(self) -> usize {
         self.block_sectors as usize * self.sector_bytes as usize
     }
 
-    /// Whole grains that hold so many bytes, in sectors.
+    /// Returns the size in sectors of the whole grains that hold `bytes` bytes.
     pub(super) fn sectors_for(self, bytes: u64) -> u64 {
         let sectors = bytes.div_ceil(self.sector_bytes.into());
         sectors.next_multiple_of(self.grain_sectors.into())
     }
 
-    /// Sectors of the summary of so many entries.
+    /// Returns the size in sectors of a summary with `entries` entries.
     pub(super) fn summary_sectors(self, entries: u64) -> u64 {
         self.sectors_for((SUMMARY_BYTES as u64).saturating_add(entries * ENTRY_BYTES as u64))
     }
 
-    /// Sectors of a chunk.
+    /// Returns the size of a chunk in sectors.
     pub(super) fn chunk_sectors(self, entries: u64, blocks: u64) -> u64 {
         self.summary_sectors(entries) + blocks * u64::from(self.block_sectors)
     }
 
-    /// The least that a chunk with a block takes.
+    /// Returns the size in sectors of the smallest chunk that holds a block.
     pub(super) fn least_chunk(self) -> u64 {
         self.chunk_sectors(1, 1)
     }
 
-    /// How many blocks fit into so many sectors as one chunk.
+    /// Returns how many blocks fit into `sectors` sectors as one chunk.
     pub(super) fn room(self, sectors: u64) -> u64 {
         let (mut room, mut too_many) = (0, sectors / u64::from(self.block_sectors) + 1);
         while too_many - room > 1 {
@@ -92,7 +93,7 @@ impl Shape {
         room
     }
 
-    /// Index entries of a map page, which is a block.
+    /// Returns the number of index entries in a map page. A map page is one block.
     pub(super) fn entries_per_page(self) -> u64 {
         (self.block_bytes() / PLACE_BYTES) as u64
     }

@@ -1,35 +1,35 @@
-//! What a log costs its device.
+//! The device traffic that a log causes.
 
-/// Sectors that went to the device and came from it, by why.
+/// Sectors written to and read from the device, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Blocks that the user wrote, replaced ones included.
+    /// The number of blocks that the user wrote, including those that were replaced.
     pub user_blocks: u64,
-    /// Sectors of chunks with new data, summaries included.
+    /// The sectors of chunks with new data, including summaries.
     pub new_written: u64,
-    /// Sectors read to clean.
+    /// The sectors read for cleaning.
     pub cleaning_read: u64,
-    /// Sectors of chunks with what lived in cleaned segments, summaries included.
+    /// The sectors of chunks with the live blocks of cleaned segments, including summaries.
     pub cleaning_written: u64,
-    /// Blocks among them.
+    /// The number of live blocks copied by cleaning.
     pub copied_blocks: u64,
-    /// Sectors of chunks with map pages.
+    /// The sectors of chunks with map pages.
     pub map_written: u64,
-    /// Sectors written to the checkpoint regions.
+    /// The sectors written to the checkpoint regions.
     pub checkpoints_written: u64,
 }
 
 impl Traffic {
-    /// The write cost of paper T, section 5.5: what is written for new data, read to clean and written
-    /// to clean, over the new data. Map pages count as written for new data; checkpoint regions,
-    /// which are no segments, do not.
+    /// Returns the write cost of paper T, section 5.5: the sectors written for new data, read for
+    /// cleaning and written for cleaning, divided by the sectors of new data. Map pages count as
+    /// written for new data. Checkpoint regions do not count, since they are not segments.
     pub fn write_cost(&self, block_sectors: u32) -> f64 {
         let moved =
             self.new_written + self.map_written + self.cleaning_read + self.cleaning_written;
         moved as f64 / (self.user_blocks * u64::from(block_sectors)) as f64
     }
 
-    /// What was added since an earlier state.
+    /// Returns the difference from an earlier state.
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic {
             user_blocks: self.user_blocks - earlier.user_blocks,

@@ -1,4 +1,4 @@
-//! The head of the log: chunks go out, and checkpoints.
+//! The head of the log: writing chunks and checkpoints.
 
 use super::format::{Checkpoint, Entry, Summary};
 use super::index::Place;
@@ -11,7 +11,8 @@ impl Log {
         self.steps.push_back((op, then));
     }
 
-    /// Adds an entry, with its block if it has one, to the chunk; writes the chunk first if it is full.
+    /// Adds an entry, with its block if it has one, to the chunk. Writes the chunk first if it is
+    /// full.
     pub(super) fn append(&mut self, entry: Entry, data: &[u8], youngest: u64) {
         let blocks = usize::from(!data.is_empty());
         let room = self.room_in_segment();
@@ -21,7 +22,7 @@ impl Log {
         self.chunk.push(entry, data, youngest);
     }
 
-    /// Writes the chunk, if there is something in it, and moves the head behind it.
+    /// Writes the chunk if it is not empty, and moves the head past it.
     pub(super) fn seal(&mut self) {
         let chunk = std::mem::take(&mut self.chunk);
         if chunk.is_empty() {
@@ -60,7 +61,7 @@ impl Log {
         };
         for (slot, (entry, place)) in summary.placed(shape).enumerate() {
             match entry {
-                // A version that was trimmed in this very chunk is dead already.
+                // A version that was trimmed in this same chunk is already dead.
                 Entry::Data { block, .. } if chunk.is_newest(block, slot) => {
                     self.move_block(block, place);
                 }
@@ -79,15 +80,15 @@ impl Log {
         self.unflushed = true;
     }
 
-    /// Queues a flush, if there is something to flush.
+    /// Queues a flush if anything was written since the last one.
     pub(super) fn flush(&mut self) {
         if std::mem::take(&mut self.unflushed) {
             self.ask(Op::Flush, Then::Nothing);
         }
     }
 
-    /// Writes what is new in the index to the log, then a checkpoint to the region whose turn it is.
-    /// Segments are freed when that is durable.
+    /// Writes the changed pages of the index to the log, then a checkpoint to the next region in
+    /// turn. Segments are freed once the checkpoint is durable.
     pub(super) fn write_checkpoint(&mut self) {
         self.seal();
         for page in self.index.take_dirty() {
@@ -122,13 +123,13 @@ impl Log {
         self.ask(Op::Flush, Then::Committed);
     }
 
-    /// A checkpoint is durable: what is dead in its eyes is free.
+    /// Handles a checkpoint that became durable: segments without live blocks become free.
     pub(super) fn committed(&mut self) {
         self.table.release(self.head.segment);
         self.end_pass();
     }
 
-    /// Tells where a block lies from now on.
+    /// Records a block's new place.
     pub(super) fn move_block(&mut self, block: u64, to: Place) {
         let from = self.index.set(block, to);
         self.moved(from, to);

@@ -2,64 +2,64 @@
 
 use std::fmt;
 
-/// Some of an array's members, by number.
+/// A set of an array's members, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Members(u32);
 
 impl Members {
-    /// None of them.
+    /// The empty set.
     pub const NONE: Members = Members(0);
 
-    /// This one alone.
+    /// Returns the set of only this member.
     pub fn only(member: usize) -> Members {
         Members::NONE.with(member)
     }
 
-    /// These and one more.
+    /// Returns the set with one more member.
     #[must_use]
     pub fn with(self, member: usize) -> Members {
         Members(self.0 | 1 << member)
     }
 
-    /// These less one.
+    /// Returns the set without one member.
     #[must_use]
     pub fn without(self, member: usize) -> Members {
         Members(self.0 & !(1 << member))
     }
 
-    /// These and others.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn union(self, others: Members) -> Members {
         Members(self.0 | others.0)
     }
 
-    /// Those that are also among others.
+    /// Returns the intersection of two sets.
     #[must_use]
     pub fn intersection(self, others: Members) -> Members {
         Members(self.0 & others.0)
     }
 
-    /// Whether one is among them.
+    /// Returns whether the set contains a member.
     pub fn has(self, member: usize) -> bool {
         self.0 >> member & 1 == 1
     }
 
-    /// Whether they are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self == Members::NONE
     }
 
-    /// How many.
+    /// Returns the number of members in the set.
     pub fn count(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Their numbers, ascending.
+    /// Returns the members' numbers, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..super::MEMBERS_MAX).filter(move |member| self.has(*member))
     }
 
-    /// The first.
+    /// Returns the first member.
     pub fn first(self) -> Option<usize> {
         self.iter().next()
     }

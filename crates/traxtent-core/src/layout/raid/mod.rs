@@ -1,19 +1,24 @@
-//! Arrays of drives whose chunks are tracks (paper Q, section 3): which sector of which member holds what.
+//! Arrays of drives whose chunks are tracks (paper Q, section 3): the mapping from the array's
+//! sectors to the members' sectors.
 //!
-//! An [`Array`] is made of a [`Level`], a rule for [`Chunks`], and [`Member`]s; it cuts its own sectors into stripes,
-//! and a [`Stripe`] into a chunk a member, one of which may be parity. Nothing is kept for each stripe: stripes that
-//! have the same sizes form a run, and within one everything is arithmetic.
+//! An [`Array`] is made of a [`Level`], a rule for [`Chunks`], and [`Member`]s. It divides its own
+//! sectors into stripes. A [`Stripe`] has one chunk per member, one of which may be parity. Nothing
+//! is stored per stripe: consecutive stripes with the same sizes form a run, and within a run
+//! everything is arithmetic.
 //!
-//! **Unequal tracks.** Drives of one model differ in how many sectors their tracks have (paper Q, Table 2), so with
-//! [`Chunks::Tracks`] the n-th stripe takes the n-th of each member's tracks by size. Parity covers a stripe as far
-//! as its own track goes: a longer track keeps its end empty there, a shorter one counts as zero beyond its end.
-//! Parity moves on by a member with each stripe, whatever the sizes, which is the left-symmetric rotation that
-//! Linux's md has as its default. What this wastes, and how even it is, [`Array::usage`] tells; figures are in
+//! **Unequal tracks.** Drives of one model differ in their numbers of sectors per track (paper Q,
+//! Table 2). With [`Chunks::Tracks`], the n-th stripe therefore takes the n-th track of each member
+//! by size. Parity covers a stripe as far as the parity track reaches. A longer track leaves its
+//! end empty there; a shorter one counts as zero beyond its end. Parity moves to another member
+//! with each stripe, whatever the sizes. This is the left-symmetric rotation, the default of
+//! Linux's md. [`Array::usage`] returns how much space this wastes, and how evenly; figures are in
 //! docs/raid.md.
 //!
-//! A [`Planner`] turns a request into [`Plan`]s, one a stripe, which anybody can execute: on simulated drives, or with data.
+//! A [`Planner`] turns a request into [`Plan`]s, one per stripe. They can be carried out on
+//! simulated drives, or with data.
 //!
-//! The order of tracks and the rotation are part of what a volume has on its drives: they must not change.
+//! The order of tracks and the rotation are part of a volume's on-disk format: they must not
+//! change.
 
 mod error;
 mod members;
@@ -37,30 +42,30 @@ use crate::trackmap::TrackMap;
 use crate::units::{Lbn, Sectors};
 use order::Order;
 
-/// An array has at most this many members.
+/// The largest number of members in an array.
 pub const MEMBERS_MAX: usize = 32;
 
-/// An array has at most this many runs of stripes.
+/// The largest number of runs of stripes in an array.
 pub const RUNS_MAX: usize = 1 << 22;
 
-/// How members hold what belongs together.
+/// The RAID level: the redundancy across members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Each sector once.
+    /// Each sector is stored once.
     Raid0,
-    /// Each sector on every member.
+    /// Each sector is stored on every member.
     Raid1,
-    /// Each sector once, and in each stripe a chunk of parity on the last member.
+    /// Each sector is stored once; in each stripe, the last member has a chunk of parity.
     Raid4,
-    /// Each sector once, and in each stripe a chunk of parity, which moves from member to member.
+    /// Each sector is stored once; each stripe has a chunk of parity, which rotates among members.
     Raid5,
 }
 
 impl Level {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Level; 4] = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5];
 
-    /// The name by which it is chosen.
+    /// The level's name in options.
     pub fn name(self) -> &'static str {
         match self {
             Level::Raid0 => "raid-0",
@@ -70,7 +75,7 @@ impl Level {
         }
     }
 
-    /// The fewest members it works with.
+    /// Returns the smallest number of members.
     pub fn members_least(self) -> usize {
         match self {
             Level::Raid0 => 1,
@@ -79,7 +84,7 @@ impl Level {
         }
     }
 
-    /// How many members may fail.
+    /// Returns how many members may fail without loss of data.
     pub fn failures_max(self, members: usize) -> usize {
         match self {
             Level::Raid0 => 0,
@@ -89,26 +94,27 @@ impl Level {
     }
 }
 
-/// What a chunk is.
+/// The rule for chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunks {
-    /// So many sectors, wherever tracks begin: the conventional array. The last stripe has what is left.
+    /// A fixed number of sectors, regardless of tracks: the conventional array. The last stripe has
+    /// the remaining sectors.
     Fixed(Sectors),
-    /// A track, in stripes of tracks of like size.
+    /// A track, in stripes of tracks of similar size.
     Tracks,
-    /// As many sectors as the largest track of all has, one chunk behind the other, so that most begin within tracks:
-    /// paper Q's first alternative.
+    /// A fixed number of sectors, as many as the largest track of all members has. Chunks follow
+    /// one another, so that most begin within a track: paper Q's first alternative.
     LargestTrack,
-    /// A track, in stripes of the n-th track of each member by LBN, of which each member uses what the
-    /// smallest has: paper Q's second alternative.
+    /// A track. Each stripe has the n-th track of each member by LBN, and uses as many sectors of
+    /// each as the smallest of them has: paper Q's second alternative.
     SmallestTrack,
 }
 
 impl Chunks {
-    /// The names by which they are chosen.
+    /// The names of the rules in options.
     pub const NAMES: [&str; 4] = ["fixed", "tracks", "largest-track", "smallest-track"];
 
-    /// The name by which it is chosen.
+    /// The rule's name in options.
     pub fn name(self) -> &'static str {
         match self {
             Chunks::Fixed(_) => "fixed",
@@ -118,7 +124,7 @@ impl Chunks {
         }
     }
 
-    /// Whether no chunk crosses a boundary between tracks.
+    /// Returns whether no chunk crosses a boundary between tracks.
     pub fn is_aligned(self) -> bool {
         matches!(self, Chunks::Tracks | Chunks::SmallestTrack)
     }
@@ -127,65 +133,67 @@ impl Chunks {
 /// A drive of an array.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Its tracks.
+    /// The track map of the drive.
     pub map: Arc<TrackMap>,
     /// The LBNs that may hold chunks.
     pub data: Range<Lbn>,
 }
 
-/// What an array is made of, beside its members.
+/// The parameters of an array, apart from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// How members hold what belongs together.
+    /// The RAID level.
     pub level: Level,
-    /// What a chunk is.
+    /// The rule for chunks.
     pub chunks: Chunks,
-    /// Chunks are a multiple of so many sectors; what is left of a track stays empty. One, or what a block or a
-    /// physical sector has.
+    /// The number of sectors that every chunk is a multiple of; the rest of a track stays empty. It
+    /// is one, or the size of a block or of a physical sector.
     pub granule: u32,
-    /// So many tracks of each member, the first by size, hold no chunk until [`Array::relocate`] puts one there.
+    /// The number of tracks of each member, the first by size, that hold no chunk until
+    /// [`Array::relocate`] puts one there.
     pub spares: u32,
 }
 
-/// Several drives as one. See the module.
+/// Several drives combined into one. See [the module](self).
 #[derive(Clone, Debug)]
 pub struct Array {
     shape: Shape,
     members: Vec<Member>,
     places: Vec<Places>,
     runs: Vec<Run>,
-    /// For each run what each member's chunk can hold.
+    /// For each run, the capacity of each member's chunk in sectors.
     sizes: Vec<u32>,
     stripes: u64,
     capacity: Sectors,
-    /// Chunks that lie on spare tracks: member and stripe, and which.
+    /// The chunks on spare tracks: member and stripe, with the number of the spare track.
     relocated: BTreeMap<(usize, u64), u32>,
 }
 
-/// Where the chunks of a member are.
+/// The positions of a member's chunks.
 #[derive(Clone, Debug)]
 enum Places {
-    /// One behind the other, from an LBN on.
+    /// One after another, from an LBN on.
     Even(Lbn),
-    /// On tracks, behind the spare ones.
+    /// On tracks, after the spare ones.
     Tracks(Order),
 }
 
-/// Stripes whose chunks have the same sizes.
+/// Consecutive stripes whose chunks have the same sizes.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The first.
+    /// The first stripe.
     stripe: u64,
-    /// The first sector of the array in it.
+    /// The first sector of the array in that stripe.
     sector: u64,
 }
 
 impl Array {
-    /// Joins members to an array.
+    /// Combines members into an array.
     ///
     /// # Errors
-    /// If the level does not have so many members, a map does not cover its member, a member has no room for a stripe, or
-    /// a chunk is empty or no multiple of the granule.
+    /// Returns an error if the level does not support this number of members, if a map does not
+    /// cover its member, if a member is too small for a stripe, or if a chunk is empty or not a
+    /// multiple of the granule.
     pub fn new(shape: Shape, members: Vec<Member>) -> Result<Array, RaidError> {
         let (least, most) = (shape.level.members_least(), MEMBERS_MAX);
         if !(least..=most).contains(&members.len()) {
@@ -230,30 +238,30 @@ impl Array {
         Ok(array)
     }
 
-    /// What it is made of.
+    /// Returns the parameters of the array.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Its drives.
+    /// Returns the drives of the array.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// How many sectors it has for whoever uses it.
+    /// Returns the number of sectors available to users of the array.
     pub fn capacity(&self) -> Sectors {
         self.capacity
     }
 
-    /// How many stripes.
+    /// Returns the number of stripes.
     pub fn stripes(&self) -> u64 {
         self.stripes
     }
 
-    /// A stripe.
+    /// Returns a stripe.
     ///
     /// # Errors
-    /// If there is none of this number.
+    /// Returns an error if no stripe has this number.
     pub fn stripe(&self, number: u64) -> Result<Stripe<'_>, RaidError> {
         if number >= self.stripes {
             return Err(RaidError::Beyond {
@@ -266,7 +274,7 @@ impl Array {
         Ok(self.stripe_in(run, number))
     }
 
-    /// Where a sector of the array is; none if it is beyond the last.
+    /// Returns the location of a sector of the array. `None` if it is after the last.
     pub fn locate(&self, sector: Lbn) -> Option<Location<'_>> {
         if sector.0 >= self.capacity.0 {
             return None;
@@ -285,10 +293,11 @@ impl Array {
         Some(self.stripe_in(index, number).locate(Sectors(rest)))
     }
 
-    /// Puts a chunk onto a spare track, because its own is bad.
+    /// Moves a chunk to a spare track, because its own track is bad.
     ///
     /// # Errors
-    /// If there is no such stripe, member or spare track, or the track has a chunk already.
+    /// Returns an error if there is no such stripe, member or spare track, or if the spare track
+    /// already holds a chunk.
     pub fn relocate(&mut self, member: usize, stripe: u64, spare: u32) -> Result<(), RaidError> {
         let spares = self.shape.spares;
         for (what, number, count) in [
@@ -313,7 +322,7 @@ impl Array {
         Ok(())
     }
 
-    /// Where a member's chunk of a stripe begins.
+    /// Returns the first LBN of a member's chunk of a stripe.
     fn lbn(&self, member: usize, stripe: u64) -> Lbn {
         match &self.places[member] {
             Places::Even(first) => *first + Sectors(stripe * u64::from(self.sizes[member])),
@@ -336,7 +345,7 @@ impl Array {
         Stripe::new(self, number, Lbn(first), cycle.sizes)
     }
 
-    /// Stripes of a run: after so many they repeat.
+    /// Returns the cycle of stripes after which a run repeats.
     fn cycle(&self, run: usize, first: u64) -> Cycle<'_> {
         let members = self.members.len();
         Cycle {
@@ -382,7 +391,7 @@ impl Array {
         }
         let members = self.members.len();
         self.add_run(&vec![size; members], least / chunk.0)?;
-        // What is left is a stripe of smaller chunks.
+        // The remaining sectors form a stripe of smaller chunks.
         let rest = (least % chunk.0) as u32 / granule * granule;
         if rest > 0 {
             self.add_run(&vec![rest; members], 1)?;
@@ -465,7 +474,7 @@ impl Array {
     }
 }
 
-/// As many stripes as there are places for parity, from a stripe of a run on.
+/// A cycle: as many stripes as parity has positions, starting at a stripe of a run.
 #[derive(Clone, Copy, Debug)]
 struct Cycle<'a> {
     level: Level,
@@ -481,13 +490,13 @@ impl Cycle<'_> {
         }
     }
 
-    /// The sectors of the array in all of them.
+    /// Returns the number of the array's sectors in the whole cycle.
     fn whole(self) -> u64 {
         let numbers = self.first..self.first + self.len();
         numbers.map(|number| self.capacity(number)).sum()
     }
 
-    /// The sectors of the array in a stripe.
+    /// Returns the number of the array's sectors in a stripe.
     fn capacity(self, number: u64) -> u64 {
         let data = 0..stripe::data_chunks(self.level, self.sizes.len());
         data.map(|k| stripe::data_sectors(self.level, self.sizes, number, k))

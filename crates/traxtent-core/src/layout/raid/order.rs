@@ -1,12 +1,14 @@
-//! Tracks of a member in the order in which stripes take them.
+//! The tracks of a member in the order in which stripes use them.
 //!
-//! By size, the largest first, and among those of one size by LBN, so that the n-th tracks of drives that are
-//! numbered differently are alike. An [`Order`] keeps where the tracks of a size begin as the distances between them,
-//! which repeat as the sizes of the map do.
+//! Tracks are ordered by size, largest first, and by LBN among those of one size. The n-th tracks
+//! of drives that are numbered differently then have similar sizes. An [`Order`] stores the
+//! positions of the tracks of one size as the distances between them, which repeat as the sizes in
+//! the map do.
 //!
-//! A track that lost a few sectors to defects is no size of its own: it stays where it is among its neighbours, a
-//! little short. One that lost more than [`DEFECTS_MAX`] is not used at all (as in Atropos; paper Q, section 3). A
-//! map does not say what was lost, so a size tells by how rare it is.
+//! A track that lost a few sectors to defects does not count as a size of its own. It keeps its
+//! position among its neighbours, slightly shorter than they are. A track that lost more than
+//! [`DEFECTS_MAX`] sectors is not used at all (as in Atropos; paper Q, section 3). A map does not
+//! record the lost sectors, so tracks with defects are recognized by how rare their size is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,25 +18,28 @@ use crate::trackmap::TrackMap;
 use crate::trackmap::pattern::{Measure, Pattern};
 use crate::units::{Lbn, Sectors};
 
-/// A track that lost more sectors to defects is not used.
+/// The largest number of sectors that a track may lose to defects and still be used.
 pub const DEFECTS_MAX: u32 = 8;
 
-/// A size is that of tracks with defects if one that is at most [`DEFECTS_MAX`] larger has so many times as many tracks.
+/// The ratio that marks a size as that of tracks with defects: another size, larger by at most
+/// [`DEFECTS_MAX`], has at least this many times as many tracks.
 const COMMONER: u64 = 16;
 
-/// A size with fewer than one in so many tracks is that of tracks with too many defects.
+/// The threshold for rare sizes. If fewer than one in this many tracks have a size, they are taken
+/// to have too many defects.
 const RARE: u64 = 4096;
 
-/// See the module.
+/// The tracks of a member in the order of use. See [the module](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     segments: Vec<Segment>,
-    /// Sizes by rank: so many sectors, so many times. Neighbours differ.
+    /// The sizes by rank, each with the number of consecutive tracks that have it. Neighbours
+    /// differ.
     sizes: Vec<(u32, u64)>,
     tracks: u64,
 }
 
-/// Tracks of consecutive ranks, by the distance of each from the next.
+/// Tracks of consecutive ranks, as the distance from each to the next.
 #[derive(Clone, Debug)]
 struct Segment {
     rank: u64,
@@ -43,7 +48,7 @@ struct Segment {
 }
 
 impl Order {
-    /// The whole tracks within `lbns` that have `least` sectors or more, by size.
+    /// Returns the whole tracks within `lbns` that have at least `least` sectors, ordered by size.
     pub(super) fn by_size(map: &TrackMap, lbns: &Range<Lbn>, least: u32) -> Order {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
         let mut tracks = 0;
@@ -78,7 +83,7 @@ impl Order {
         all
     }
 
-    /// The whole tracks within `lbns` that have `least` sectors or more, by LBN.
+    /// Returns the whole tracks within `lbns` that have at least `least` sectors, ordered by LBN.
     pub(super) fn by_lbn(map: &TrackMap, lbns: &Range<Lbn>, least: u32) -> Order {
         let (mut order, mut last) = (Order::default(), Last::default());
         for run in runs_within(map, lbns).filter(|run| run.size >= least) {
@@ -88,15 +93,15 @@ impl Order {
         order
     }
 
-    /// How many tracks.
+    /// Returns the number of tracks.
     pub(super) fn len(&self) -> u64 {
         self.tracks
     }
 
-    /// Where the track of a rank begins.
+    /// Returns the first LBN of the track with this rank.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is none.
     pub(super) fn lbn(&self, rank: u64) -> Lbn {
         let next = self
             .segments
@@ -107,7 +112,7 @@ impl Order {
         segment.first + Sectors(before.sum)
     }
 
-    /// Sizes from a rank on: so many sectors, so many times.
+    /// Returns the sizes from a rank on, each with the number of consecutive tracks that have it.
     pub(super) fn sizes_from(&self, rank: u64) -> impl Iterator<Item = (u32, u64)> {
         let mut skip = rank;
         self.sizes.iter().filter_map(move |&(size, times)| {
@@ -140,7 +145,7 @@ impl Order {
         self.tracks += run.times;
     }
 
-    /// Nothing follows on the last segment.
+    /// Completes the last segment.
     fn end(&mut self, last: &Last) {
         if let (Some((_, size)), Some(segment)) = (last.0, self.segments.last_mut()) {
             segment.distances.push(size, 1);
@@ -167,18 +172,18 @@ fn push_size(sizes: &mut Vec<(u32, u64)>, size: u32, times: u64) {
     }
 }
 
-/// Where the last track of an order that grows begins, and its size.
+/// The first LBN and the size of the last track of an order under construction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last(Option<(Lbn, u32)>);
 
-/// Tracks of one size, one behind the other.
+/// Consecutive tracks of one size.
 struct Run {
     lbn: Lbn,
     size: u32,
     times: u64,
 }
 
-/// The tracks that lie wholly within a range.
+/// Returns the tracks that lie entirely within a range.
 fn runs_within(map: &TrackMap, lbns: &Range<Lbn>) -> impl Iterator<Item = Run> {
     let Range { start, end } = lbns.clone();
     let mut next = map.first();

@@ -1,18 +1,20 @@
-//! Requests as plans: what is read, what is summed, what is written.
+//! Stripe plans: the operations that carry out a request on one stripe.
 //!
-//! A plan is of one stripe: all reads may go out at once; when they are there, the sums are made in order; then all
-//! writes may go out at once. Whoever executes it has, for each chunk of the stripe, room for what is on the member
-//! (*old*) and for what is to be there (*new*). A *row* is a sector of a chunk, counted from the chunk's first; the
-//! sum of a row is that of the sectors of all chunks in it.
+//! A plan covers one stripe. All its reads may be issued at once. When they are complete, its
+//! exclusive ors are computed in order. Then all its writes may be issued at once. The executor
+//! needs two buffers for each chunk of the stripe: one for the present contents (*old*) and one for
+//! the new contents (*new*). A *row* is a sector of a chunk, counted from the chunk's first. The
+//! exclusive or of a row combines the sectors of all chunks in that row.
 //!
-//! A write that does not cover a stripe needs something of the rest for the new parity: what it overwrites and the
-//! old parity ([`Update::Modify`]), or all that it does not overwrite ([`Update::Reconstruct`]). The cheaper one is
-//! taken, where a read costs its sectors and [`Planner::positioning`]. What members are not good for ([`Health`]) forces
-//! the other. Nothing here closes the write hole: a crash between the writes of a plan leaves parity that does not
-//! fit, which a journal has to mend.
+//! A write that does not cover a stripe must read something for the new parity. Either it reads
+//! what it overwrites and the old parity ([`Update::Modify`]), or everything that it does not
+//! overwrite ([`Update::Reconstruct`]). The planner takes the cheaper one, where a read costs its
+//! sectors plus [`Planner::positioning`]. Members that cannot be used ([`Health`]) may force the
+//! other one. The write hole is not closed here: a crash between the writes of a plan leaves
+//! inconsistent parity, which a journal must repair.
 //!
-//! Whoever executes a plan finds out what cannot be read, adds it to the health of the stripe, and asks again, until
-//! there is a plan that can be executed or none.
+//! When the executor finds that something cannot be read, it adds this to the health of the stripe
+//! and plans again, until a plan can be carried out or none exists.
 
 use std::ops::Range;
 
@@ -22,31 +24,31 @@ use super::{Array, Holds, Level, Members, RaidError, Stripe};
 use crate::request::Request;
 use crate::units::{Lbn, Sectors};
 
-/// How plans are made.
+/// The parameters for making plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planner {
-    /// What a read costs beside its sectors, as so many more: the sectors that pass in a seek and half a revolution,
-    /// about a track.
+    /// The cost of a read in addition to its sectors, in sectors: those that pass during a seek and
+    /// half a revolution, which is about a track.
     pub positioning: Sectors,
-    /// Whether parity is read too, and dropped, where it is all that a read leaves out of a stripe (paper Q, section
-    /// 3), so that what a member is asked for has no gap there.
+    /// Whether a read also reads, and drops, the parity if that is all that it leaves out of a
+    /// stripe (paper Q, section 3). The requests to a member then have no gap there.
     pub dummy_reads: bool,
 }
 
-/// How the parity of a stripe that is written in part is found.
+/// How a partial stripe write computes the new parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// From the old parity and what is overwritten.
+    /// From the old parity and the data that is overwritten.
     Modify,
-    /// From what is not overwritten.
+    /// From the data that is not overwritten.
     Reconstruct,
 }
 
 impl Update {
-    /// All of them.
+    /// All update methods.
     pub const ALL: [Update; 2] = [Update::Modify, Update::Reconstruct];
 
-    /// The name by which it is known.
+    /// The method's usual name.
     pub fn name(self) -> &'static str {
         match self {
             Update::Modify => "read-modify-write",
@@ -55,27 +57,28 @@ impl Update {
     }
 }
 
-/// What the members of a stripe are good for.
+/// The usability of a stripe's members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// They are neither read nor written.
+    /// Members that are neither read nor written.
     pub failed: Members,
-    /// They cannot read something of the stripe. They are written.
+    /// Members that cannot read some part of the stripe. They are still written.
     pub unreadable: Members,
-    /// The stripe's parity may never have been made. It is right in those rows that have been written since, if none of their
-    /// writes could do with what it was before; nothing is computed from it for a member that may yet read.
+    /// Whether the stripe's parity may never have been initialized. Rows written since then have
+    /// correct parity, unless their writes had to use the old parity. Such parity is not used to
+    /// reconstruct data of a member that may become readable again.
     pub unsynced: bool,
 }
 
 impl Health {
-    /// Good for everything.
+    /// All members are usable.
     pub const GOOD: Health = Health {
         failed: Members::NONE,
         unreadable: Members::NONE,
         unsynced: false,
     };
 
-    /// Of a stripe some of whose members have failed.
+    /// Returns the health of a stripe whose members `failed` have failed.
     pub fn without(failed: Members) -> Health {
         Health {
             failed,
@@ -83,61 +86,62 @@ impl Health {
         }
     }
 
-    /// Those that are not read.
+    /// Returns the members that are not read.
     pub fn absent(self) -> Members {
         self.failed.union(self.unreadable)
     }
 }
 
-/// Rows of a chunk.
+/// Consecutive rows of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The member that has the chunk.
     pub member: usize,
     /// The rows.
     pub rows: Range<u64>,
-    /// The first row's LBN there.
+    /// The first row's LBN on that member.
     pub lbn: Lbn,
-    /// The first row's sector of the array; none of parity.
+    /// The array sector of the first row; `None` for parity.
     pub logical: Option<Lbn>,
 }
 
-/// A sum of rows, by exclusive or. A chunk counts as zero beyond its end.
+/// The exclusive or of rows. A chunk counts as zero beyond its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
-    /// Whose chunk it is for.
+    /// The member whose chunk the result belongs to.
     pub member: usize,
-    /// Whether it is what the chunk holds, because that cannot be read, or what it will hold.
+    /// Whether the result is the chunk's present contents, because they cannot be read, or its new
+    /// contents.
     pub age: Age,
     /// The rows.
     pub rows: Range<u64>,
-    /// Whose old rows are summed.
+    /// The members whose old rows are combined.
     pub old: Members,
-    /// Whose new rows are.
+    /// The members whose new rows are combined.
     pub new: Members,
 }
 
-/// What a member's rows are about.
+/// Which version of a member's rows is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
-    /// What is on the member.
+    /// The present contents.
     Old,
-    /// What is to be there.
+    /// The contents to be written.
     New,
 }
 
-/// What is to be done with a stripe.
+/// The operations on one stripe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The stripe's number.
     pub stripe: u64,
-    /// What is read first, by member and row.
+    /// The extents to read first, sorted by member and row.
     pub reads: Vec<Extent>,
-    /// What is read along and dropped.
+    /// An extent that is also read, and whose data is dropped.
     pub dummy: Option<Extent>,
-    /// What is summed then, in this order.
+    /// The exclusive ors to compute next, in this order.
     pub sums: Vec<Sum>,
-    /// What is written at last, by member and row.
+    /// The extents to write last, sorted by member and row.
     pub writes: Vec<Extent>,
 }
 
@@ -157,8 +161,8 @@ impl Plan {
 }
 
 impl Array {
-    /// The stripes that have sectors of a range, and which sectors of the array each has of it. What is beyond the
-    /// last is left out.
+    /// Returns the stripes that hold sectors of a range, each with its part of the range. Sectors
+    /// beyond the end of the array are omitted.
     pub fn stripes_of(
         &self,
         sectors: Range<Lbn>,
@@ -174,13 +178,13 @@ impl Array {
 }
 
 impl Planner {
-    /// Makes the plan that reads sectors of the array, which lie in one stripe.
+    /// Plans a read of sectors of the array that lie in one stripe.
     ///
     /// # Errors
-    /// If too many members cannot be read.
+    /// Returns an error if too many members cannot be read.
     ///
     /// # Panics
-    /// If the sectors are not those of the stripe.
+    /// Panics if the sectors are not all in the stripe.
     pub fn read(
         &self,
         stripe: &Stripe<'_>,
@@ -215,13 +219,14 @@ impl Planner {
         Ok(())
     }
 
-    /// Makes the plan that writes sectors of the array, which lie in one stripe.
+    /// Plans a write of sectors of the array that lie in one stripe.
     ///
     /// # Errors
-    /// If too many members have failed, or what the new parity needs cannot be read.
+    /// Returns an error if too many members have failed, or if data needed for the new parity
+    /// cannot be read.
     ///
     /// # Panics
-    /// If the sectors are not those of the stripe.
+    /// Panics if the sectors are not all in the stripe.
     pub fn write(
         &self,
         stripe: &Stripe<'_>,
@@ -253,7 +258,7 @@ impl Planner {
             parity_of(stripe, parity, &parts, health, update, plan)?;
             *cost = plan.cost(self.positioning);
         }
-        // The last one tried is there already.
+        // The plan already holds the method that was tried last.
         if costs[0] <= costs[1] && costs[1] > 0 {
             parity_of(stripe, parity, &parts, health, Update::Modify, plan)?;
         }
@@ -265,11 +270,11 @@ impl Planner {
         Ok(())
     }
 
-    /// Makes the plan that writes what a member has of a stripe, from what the others have. The member has failed, or cannot
-    /// read.
+    /// Plans the restoration of a member's chunk of a stripe from the other members. The member has
+    /// failed, or cannot read.
     ///
     /// # Errors
-    /// If too many others cannot be read.
+    /// Returns an error if too many other members cannot be read.
     pub fn rebuild(
         &self,
         stripe: &Stripe<'_>,
@@ -292,8 +297,9 @@ impl Planner {
         Ok(())
     }
 
-    /// Makes the plan that reads all of a stripe and says what its parity, or its copies, have to be. What it writes is to be
-    /// written where something else stands. Nothing is planned where there is nothing to compare.
+    /// Plans a read of a whole stripe and computes the correct parity, or the correct copies. The
+    /// plan's writes are needed only where the members hold something else. The plan is empty if
+    /// there is nothing to compare.
     pub fn verify(&self, stripe: &Stripe<'_>, health: Health, plan: &mut Plan) {
         plan.clear(stripe);
         let all = |member: usize| 0..stripe.on(member).sectors.0;
@@ -309,7 +315,7 @@ impl Planner {
                 }
             }
             (_, Some(parity)) if health.absent().is_empty() => {
-                // All that there is: nothing is left out that could make it impossible.
+                // This cannot fail: no member is absent.
                 let _ = self.reconstruct(stripe, parity, Age::New, all(parity), health, plan);
                 plan.reads.push(extent(stripe, parity, all(parity)));
                 plan.writes.push(extent(stripe, parity, all(parity)));
@@ -318,7 +324,7 @@ impl Planner {
         }
     }
 
-    /// Reads what tells rows of a member, and sums it.
+    /// Adds the reads and the exclusive or that reconstruct rows of a member.
     fn reconstruct(
         &self,
         stripe: &Stripe<'_>,
@@ -354,7 +360,7 @@ impl Planner {
     }
 }
 
-/// What a mirror has, as another is to have it.
+/// Copies the rows of one mirror to another.
 fn copy(from: usize, member: usize, rows: Range<u64>) -> Sum {
     Sum {
         member,
@@ -365,7 +371,7 @@ fn copy(from: usize, member: usize, rows: Range<u64>) -> Sum {
     }
 }
 
-/// A chunk of data, and which rows of it are written.
+/// A data chunk, and the rows of it that are written.
 struct Part {
     member: usize,
     sectors: u64,
@@ -383,7 +389,7 @@ fn parts_of(stripe: &Stripe<'_>, sectors: &Range<Lbn>) -> Parts {
     all_rows_of(stripe, sectors).map(part).collect()
 }
 
-/// Reads and sums for the parity of a write.
+/// Adds the reads and exclusive ors for the parity of a write.
 fn parity_of(
     stripe: &Stripe<'_>,
     parity: usize,
@@ -396,7 +402,7 @@ fn parity_of(
     plan.sums.clear();
     let broken = |set: Members, by: Members| !set.intersection(by).is_empty();
     let mut from = 0;
-    // Rows between two ends of what is written, or of chunks, are alike.
+    // All rows between two consecutive ends of written ranges or chunks are treated alike.
     while let Some(to) = next_end(parts, from) {
         let rows = from..to;
         from = to;
@@ -412,7 +418,8 @@ fn parity_of(
             continue;
         }
         let reconstruct = !broken(kept, health.absent());
-        // Parity that was never made tells nothing of a member that may read again, with something else.
+        // Parity that was never initialized must not be used for a member that may become readable
+        // again with different contents.
         let modify = !broken(written.with(parity), health.absent())
             && !(health.unsynced && (reconstruct || broken(kept, health.unreadable)));
         let old = match (modify, reconstruct, prefer) {
@@ -441,7 +448,8 @@ fn parity_of(
     Ok(())
 }
 
-/// The first end of a chunk, or of what is written of one, behind a row; none behind the last that is written.
+/// Returns the first start or end of a written range, or end of a chunk, after the row `from`.
+/// `None` after the last written row.
 fn next_end(parts: &Parts, from: u64) -> Option<u64> {
     let last = parts.iter().map(|part| part.written.end).max()?;
     let ends = parts
@@ -450,7 +458,8 @@ fn next_end(parts: &Parts, from: u64) -> Option<u64> {
     ends.filter(|end| *end > from && *end <= last).min()
 }
 
-/// Which rows of each chunk of data have sectors of a range; those of chunks that have none are empty.
+/// Returns the rows of each data chunk that hold sectors of a range. They are empty for chunks that
+/// hold none.
 fn all_rows_of<'a>(
     stripe: &'a Stripe<'_>,
     sectors: &Range<Lbn>,
@@ -460,7 +469,7 @@ fn all_rows_of<'a>(
         let chunk = stripe.logical_of(k);
         let row = |sector: Lbn| sector.clamp(chunk.start, chunk.end).0 - chunk.start.0;
         let rows = row(start)..row(end);
-        // Nothing is written of a chunk: no end of it may part the rows of others.
+        // If nothing of a chunk is written, its position must not split the rows of others.
         (k, if rows.is_empty() { 0..0 } else { rows })
     })
 }
@@ -478,7 +487,8 @@ fn rows_of<'a>(
     all_rows_of(stripe, sectors).filter(|(_, rows)| !rows.is_empty())
 }
 
-/// The member that a chunk of data is read from: if it cannot be, the others make up for it.
+/// Returns the member from which a data chunk is read. If that member is absent, the others must
+/// make up for it.
 fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: Members) -> Result<usize, RaidError> {
     let members = stripe.members();
     match stripe.level() {
@@ -490,7 +500,7 @@ fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: Members) -> Result<us
             }
             Ok(member)
         }
-        // Mirrors take turns.
+        // Mirrors are read in turn.
         Level::Raid1 => {
             let turn = (stripe.number() % members as u64) as usize;
             let mut mirrors = (0..members).map(|next| (turn + next) % members);
@@ -519,7 +529,7 @@ fn extent(stripe: &Stripe<'_>, member: usize, rows: Range<u64>) -> Extent {
     }
 }
 
-/// Puts extents in order, and those that touch together.
+/// Sorts extents, and merges those that overlap or are adjacent.
 fn merge(extents: &mut Vec<Extent>) {
     extents.sort_unstable_by_key(|extent| (extent.member, extent.rows.start));
     extents.dedup_by(|next, before| {
@@ -531,11 +541,12 @@ fn merge(extents: &mut Vec<Extent>) {
     });
 }
 
-/// What members are asked for in one piece: extents of consecutive stripes that lie one behind the other on a member,
-/// up to `most` sectors. What is given first is asked for first.
+/// Combines extents into requests to members. Extents of consecutive stripes that are adjacent on a
+/// member become one request of up to `most` sectors. The order of the requests follows that of the
+/// extents.
 ///
 /// # Panics
-/// If `most` is none.
+/// Panics if `most` is 0.
 pub fn joined<'a>(
     extents: impl IntoIterator<Item = &'a Extent>,
     most: u32,

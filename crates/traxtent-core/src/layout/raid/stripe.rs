@@ -1,4 +1,4 @@
-//! A stripe: what belongs together across the members.
+//! A stripe: the chunks that belong together across the members.
 
 use std::ops::Range;
 
@@ -14,36 +14,36 @@ pub struct Stripe<'a> {
     sizes: &'a [u32],
 }
 
-/// The sectors of a member that a stripe uses.
+/// The sectors of one member in a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The member's number, from 0.
     pub member: usize,
-    /// Its first LBN there.
+    /// The chunk's first LBN on that member.
     pub lbn: Lbn,
-    /// How many.
+    /// The number of sectors.
     pub sectors: Sectors,
-    /// What is in it.
+    /// The kind of contents.
     pub holds: Holds,
 }
 
-/// What a chunk holds.
+/// The kind of contents of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// The stripe's data of this number, from 0.
+    /// The stripe's data chunk with this number, from 0.
     Data(usize),
-    /// The exclusive or of all data of the stripe, each taken as zero beyond its end.
+    /// The exclusive or of all data of the stripe. Each data chunk counts as zero beyond its end.
     Parity,
 }
 
-/// Where a sector of an array is.
+/// The location of a sector of an array.
 #[derive(Clone, Debug)]
 pub struct Location<'a> {
-    /// Its stripe.
+    /// The stripe of the sector.
     pub stripe: Stripe<'a>,
-    /// The number of the chunk of data in it.
+    /// The number of the data chunk in the stripe.
     pub chunk: usize,
-    /// Sectors of the chunk before it.
+    /// The number of the chunk's sectors before it.
     pub offset: Sectors,
 }
 
@@ -61,30 +61,30 @@ impl<'a> Stripe<'a> {
         stripe
     }
 
-    /// Its number.
+    /// Returns the stripe's number.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The sectors of the array in it.
+    /// Returns the array's sectors in the stripe.
     pub fn logical(&self) -> Range<Lbn> {
         self.logical.clone()
     }
 
-    /// How many chunks of data it has; mirrored ones count once.
+    /// Returns the number of data chunks. Mirrored chunks count once.
     pub fn data_chunks(&self) -> usize {
         data_chunks(self.level(), self.sizes.len())
     }
 
-    /// How many sectors a chunk of data has.
+    /// Returns the number of sectors in a data chunk.
     ///
     /// # Panics
-    /// If there is none of this number.
+    /// Panics if there is no data chunk with this number.
     pub fn data_sectors(&self, k: usize) -> Sectors {
         Sectors(data_sectors(self.level(), self.sizes, self.number, k))
     }
 
-    /// The sectors of the array in a chunk of data.
+    /// Returns the array's sectors in a data chunk.
     pub fn logical_of(&self, k: usize) -> Range<Lbn> {
         let mut first = self.logical.start;
         for before in 0..k {
@@ -93,22 +93,22 @@ impl<'a> Stripe<'a> {
         first..first + self.data_sectors(k)
     }
 
-    /// A chunk of data; of mirrored ones the first member's.
+    /// Returns a data chunk. With mirrors, it is that of the first member.
     pub fn data(&self, k: usize) -> Chunk {
         self.on(self.data_member(k))
     }
 
-    /// The member that has a chunk of data; of mirrored ones the first.
+    /// Returns the member that holds a data chunk. With mirrors, it is the first.
     pub(super) fn data_member(&self, k: usize) -> usize {
         data_member(self.level(), self.members(), self.number, k)
     }
 
-    /// How many members it lies on.
+    /// Returns the number of members.
     pub fn members(&self) -> usize {
         self.sizes.len()
     }
 
-    /// The sector of the array that a row of a member has; none of parity.
+    /// Returns the array sector in a row of a member; `None` for parity.
     pub fn logical_at(&self, member: usize, row: u64) -> Option<Lbn> {
         match self.holds(member) {
             Holds::Data(k) => Some(self.logical_of(k).start + Sectors(row)),
@@ -116,25 +116,25 @@ impl<'a> Stripe<'a> {
         }
     }
 
-    /// Where the chunk of a member begins there.
+    /// Returns the first LBN of a member's chunk.
     pub(super) fn lbn(&self, member: usize) -> Lbn {
         self.array.lbn(member, self.number)
     }
 
-    /// The chunk of parity, if there is one.
+    /// Returns the parity chunk, if there is one.
     pub fn parity(&self) -> Option<Chunk> {
         Some(self.on(self.parity_member()?))
     }
 
-    /// The member that has parity, if one has.
+    /// Returns the member that holds the parity, if there is parity.
     pub fn parity_member(&self) -> Option<usize> {
         parity_member(self.level(), self.sizes.len(), self.number)
     }
 
-    /// The chunk on a member.
+    /// Returns the chunk on a member.
     ///
     /// # Panics
-    /// If there is no such member.
+    /// Panics if there is no such member.
     pub fn on(&self, member: usize) -> Chunk {
         Chunk {
             member,
@@ -156,10 +156,10 @@ impl<'a> Stripe<'a> {
         }
     }
 
-    /// How many sectors of a member it uses.
+    /// Returns the number of a member's sectors that the stripe uses.
     ///
     /// # Panics
-    /// If there is no such member.
+    /// Panics if there is no such member.
     pub fn sectors_on(&self, member: usize) -> Sectors {
         match self.holds(member) {
             Holds::Data(k) => self.data_sectors(k),
@@ -170,12 +170,12 @@ impl<'a> Stripe<'a> {
         }
     }
 
-    /// The chunk on each member.
+    /// Returns the chunk on each member.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> {
         (0..self.sizes.len()).map(|member| self.on(member))
     }
 
-    /// The chunk that has a sector, counted from the first of the stripe.
+    /// Returns the location of a sector, counted from the first of the stripe.
     pub(super) fn locate(self, mut offset: Sectors) -> Location<'a> {
         let mut chunk = 0;
         while offset >= self.data_sectors(chunk) {
@@ -217,7 +217,8 @@ fn data_member(level: Level, members: usize, number: u64, k: usize) -> usize {
     }
 }
 
-/// How many sectors a chunk of data has, if the members' chunks can have so many.
+/// Returns the number of sectors in a data chunk, given the capacities `sizes` of the members'
+/// chunks.
 pub(super) fn data_sectors(level: Level, sizes: &[u32], number: u64, k: usize) -> u64 {
     let own = sizes[data_member(level, sizes.len(), number, k)];
     let sectors = match (level, parity_member(level, sizes.len(), number)) {

@@ -5,30 +5,32 @@ use crate::trackmap::TrackMap;
 use crate::trackmap::pattern::Pattern;
 use crate::units::{Lbn, Sectors};
 
-/// What an array has on a member.
+/// An array's use of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberUsage {
-    /// The sectors that it may use.
+    /// The number of sectors that the array may use.
     pub sectors: Sectors,
-    /// Those that hold data.
+    /// The number of sectors that hold data.
     pub data: Sectors,
-    /// Those that hold parity.
+    /// The number of sectors that hold parity.
     pub parity: Sectors,
-    /// Sectors of the array whose parity is here: as many small writes come here beside those to its data.
+    /// The number of the array's sectors whose parity is on this member. It is proportional to the
+    /// small writes that reach the member in addition to those of its own data.
     pub covered: Sectors,
-    /// Stripes whose parity is here.
+    /// The number of stripes whose parity is on this member.
     pub parity_stripes: u64,
 }
 
 impl MemberUsage {
-    /// The sectors that hold nothing.
+    /// Returns the number of sectors that hold nothing.
     pub fn unused(&self) -> Sectors {
         self.sectors - self.data - self.parity
     }
 }
 
 impl Array {
-    /// What it has on each member. Takes a moment for each run of stripes of the same sizes.
+    /// Returns the use of each member. The time is proportional to the number of runs of stripes
+    /// with the same sizes.
     pub fn usage(&self) -> Vec<MemberUsage> {
         let mut all: Vec<MemberUsage> = self
             .members
@@ -65,8 +67,8 @@ impl Array {
         all
     }
 
-    /// The array as a drive whose tracks are the stripes: a reader that stays within them has a whole chunk of each
-    /// member at a time.
+    /// Returns the array as a map whose tracks are the stripes. A reader that keeps to its
+    /// boundaries reads a whole chunk of each member at a time.
     pub fn stripe_map(&self) -> TrackMap {
         let mut sizes = Pattern::default();
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
@@ -90,8 +92,8 @@ impl Array {
         TrackMap::from_sizes(Lbn(0), sizes)
     }
 
-    /// The array as a drive whose tracks are the chunks of data: a request that stays within one goes to one place of one
-    /// member.
+    /// Returns the array as a map whose tracks are the data chunks. A request that stays within one
+    /// of them goes to one extent of one member.
     pub fn chunk_map(&self) -> TrackMap {
         let mut sizes = Pattern::default();
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
@@ -125,7 +127,7 @@ impl Array {
         TrackMap::from_sizes(Lbn(0), sizes)
     }
 
-    /// The sectors that the largest stripe has on all members together.
+    /// Returns the number of sectors that the largest stripe has on all members together.
     pub fn stripe_sectors_max(&self) -> Sectors {
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
         let runs = self.runs.iter().zip(ends.chain([self.stripes])).enumerate();
@@ -138,7 +140,7 @@ impl Array {
         Sectors(sectors.max().unwrap_or(0))
     }
 
-    /// The share of all its members' sectors that hold neither data nor parity.
+    /// Returns the share of all members' sectors that hold neither data nor parity.
     pub fn waste(&self) -> f64 {
         let usage = self.usage();
         let sum = |part: fn(&MemberUsage) -> u64| usage.iter().map(part).sum::<u64>() as f64;

@@ -1,70 +1,77 @@
-//! Choosing a copy from outside the drive: which passes first once the head is there?
+//! Choosing a replica from outside the drive: the one that passes first once the head is on its
+//! track.
 //!
-//! A [`Head`] is a state machine without I/O over a track map, where tracks begin around the platter, and how long the arm
-//! takes. Time comes in with each question. Every completion corrects it: the angle at which it came, against the one
-//! foretold, corrects the phase and the period (as a phase-locked loop does), and what came a revolution late, against the
-//! risk foretold, corrects how sure it is. So it reports its own error ([`Head::accuracy`]).
+//! A [`Head`] is a state machine without I/O. It uses a track map, the angle at which each track
+//! begins, and the seek times. The current time is an argument of each call. Every completion
+//! corrects the state. The difference between the observed and the predicted angle corrects the
+//! phase and the period, as in a phase-locked loop. The difference between the observed and the
+//! predicted rate of late completions, those that took an extra revolution, corrects the
+//! uncertainty. The head therefore reports its own error ([`Head::accuracy`]).
 //!
-//! Angles are fractions of a revolution. The angle of a sector is that of the platter when a read of it is complete; so it
-//! holds what lies between the medium and the host, as long as that does not change.
+//! Angles are fractions of a revolution. The angle of a sector is the platter's angle when a read
+//! of that sector is complete. It therefore includes all delays between the media and the host, as
+//! long as they are constant.
 //!
-//! A copy that is missed costs a revolution, one that is passed over only the way to the next. So a copy is chosen by what
-//! it costs in the mean: the wait for it, and a revolution times the risk to miss it.
+//! Missing a replica costs a revolution; passing one over costs only the time to the next. A
+//! replica is therefore chosen by its mean cost: the wait for it, plus a revolution times the
+//! probability of missing it.
 //!
-//! Left out: several requests at the drive at once. Whoever uses a head keeps the queue, and sends one at a time.
+//! Left out: several requests outstanding at the drive. The user of a head keeps the queue, and
+//! sends one request at a time.
 
 use std::sync::Arc;
 
 use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::{Lbn, SimTime, Span};
 
-/// What one completion corrects of the phase, once many have.
+/// The gain with which a completion corrects the phase, after many completions.
 const PHASE_GAIN: f64 = 0.02;
 
-/// What it corrects of the period.
+/// The gain with which a completion corrects the period.
 const PERIOD_GAIN: f64 = 0.000_1;
 
-/// How fast the trust in a prediction follows what was missed.
+/// The gain with which missed replicas change the uncertainty of predictions.
 const TRUST_GAIN: f64 = 0.3;
 
-/// Standard deviation of a prediction, in revolutions: the least and the most that are believed.
+/// The lower and upper bound for the standard deviation of a prediction, in revolutions.
 const SIGMA: (f64, f64) = (0.000_3, 0.2);
 
-/// What is known of a drive before its head is followed: see [`crate::probe::survey`].
+/// The measurements of a drive that a head needs: see [`crate::probe::survey`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
-    /// The first track that was surveyed: its position in the map.
+    /// The position in the map of the first track that was surveyed.
     pub first_track: usize,
-    /// The angle of the first sector of each track from then on, in 2^-16 of a revolution.
+    /// The angle of the first sector of each track from then on, in units of 2^-16 of a revolution.
     pub angles: Vec<u16>,
-    /// How long the arm takes.
+    /// The positioning times.
     pub reach: Reach,
-    /// The time of a revolution, in picoseconds.
+    /// The duration of a revolution in picoseconds.
     pub period: f64,
-    /// An instant, and the angle of the platter then.
+    /// A point in time, and the angle of the platter at that time.
     pub phase: (SimTime, f64),
 }
 
-/// The least time from sending a read to its completion, by how many tracks the arm crosses, in revolutions.
+/// The minimum time from sending a read to its completion, by the number of tracks that the seek
+/// crosses, in revolutions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach(Vec<(usize, f64)>);
 
 impl Reach {
-    /// From measured points, whose distances ascend; straight lines between them.
+    /// Creates a curve from measured points with ascending distances, interpolating linearly.
     ///
     /// # Panics
-    /// If there is no point.
+    /// Panics if there is no point.
     pub fn new(points: Vec<(usize, f64)>) -> Reach {
         assert!(!points.is_empty(), "no distance was measured");
         Reach(points)
     }
 
-    /// The points.
+    /// Returns the points.
     pub fn points(&self) -> &[(usize, f64)] {
         &self.0
     }
 
-    /// The same, so much longer.
+    /// Returns the same curve, increased by `turns`.
     pub(crate) fn later(mut self, turns: f64) -> Reach {
         for (_, least) in &mut self.0 {
             *least += turns;
@@ -72,7 +79,7 @@ impl Reach {
         self
     }
 
-    /// Over so many tracks.
+    /// Returns the minimum time for a seek over `tracks` tracks.
     pub fn over(&self, tracks: usize) -> f64 {
         let later = self.0.partition_point(|(distance, _)| *distance < tracks);
         let points = &self.0;
@@ -90,59 +97,60 @@ impl Reach {
     }
 }
 
-/// A drive's head, followed from outside.
+/// A drive's head position, followed from outside the drive.
 #[derive(Clone, Debug)]
 pub struct Head {
     map: Arc<TrackMap>,
     survey: Survey,
-    /// Where the arm is.
+    /// The track that the head is on.
     at: usize,
     completions: u64,
-    /// Mean square of the angles' errors.
+    /// The mean square of the angle errors.
     phase_variance: f64,
-    /// Standard deviation of when a sector passes against when the arm is there.
+    /// The standard deviation between the time at which a sector passes and that at which the head
+    /// arrives.
     sigma: f64,
-    /// Completions that came a revolution late, and how many had been expected to.
+    /// Completions that came a revolution late, and the number expected.
     missed: u64,
     expected: f64,
 }
 
-/// A copy that was chosen.
+/// A replica that was chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
-    /// Which of those that were offered.
+    /// The index of the replica among those offered.
     pub index: usize,
-    /// When its first sector is read, from now.
+    /// The time until its first sector is read.
     pub due: Span,
-    /// The probability that it comes a revolution later.
+    /// The probability that it completes a revolution later.
     pub risk: f64,
 }
 
-/// How far a head's predictions have been off.
+/// The accuracy of a head's predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accuracy {
-    /// Completions that it was corrected by.
+    /// The number of completions that corrected the head.
     pub completions: u64,
-    /// Root mean square of the lately foretold angles' errors, in revolutions.
+    /// The root mean square of recent errors in predicted angles, in revolutions.
     pub angle_rms: f64,
     /// The share of completions that came a revolution late.
     pub missed: f64,
-    /// The share that was expected to.
+    /// The share of completions that was expected to come late.
     pub expected: f64,
 }
 
-/// The difference of two angles, in [-1/2, 1/2).
+/// Returns the difference of two angles, reduced to [-1/2, 1/2).
 fn wrap(turns: f64) -> f64 {
     turns - (turns + 0.5).floor()
 }
 
-/// The fraction of a revolution, in [0, 1).
+/// Returns the fraction of a revolution, in [0, 1).
 fn fraction(turns: f64) -> f64 {
     turns - turns.floor()
 }
 
 impl Head {
-    /// A head of a surveyed drive.
+    /// Creates the head of a surveyed drive.
     pub fn new(map: impl Into<Arc<TrackMap>>, survey: Survey) -> Head {
         Head {
             map: map.into(),
@@ -156,21 +164,21 @@ impl Head {
         }
     }
 
-    /// The time of a revolution, in picoseconds.
+    /// Returns the duration of a revolution in picoseconds.
     pub fn period(&self) -> f64 {
         self.survey.period
     }
 
-    /// The angle of the platter.
+    /// Returns the angle of the platter.
     pub fn angle(&self, now: SimTime) -> f64 {
         let (then, angle) = self.survey.phase;
         let since = now.0 as f64 - then.0 as f64;
-        // The whole revolutions go first, so that what is left is small.
+        // Whole revolutions are subtracted first, so that the remainder is small.
         let whole = (since / self.survey.period).floor();
         fraction(angle + (since - whole * self.survey.period) / self.survey.period)
     }
 
-    /// The angle of a sector; nothing on tracks that were not surveyed.
+    /// Returns the angle of a sector; `None` on tracks that were not surveyed.
     pub fn angle_of(&self, lbn: Lbn) -> Option<f64> {
         let track = self.map.track_of(lbn)?;
         self.angle_on(&track, lbn)
@@ -182,13 +190,14 @@ impl Head {
         Some(first + (lbn.0 - track.first_lbn.0) as f64 / track.sectors.0 as f64)
     }
 
-    /// Which of these reads, sent now, is likely to be done first; nothing, if none is on a surveyed track.
+    /// Returns the read that is likely to complete first if sent now; `None` if none is on a
+    /// surveyed track.
     pub fn choose(&self, now: SimTime, lbns: impl IntoIterator<Item = Lbn>) -> Option<Choice> {
         let angle = self.angle(now);
         let mut best: Option<(f64, Choice)> = None;
         let mut track: Option<MappedTrack> = None;
         for (index, lbn) in lbns.into_iter().enumerate() {
-            // Copies stand on one track: it is looked up once.
+            // The replicas of a block are on one track, which is looked up once.
             if track.is_none_or(|track| lbn < track.first_lbn || lbn >= track.end()) {
                 track = self.map.track_of(lbn);
             }
@@ -208,24 +217,27 @@ impl Head {
         best.map(|(_, choice)| choice)
     }
 
-    /// When the first sector is read, in revolutions from when the platter is at an angle, and the risk that it is missed.
+    /// Returns the time until the first sector is read, in revolutions from when the platter is at
+    /// `angle`, and the probability of missing it.
     fn due(&self, angle: f64, track: &MappedTrack, lbn: Lbn) -> Option<(f64, f64)> {
         let lead = self.survey.reach.over(track.index.abs_diff(self.at));
         let after = fraction(self.angle_on(track, lbn)? - angle - lead);
-        // It may be missed by a little, or have been reachable after all by a little less than a revolution earlier.
+        // The sector may be missed by a small margin. It may also have been reachable almost a
+        // revolution earlier.
         let risk = 0.5 * libm::erfc(after / self.sigma * std::f64::consts::FRAC_1_SQRT_2);
         Some((lead + after, risk))
     }
 
-    /// Takes note that the arm has been sent elsewhere by what is not corrected by: a write, a read of another length.
+    /// Records a seek caused by a request that does not correct the head: a write, or a read of
+    /// another length.
     pub fn moved_to(&mut self, lbn: Lbn) {
         if let Some(track) = self.map.track_of(lbn) {
             self.at = track.index;
         }
     }
 
-    /// Corrects itself by a read from one track that was sent at one instant and complete at another; all reads that it is
-    /// corrected by are of about one length.
+    /// Corrects the head by a read on one track, sent and completed at the given times. All reads
+    /// used for correction have about the same length.
     pub fn completed(&mut self, lbn: Lbn, sectors: u32, sent: SimTime, completed: SimTime) {
         let Some(track) = self.map.track_of(lbn) else {
             return;
@@ -240,7 +252,8 @@ impl Head {
         };
         let took = completed.saturating_since(sent).0 as f64 / self.survey.period;
         let lead = self.survey.reach.over(track.index.abs_diff(self.at));
-        // What comes sooner than the arm can be there comes from a cache, and tells nothing.
+        // A completion that comes before the seek could be complete was served from a cache, and
+        // gives no information.
         if took < 0.5 * lead {
             return;
         }
@@ -254,7 +267,7 @@ impl Head {
         self.correct(expected, completed);
     }
 
-    /// Widens what is believed of the uncertainty by what is missed against expectation, and narrows it by what is not.
+    /// Increases the assumed uncertainty for unexpected misses, and decreases it otherwise.
     fn trust(&mut self, late: bool, risk: f64) {
         let surprise = f64::from(u8::from(late)) - risk;
         let sigma = self.sigma * libm::exp(TRUST_GAIN * surprise);
@@ -268,7 +281,7 @@ impl Head {
         let gain = PHASE_GAIN.max(1.0 / self.completions as f64);
         let (then, _) = self.survey.phase;
         let turns = (completed.0 as f64 - then.0 as f64) / self.survey.period;
-        // The first ones tell the phase alone.
+        // The first completions correct only the phase.
         if self.completions > 20 && turns > 0.5 {
             self.survey.period *= 1.0 + PERIOD_GAIN * error / turns;
         }
@@ -279,7 +292,7 @@ impl Head {
         self.survey.phase = (completed, fraction(angle - gain * error));
     }
 
-    /// How far off it has been.
+    /// Returns the accuracy of the predictions so far.
     pub fn accuracy(&self) -> Accuracy {
         let count = self.completions.max(1) as f64;
         Accuracy {

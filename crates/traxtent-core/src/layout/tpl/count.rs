@@ -1,56 +1,56 @@
-//! How many partitions a track has.
+//! The number of partitions of a track.
 
 use std::fmt;
 
 use super::TplError;
 
-/// Partitions of a track: a power of two from 1 to 32.
+/// The number of partitions of a track: a power of two from 1 to 32.
 ///
-/// Powers of two, so that the copies that a halved count keeps are every second of those that were there, at the same
-/// sectors: a merge moves nothing.
+/// With powers of two, a halved count keeps every second replica, at the same sectors: a merge
+/// moves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(u8);
 
 impl Count {
-    /// One: an ordinary track.
+    /// One partition: an ordinary track.
     pub const ONE: Count = Count(0);
 
-    /// The most: 32, as in the paper.
+    /// The largest number: 32, as in the paper.
     pub const MOST: Count = Count(5);
 
-    /// All, ascending.
+    /// All counts, in ascending order.
     pub const ALL: [Count; 6] = [Count(0), Count(1), Count(2), Count(3), Count(4), Count(5)];
 
-    /// So many.
+    /// Creates a count.
     ///
     /// # Errors
-    /// If it is no power of two from 1 to 32.
+    /// Returns an error if `count` is not a power of two from 1 to 32.
     pub fn new(count: u32) -> Result<Count, TplError> {
         let known = Count::ALL.into_iter().find(|known| known.get() == count);
         known.ok_or(TplError::Count(count))
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> u32 {
         1 << self.0
     }
 
-    /// Half as many, if there is more than one.
+    /// Returns half the count, if it is more than one.
     pub fn halved(self) -> Option<Count> {
         self.0.checked_sub(1).map(Count)
     }
 
-    /// Twice as many, if that is not more than 32.
+    /// Returns twice the count, if that is at most 32.
     pub fn doubled(self) -> Option<Count> {
         (self < Count::MOST).then_some(Count(self.0 + 1))
     }
 
-    /// The exponent of two.
+    /// Returns the exponent of two.
     pub(super) fn exponent(self) -> u8 {
         self.0
     }
 
-    /// That of an exponent, if it is one.
+    /// Returns the count with this exponent, if there is one.
     pub(super) fn of_exponent(exponent: u8) -> Option<Count> {
         (exponent <= Count::MOST.0).then_some(Count(exponent))
     }
@@ -62,7 +62,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// The fewest and the most partitions that a track may have.
+/// The smallest and largest number of partitions that a track may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     least: Count,
@@ -70,10 +70,10 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// From `least` to `most` partitions.
+    /// Creates bounds from `least` to `most` partitions.
     ///
     /// # Errors
-    /// If they are crossed.
+    /// Returns an error if `least` is greater than `most`.
     pub fn new(least: Count, most: Count) -> Result<Bounds, TplError> {
         if least > most {
             return Err(TplError::Bounds {
@@ -84,23 +84,23 @@ impl Bounds {
         Ok(Bounds { least, most })
     }
 
-    /// The fewest, which set the capacity.
+    /// Returns the smallest number of partitions, which determines the capacity.
     pub fn least(self) -> Count {
         self.least
     }
 
-    /// The most, which an empty track has.
+    /// Returns the largest number of partitions, which an empty track has.
     pub fn most(self) -> Count {
         self.most
     }
 
-    /// How many layers of blocks there are: one a count.
+    /// Returns the number of layers of blocks: one per possible count.
     pub(super) fn layers(self) -> usize {
         usize::from(self.most.0 - self.least.0) + 1
     }
 
-    /// With how many partitions a track holds this layer at most: the most for the first, half as many for each that
-    /// follows.
+    /// Returns the largest number of partitions with which a track can hold this layer. It is the
+    /// maximum for the first layer, and half as many for each following one.
     pub(super) fn count_of(self, layer: usize) -> Count {
         Count(self.most.0 - layer as u8)
     }

@@ -1,12 +1,12 @@
-//! What a layout in partitions refuses, and why.
+//! The errors of a track partition layout.
 
 use crate::units::Lbn;
 
-/// Why a layout in partitions cannot be made, opened, or do as asked.
+/// The reason why a track partition layout cannot be made or opened, or refuses an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TplError {
-    /// A count that is no power of two from 1 to 32.
+    /// A number of partitions that is not a power of two from 1 to 32.
     #[error("{0} partitions of a track: expected 1, 2, 4, 8, 16 or 32")]
     Count(u32),
     /// A lower bound above the upper one.
@@ -17,17 +17,17 @@ pub enum TplError {
         /// The upper bound.
         most: u32,
     },
-    /// A figure out of its bounds.
+    /// A value out of bounds.
     #[error("{figure} is {value}: expected {expected}")]
     Figure {
-        /// Its name.
+        /// The name of the value.
         figure: &'static str,
-        /// What was given.
+        /// The value given.
         value: u64,
         /// The bound, in words.
         expected: &'static str,
     },
-    /// No track has a block for each of the most partitions.
+    /// No track has a block for each partition of the largest count.
     #[error(
         "{most} partitions of a track: the largest track of LBNs {start} to {end} has {blocks} blocks"
     )]
@@ -36,17 +36,17 @@ pub enum TplError {
         most: u32,
         /// The first LBN.
         start: Lbn,
-        /// The LBN behind the last.
+        /// The first LBN after the range.
         end: Lbn,
-        /// Blocks of the largest track.
+        /// The number of blocks on the largest track.
         blocks: u64,
     },
-    /// No room for the table and a track of data.
+    /// A range too small for the table and a track of data.
     #[error("LBNs {start} to {end} of the map have no room for the table and a track of data")]
     NoRoom {
         /// The first LBN.
         start: Lbn,
-        /// The LBN behind the last.
+        /// The first LBN after the range.
         end: Lbn,
     },
     /// Blocks that the layout does not have.
@@ -54,55 +54,55 @@ pub enum TplError {
     NoSuchBlock {
         /// The first of them.
         from: u64,
-        /// Behind the last of them.
+        /// The first block after them.
         to: u64,
-        /// How many there are.
+        /// The number of blocks in the layout.
         blocks: u64,
     },
-    /// A track that cannot be split, and why.
+    /// A track that cannot be split.
     #[error("track {track} of {count} partitions is not split: {why}")]
     NotSplit {
-        /// Its position in the map.
+        /// The track's position in the map.
         track: usize,
-        /// Its partitions.
+        /// The track's number of partitions.
         count: u32,
-        /// What stands against it.
+        /// The reason.
         why: &'static str,
     },
-    /// A plan that changes the table, while another is under way.
+    /// A plan that changes the table, requested while another is in progress.
     #[error("a plan that changes the table is under way: finish it first")]
     Busy,
-    /// A map that is not the one the layout was made with.
+    /// A map that differs from the one with which the layout was made.
     #[error(
         "the map has changed: the layout was made with one of {theirs_tracks} tracks and hash {theirs:08x}, this one \
          has {ours_tracks} and {ours:08x}"
     )]
     OtherMap {
-        /// Tracks of the layout's map.
+        /// The number of tracks in the layout's map.
         theirs_tracks: u64,
-        /// Its hash.
+        /// The hash of the layout's map.
         theirs: u32,
-        /// Tracks of the map at hand.
+        /// The number of tracks in the given map.
         ours_tracks: u64,
-        /// Its hash.
+        /// The hash of the given map.
         ours: u32,
     },
-    /// Bytes that are not what should be there.
+    /// Bytes that are not the expected structure.
     #[error("{what}: {problem}")]
     Format {
-        /// What was to be read.
+        /// The structure expected.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem with the bytes.
         problem: &'static str,
     },
-    /// A page of the table of which no copy is whole.
+    /// A page of the table of which no copy is intact.
     #[error("page {page} of the table: neither copy can be believed ({first}; {second})")]
     PageLost {
-        /// Its number.
+        /// The page's number.
         page: u32,
-        /// What is wrong with the first copy.
+        /// The problem with the first copy.
         first: &'static str,
-        /// What is wrong with the second.
+        /// The problem with the second copy.
         second: &'static str,
     },
 }

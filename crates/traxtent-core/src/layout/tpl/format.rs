@@ -1,7 +1,8 @@
-//! The bytes of the table on its device.
+//! The on-device format of the table.
 //!
-//! All numbers are least significant byte first, checksums are CRC-32 as in Ethernet and zip. The table lies twice, each
-//! copy from the beginning of a track: a header, then the pages, each a sector (of `sector_bytes`) or several.
+//! All numbers are little-endian. Checksums are CRC-32 as in Ethernet and zip. There are two copies
+//! of the table, each from the beginning of a track: a header, then the pages. The header and each
+//! page take one or more sectors (of `sector_bytes`).
 //!
 //! | header: byte | bytes | |
 //! |---|---|---|
@@ -10,16 +11,16 @@
 //! | 12 | 4 | version: 1 |
 //! | 16 | 8 | ID of the layout |
 //! | 24 | 8 | LBN of the header's first copy |
-//! | 32 | 8 | LBN behind the layout's last |
-//! | 40 | 8 | tracks of the map |
+//! | 32 | 8 | first LBN after the layout |
+//! | 40 | 8 | tracks in the map |
 //! | 48 | 4 | CRC-32 of the map's tracks |
-//! | 52 | 4 | bytes of a sector |
-//! | 56 | 4 | sectors of a page |
-//! | 60 | 4 | sectors of a block |
-//! | 64 | 2 | the fewest partitions |
-//! | 66 | 2 | regions |
-//! | 68 | 4 | the most |
-//! | 72 | 8 | tracks of data |
+//! | 52 | 4 | bytes per sector |
+//! | 56 | 4 | sectors per page |
+//! | 60 | 4 | sectors per block |
+//! | 64 | 2 | smallest number of partitions |
+//! | 66 | 2 | number of regions |
+//! | 68 | 4 | largest number of partitions |
+//! | 72 | 8 | number of data tracks |
 //!
 //! | page: byte | bytes | |
 //! |---|---|---|
@@ -28,8 +29,11 @@
 //! | 8 | 8 | ID of the layout |
 //! | 16 | 8 | generation: one more with each change |
 //! | 24 | 4 | number of the page |
-//! | 28 | 4 | 1 if copies may differ, else 0 |
-//! | 32 | 2 a track | exponent of the partitions (bits 0 to 2), layers in use (bits 3 to 8); zeros behind the last |
+//! | 28 | 4 | 1 if replicas may differ, else 0 |
+//! | 32 | 2 per track | state of the track (see below) |
+//!
+//! Bits 0 to 2 of a track's state are the exponent of its number of partitions; bits 3 to 8 are the
+//! layers in use. Zeros follow the last track.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -44,13 +48,13 @@ const VERSION: u32 = 1;
 const HEADER: [u8; 8] = *b"traxttpl";
 const PAGE: [u8; 4] = *b"tplp";
 
-/// Bytes of a header.
+/// The size of a header in bytes.
 pub const HEADER_BYTES: usize = size_of::<HeaderBytes>();
 
-/// Bytes of a page before its tracks.
+/// The size in bytes of a page's head, which comes before its tracks.
 const PAGE_HEAD: usize = size_of::<PageHead>();
 
-/// A page has at most so many bytes.
+/// The largest size of a page in bytes.
 const PAGE_BYTES_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -84,34 +88,36 @@ struct PageHead {
     open: U32,
 }
 
-/// What a layout is, written once.
+/// The description of a layout, written once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Tells it from others that were on the device.
+    /// The ID that distinguishes the layout from others that were on the device.
     pub id: u64,
-    /// Where it begins.
+    /// The layout's first LBN.
     pub first: Lbn,
-    /// Behind its last LBN.
+    /// The first LBN after the layout.
     pub end: Lbn,
-    /// Tracks of the map it was made with.
+    /// The number of tracks in the map with which it was made.
     pub map_tracks: u64,
     /// The hash of that map's tracks: [`hash`].
     pub map_hash: u32,
-    /// Bytes of a sector.
+    /// The size of a sector in bytes.
     pub sector_bytes: u32,
-    /// Sectors of a page of the table: what the device writes as one.
+    /// The number of sectors per page of the table. A page is the unit that the device writes
+    /// atomically.
     pub page_sectors: u32,
-    /// Sectors of a block.
+    /// The number of sectors per block.
     pub block_sectors: u32,
-    /// The fewest and the most partitions.
+    /// The smallest and largest number of partitions.
     pub bounds: Bounds,
-    /// Parts that are filled one after another.
+    /// The number of regions, which are filled one after another.
     pub regions: u16,
-    /// Tracks of data.
+    /// The number of data tracks.
     pub data_tracks: u64,
 }
 
-/// A hash of where tracks begin: the CRC-32 of their runs, which does not depend on how the map is kept.
+/// Returns a hash of the boundaries: the CRC-32 of the map's runs. It does not depend on how the
+/// map is stored.
 pub fn hash(map: &TrackMap) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&map.first().0.to_le_bytes());
@@ -132,22 +138,22 @@ pub fn hash(map: &TrackMap) -> u32 {
 }
 
 impl Header {
-    /// Bytes of a page.
+    /// Returns the size of a page in bytes.
     pub fn page_bytes(&self) -> usize {
         self.page_sectors as usize * self.sector_bytes as usize
     }
 
-    /// Tracks of a page.
+    /// Returns the number of tracks per page.
     pub fn tracks_of_page(&self) -> usize {
         (self.page_bytes() - PAGE_HEAD) / size_of::<u16>()
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     pub fn pages(&self) -> u64 {
         self.data_tracks.div_ceil(self.tracks_of_page() as u64)
     }
 
-    /// Whether its figures can be.
+    /// Checks that the values are possible.
     pub(super) fn check(&self) -> Result<(), TplError> {
         let figure = |figure, value, expected| TplError::Figure {
             figure,
@@ -175,7 +181,7 @@ impl Header {
         Ok(())
     }
 
-    /// The header's bytes, a page of them.
+    /// Returns the header's bytes, padded to a page.
     pub fn encode(&self) -> Vec<u8> {
         let head = HeaderBytes {
             magic: HEADER,
@@ -203,7 +209,7 @@ impl Header {
     /// Reads a header.
     ///
     /// # Errors
-    /// If it is none, is damaged, or names what cannot be.
+    /// Returns an error if the bytes are not a header, are damaged, or hold impossible values.
     pub fn decode(bytes: &[u8]) -> Result<Header, TplError> {
         Header::read(bytes).map_err(|problem| TplError::Format {
             what: "the header of a layout in partitions",
@@ -244,7 +250,7 @@ impl Header {
     }
 }
 
-/// The bytes of a page.
+/// Returns the bytes of a page.
 pub(super) fn encode(header: &Header, number: u32, page: &Page) -> Vec<u8> {
     let head = PageHead {
         magic: PAGE,
@@ -263,7 +269,7 @@ pub(super) fn encode(header: &Header, number: u32, page: &Page) -> Vec<u8> {
     bytes
 }
 
-/// What the bytes of a page say.
+/// Reads a page from its bytes.
 pub(super) fn decode(header: &Header, number: u32, bytes: &[u8]) -> Result<Page, &'static str> {
     let bytes = bytes.get(..header.page_bytes()).ok_or("it is cut short")?;
     let (head, rest) = PageHead::read_from_prefix(bytes).map_err(|_| "it is cut short")?;
@@ -279,7 +285,7 @@ pub(super) fn decode(header: &Header, number: u32, bytes: &[u8]) -> Result<Page,
     if head.number.get() != number {
         return Err("it is another page");
     }
-    // Counts up for longer than any device lasts.
+    // The generation cannot reach this bound within a device's life.
     if head.generation.get() >> 62 != 0 || head.open.get() > 1 {
         return Err("a figure that cannot be");
     }
@@ -300,14 +306,14 @@ pub(super) fn decode(header: &Header, number: u32, bytes: &[u8]) -> Result<Page,
     ))
 }
 
-/// How many tracks a page has; the last has what is left.
+/// Returns the number of tracks in a page. The last page has the remaining ones.
 pub(super) fn tracks(header: &Header, number: u32) -> usize {
     let each = header.tracks_of_page();
     let before = u64::from(number) * each as u64;
     (header.data_tracks - before).min(each as u64) as usize
 }
 
-/// Sets a structure's checksum anew: for tests that want damaged structures believed.
+/// Recomputes a structure's checksum. For tests in which damaged structures must pass the checksum.
 pub fn reseal(bytes: &mut [u8]) {
     let crc_at = |bytes: &mut [u8], at: usize, crc: u32| {
         bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());

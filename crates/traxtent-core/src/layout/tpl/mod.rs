@@ -1,42 +1,51 @@
-//! Copies of blocks around their tracks, to halve the wait for them and halve it again (paper P: Li Xiao and Tan Yu-An,
-//! "TPL: A Data Layout Method for Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
+//! The track partition layout: replicas of blocks around their tracks, which halve the rotational
+//! latency and halve it again (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method for
+//! Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
 //!
-//! A track is cut into `m` partitions with the same blocks, so that the nearest copy is `1 / 2m` revolutions away in the
-//! mean. The drive knows nothing of it: copies are placed by the host, over a track map alone, and chosen by the host, which
-//! predicts what passes when ([`Head`]). Capacity falls to `1 / m`; with the fewest partitions, all blocks have room.
+//! A track is divided into `m` partitions with the same blocks, so that the nearest replica is
+//! `1 / 2m` revolutions away on average. The drive is not involved. The host places replicas by a
+//! track map alone, and chooses among them by predicting which passes when ([`Head`]). Capacity
+//! falls to `1 / m`; with the smallest number of partitions, all blocks fit.
 //!
-//! - [`Shape`] says where blocks and their copies lie: arithmetic, no memory a block.
-//! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use, and which copies of
-//!   which blocks are current. It does no I/O; it makes [`Plan`]s for what changes the table.
-//! - [`Head`] predicts the angle of the platter and chooses among copies.
-//! - [`mod@format`] has the bytes of the table.
+//! - [`Shape`] computes the places of blocks and their replicas, without memory per block.
+//! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use,
+//!   and which replicas of which blocks are current. It does no I/O. For changes of the table it
+//!   makes [`Plan`]s.
+//! - [`Head`] predicts the angle of the platter and chooses among replicas.
+//! - [`mod@format`] defines the on-device format of the table.
 //!
-//! # What holds
-//! - A read of the copies in [`Tpl::current`] never sees stale data, whatever was written, brought up to date, split,
-//!   merged or lost with the power, provided that a write that was not flushed leaves each sector old or new.
-//! - After a loss of power, what had been flushed ([`Tpl::before_flush`]) is there; what had not is old or new, sector by
-//!   sector, and does not change back.
-//! - No run of as many blocks as a partition has holds two copies of a block.
-//! - A page of the table is durable before what relies on it is written. It lies twice, and the first copy is durable
-//!   before the second is touched.
+//! # Guarantees
+//! - A read of the replicas in [`Tpl::current`] never sees stale data, whatever was written,
+//!   synchronized, split, merged, or lost in a power failure. This assumes that a write that was
+//!   not flushed leaves each sector either old or new.
+//! - After a loss of power, data that had been flushed ([`Tpl::before_flush`]) is present. Other
+//!   data is old or new, sector by sector, and does not change back.
+//! - No run of as many blocks as a partition has holds two replicas of a block.
+//! - A page of the table is durable before anything that relies on it is written. There are two
+//!   copies of it, and the first copy is durable before the second is changed.
 //!
-//! # How
-//! The first copy of each block is the one that counts after a crash. Before copies of a block may differ, its page of the
-//! table is *open*; opening a layout with open pages believes the first copies there alone, until each track has been
-//! brought up to date ([`Tpl::resync`]). So writes may go to the nearest copy: [`Tpl::before_flush`] names the blocks
-//! whose first copy is behind. A page is closed when all copies are equal and flushed. A track is merged by its table entry
-//! alone: the copies that stay have not moved. It is split by filling the places between, which hold nothing, and then its
-//! entry: many
-//! tracks are filled one after another, while requests are served, and then their entries are written together. Layers of a
-//! track that come into use are zeroed first, so that a block never shows what another left.
+//! # Design
+//! The first replica of each block is the one that is valid after a crash. Before replicas of a
+//! block may differ, its page of the table is *open*. When a layout with open pages is opened, only
+//! the first replicas on those pages are trusted, until each track has been synchronized
+//! ([`Tpl::resync`]). Writes may therefore go to the nearest replica: [`Tpl::before_flush`] lists
+//! the blocks whose first replica is out of date. A page is closed when all replicas are equal and
+//! flushed.
 //!
-//! # What the executor has to keep
-//! One plan at a time; no write to a track while a plan for it is under way; requests for one block one after another.
+//! A track is merged by changing its table entry alone, since the remaining replicas have not
+//! moved. A track is split by filling the places in between, which hold nothing, and then changing
+//! its entry. Many tracks are filled one after another, while requests are served, and then their
+//! entries are written together. Layers of a track that come into use are zeroed first, so that a
+//! block never shows what another block left.
+//!
+//! # Duties of the executor
+//! One plan at a time; no write to a track while a plan for it is in progress; requests for one
+//! block one after another.
 //!
 //! # Left out
-//! Trims of less than a layer's share of a track have no effect. Blocks of a track that has fewer than `m` of them have
-//! no place with `m` partitions. A track whose sectors are not all in order on it (slipped defects) has copies that are not
-//! quite evenly apart.
+//! Trims of less than a layer's share of a track have no effect. On a track with fewer than `m`
+//! blocks, none of them has a place with `m` partitions. A track whose sectors are not all in order
+//! (slipped defects) has replicas that are not quite evenly spaced.
 
 mod choose;
 mod count;
@@ -66,56 +75,60 @@ use format::Header;
 use plan::Change;
 use table::Page;
 
-/// What a layout is made with.
+/// The parameters of a new layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Tells the layout from whatever was on the device: take another each time.
+    /// The ID that distinguishes the layout from earlier contents of the device. Use a new one each
+    /// time.
     pub id: u64,
-    /// Bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     pub sector_bytes: u32,
-    /// Sectors that the device writes as one: a page of the table.
+    /// The number of sectors that the device writes atomically: a page of the table.
     pub page_sectors: u32,
-    /// Sectors of a block.
+    /// The number of sectors per block.
     pub block_sectors: u32,
-    /// The fewest and the most partitions of a track.
+    /// The smallest and largest number of partitions of a track.
     pub bounds: Bounds,
-    /// Parts of the device that are filled one after another: see [`Shape`].
+    /// The number of regions, which are filled one after another: see [`Shape`].
     pub regions: u16,
 }
 
-/// Regions of a device whose partitions follow free space: two copies pay as long as they do not spread data over more than a
-/// quarter of a drive (docs/tpl.md, "Partitions that follow free space").
+/// The number of regions of a device whose partitions follow free space. Two replicas are
+/// worthwhile as long as they do not spread data over more than a quarter of a drive (docs/tpl.md,
+/// "Partitions that follow free space").
 pub const REGIONS: u16 = 4;
 
-/// A layout in partitions. See [the module](self).
+/// A track partition layout. See [the module](self).
 #[derive(Clone, Debug)]
 pub struct Tpl {
     header: Header,
     shape: Shape,
-    /// Where each copy of the table begins.
+    /// The first LBN of each copy of the table.
     areas: [Lbn; 2],
     pages: Vec<Page>,
-    /// Of the blocks whose copies are not all current: those that are.
+    /// The current replicas of each block of which not all replicas are current.
     stale: BTreeMap<Home, u32>,
-    /// Of each page that a crash left open: the tracks of which only the first copies are believed.
+    /// For each page that a crash left open: the tracks of which only the first replicas are
+    /// trusted.
     suspect: BTreeMap<u32, Vec<bool>>,
-    /// Tracks whose free places hold the copies that twice as many partitions have, or are being given them.
+    /// Tracks whose free places hold, or are being filled with, the replicas for twice as many
+    /// partitions.
     filled: BTreeSet<usize>,
-    /// The track, or the page's tracks, that a plan is under way for.
+    /// The track, or the page's tracks, affected by the plan in progress.
     busy: Option<Range<usize>>,
 }
 
-/// Blocks that follow one another on a track.
+/// Consecutive blocks of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Where the first lies.
+    /// The home of the first block.
     pub home: Home,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u32,
 }
 
 impl Run {
-    /// Where each of its blocks lies.
+    /// Returns the home of each block.
     pub fn homes(self) -> impl Iterator<Item = Home> {
         let indices = self.home.index..self.home.index + self.blocks;
         indices.map(move |index| Home { index, ..self.home })
@@ -123,10 +136,12 @@ impl Run {
 }
 
 impl Tpl {
-    /// An empty layout on the whole tracks within a range of LBNs, and what to write for it, in this order.
+    /// Creates an empty layout on the whole tracks within a range of LBNs. Also returns the steps
+    /// that write it, in order.
     ///
     /// # Errors
-    /// If a figure is out of its bounds, the map does not cover the range, or there is no room.
+    /// Returns an error if a value is out of bounds, if the map does not cover the range, or if the
+    /// range is too small.
     pub fn format(
         map: impl Into<Arc<TrackMap>>,
         range: Range<Lbn>,
@@ -156,7 +171,7 @@ impl Tpl {
         };
         let mut steps = Vec::new();
         for copy in 0..2 {
-            // The header goes last: a layout that was not finished is none.
+            // The header is written last, so that an unfinished layout is not recognized.
             let pages = 0..tpl.pages.len() as u32;
             steps.extend(
                 pages.map(|number| tpl.table_step(copy, number, &tpl.pages[number as usize])),
@@ -171,38 +186,39 @@ impl Tpl {
         Ok((tpl, steps))
     }
 
-    /// Where blocks lie.
+    /// Returns the mapping of blocks to places.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// What stands in its header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What is kept of a track of data.
+    /// Returns the table's state of a data track.
     pub fn track(&self, track: usize) -> TrackState {
         let (page, index) = self.page_of(track);
         let bits = self.pages[page as usize].get(index);
         TrackState::decode(bits, self.header.bounds).expect("what is kept has been checked")
     }
 
-    /// The tracks whose entries stand on one page of the table with that of a track.
+    /// Returns the tracks whose entries are on the same page of the table as that of `track`.
     pub fn page(&self, track: usize) -> Range<usize> {
         self.tracks_of(self.page_of(track).0)
     }
 
-    /// Bytes that the table takes in memory: without the map, and without what is known of copies that differ.
+    /// Returns the memory in bytes that the table takes, without the map and without the record of
+    /// stale replicas.
     pub fn memory(&self) -> usize {
         let pages: usize = self.pages.iter().map(Page::memory).sum();
         self.pages.capacity() * size_of::<Page>() + pages + self.shape.memory()
     }
 
-    /// Blocks as runs that lie on one track each and in one layer.
+    /// Splits a range of blocks into runs, each on one track and in one layer.
     ///
     /// # Errors
-    /// If there are no such blocks.
+    /// Returns an error if there are no such blocks.
     pub fn runs(&self, blocks: Range<u64>) -> Result<Vec<Run>, TplError> {
         if blocks.is_empty() || blocks.end > self.shape.blocks() {
             return Err(TplError::NoSuchBlock {
@@ -227,13 +243,15 @@ impl Tpl {
         Ok(runs)
     }
 
-    /// Whether blocks of a run hold data; else they are zeros, and no copy may be read.
+    /// Returns whether blocks of a run hold data. If not, they are zeros, and no replica may be
+    /// read.
     pub fn holds(&self, home: Home) -> bool {
         self.track(home.track).holds(self.layer(home))
     }
 
-    /// The copies that are current for all blocks of a run: bit `k` is copy `k`. None may be, if some blocks have others
-    /// than other blocks; then ask for each.
+    /// Returns the replicas that are current for all blocks of a run: bit `k` is replica `k`. The
+    /// result may be 0 if different blocks have different current replicas; then query each block
+    /// alone.
     pub fn current(&self, run: Run) -> u32 {
         if self.is_suspect(run.home.track) {
             return 1;
@@ -243,7 +261,7 @@ impl Tpl {
         stale.fold(all, |mask, (_, current)| mask & current)
     }
 
-    /// The copies that a write may go to.
+    /// Returns the replicas to which a write may go.
     pub fn writable(&self, run: Run) -> u32 {
         match self.is_suspect(run.home.track) {
             true => 1,
@@ -251,13 +269,13 @@ impl Tpl {
         }
     }
 
-    /// Where a copy of a run begins. The run lies behind it in one piece.
+    /// Returns the first LBN of a replica of a run. The whole run follows there contiguously.
     pub fn place(&self, run: Run, copy: u32) -> Lbn {
         let count = self.track(run.home.track).count;
         self.shape.copy(run.home, count, copy)
     }
 
-    /// The copies of a mask, with where they begin.
+    /// Returns the replicas in a mask, with their first LBNs.
     pub fn places(&self, run: Run, mask: u32) -> impl Iterator<Item = (u32, Lbn)> {
         let count = self.track(run.home.track).count;
         (0..count.get())
@@ -265,11 +283,12 @@ impl Tpl {
             .map(move |copy| (copy, self.shape.copy(run.home, count, copy)))
     }
 
-    /// What has to be done before blocks can be written, one plan after another until there is none: the table tells
-    /// that copies may differ, the tracks have room, and the blocks hold something.
+    /// Returns the next plan that must be carried out before blocks can be written, until there is
+    /// none. The plans record in the table that replicas may differ, make space on the tracks, and
+    /// initialize the blocks.
     ///
     /// # Errors
-    /// If there are no such blocks, or a plan is under way.
+    /// Returns an error if there are no such blocks, or if a plan is in progress.
     pub fn prepare(&mut self, blocks: Range<u64>) -> Result<Option<Plan>, TplError> {
         let runs = self.runs(blocks)?;
         let layers: Vec<usize> = runs.iter().map(|run| self.layer(run.home)).collect();
@@ -287,7 +306,7 @@ impl Tpl {
             return Ok(None);
         };
         self.is_free()?;
-        // All that the page of the table has to tell is written at once.
+        // All changes to the page of the table are written at once.
         let (number, _) = self.page_of(first.home.track);
         let tracks = format::tracks(&self.header, number);
         let mut page = self.pages[number as usize].clone();
@@ -327,19 +346,21 @@ impl Tpl {
         Ok(Some(plan))
     }
 
-    /// Whether blocks can be written without [`Tpl::prepare`].
+    /// Returns whether blocks can be written without [`Tpl::prepare`].
     pub fn is_prepared(&self, run: Run) -> bool {
         let (page, _) = self.page_of(run.home.track);
         self.pages[page as usize].open && self.holds(run.home)
     }
 
-    /// Notes that blocks were written to these copies: they are the current ones.
+    /// Records that blocks were written to these replicas, which are now the current ones.
     ///
     /// # Errors
-    /// [`TplError::Busy`], if a plan for the track is under way; what was written may be lost then.
+    /// Returns [`TplError::Busy`] if a plan for the track is in progress; the written data may then
+    /// be lost.
     ///
     /// # Panics
-    /// If the blocks were not prepared, or the write went to none of the copies that it may go to.
+    /// Panics if the blocks were not prepared, or if the write went to none of the permitted
+    /// replicas.
     pub fn wrote(&mut self, run: Run, copies: u32) -> Result<(), TplError> {
         let track = run.home.track;
         if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
@@ -363,7 +384,7 @@ impl Tpl {
         Ok(())
     }
 
-    /// Notes that copies of blocks were brought up to date from a current one.
+    /// Records that replicas of blocks were updated from a current one.
     pub fn synced(&mut self, run: Run, copies: u32) {
         for home in run.homes() {
             let all = all_copies(self.track(home.track).count);
@@ -376,25 +397,27 @@ impl Tpl {
         }
     }
 
-    /// The blocks whose copies are not all current, from one on, with the copies that are.
+    /// Returns the blocks from `from` on of which not all replicas are current, with the current
+    /// ones.
     pub fn stale(&self, from: Home) -> impl Iterator<Item = (Home, u32)> {
         self.stale.range(from..).map(|(home, mask)| (*home, *mask))
     }
 
-    /// How many blocks have copies that are not current.
+    /// Returns the number of blocks that have stale replicas.
     pub fn stale_count(&self) -> usize {
         self.stale.len()
     }
 
-    /// The blocks whose first copy has to be brought up to date before the device is flushed, if what was written is to
-    /// survive a loss of power; with the copies that are current.
+    /// Returns the blocks whose first replica must be updated before the device is flushed, so that
+    /// written data survives a loss of power. Also returns their current replicas.
     pub fn before_flush(&self) -> impl Iterator<Item = (Home, u32)> {
         self.stale(Home { track: 0, index: 0 })
             .filter(|(_, current)| current & 1 == 0)
     }
 
-    /// Notes that these copies of blocks cannot be read: they are not current until they are written again. False, if a
-    /// block has no other current copy; nothing is changed for it then.
+    /// Records that these replicas of blocks cannot be read: they are not current until they are
+    /// written again. Returns false if a block has no other current replica; nothing is changed for
+    /// that block.
     #[must_use]
     pub fn failed(&mut self, run: Run, copies: u32) -> bool {
         let mut others = true;
@@ -409,15 +432,17 @@ impl Tpl {
         others
     }
 
-    /// Another copy, where one that is current cannot be read: those that hold the same. Write to the one that failed what
-    /// is read from one of them.
+    /// Returns the other current replicas if one cannot be read; they hold the same data. Write the
+    /// data read from one of them to the one that failed.
     ///
-    /// None is left where the copies of the track had not been brought up to date: what they hold may be old.
+    /// The result is 0 if the replicas of the track had not been synchronized, since they may hold
+    /// old data.
     pub fn sisters(&self, run: Run, failed: u32) -> u32 {
         self.current(run) & !failed
     }
 
-    /// Takes a plan's change, whose steps are done; returns what is left to be done, in this order, before the next plan.
+    /// Applies a plan's change after its steps are complete. Returns the steps to carry out, in
+    /// order, before the next plan.
     pub fn commit(&mut self, plan: Plan) -> Vec<Step> {
         self.busy = None;
         match plan.change {
@@ -450,13 +475,13 @@ impl Tpl {
         }
     }
 
-    /// Gives up a plan of which no step that writes the table has begun.
+    /// Abandons a plan of which no step that writes the table has begun.
     pub fn abandon(&mut self, plan: Plan) {
         drop(plan);
         self.busy = None;
     }
 
-    /// Takes a page in place of the one that is kept, and drops what is known of copies that are no more.
+    /// Replaces a page of the table, and drops the record of replicas that no longer exist.
     fn adopt(&mut self, number: u32, page: Page) {
         let tracks = self.tracks_of(number);
         let stale: Vec<Home> = self
@@ -491,7 +516,7 @@ impl Tpl {
         self.filled.retain(is_same);
     }
 
-    /// The plan that writes a page of the table behind other steps.
+    /// Returns the plan that writes a page of the table after other steps.
     fn change(
         &mut self,
         number: u32,
@@ -501,7 +526,8 @@ impl Tpl {
         track: usize,
     ) -> Result<Plan, TplError> {
         page.generation += 1;
-        // What the page relies on, and the second copy of the last change, come before it.
+        // The data that the page relies on, and the second copy of the last change, must be durable
+        // before it.
         steps.push(Step::Flush);
         steps.push(self.table_step(0, number, &page));
         steps.push(Step::Flush);
@@ -528,7 +554,8 @@ impl Tpl {
         self.areas[copy] + Sectors(before)
     }
 
-    /// Copies to the first place what is current only in places that a merge drops.
+    /// Adds steps that copy to the first replica any block that is current only in replicas that a
+    /// merge drops.
     fn keep_first_copies(&self, track: usize, steps: &mut Vec<Step>, synced: &mut Vec<Home>) {
         for at in self.stale_on(track) {
             let current = self.stale[&at];
@@ -547,7 +574,7 @@ impl Tpl {
         }
     }
 
-    /// What a track holds: where runs of blocks begin, and how long they are.
+    /// Returns the runs of blocks that a track holds: their first blocks and lengths.
     fn held(&self, track: usize) -> Vec<(Home, u32)> {
         let state = self.track(track);
         let mut held: Vec<(Home, u32)> = Vec::new();
@@ -596,7 +623,7 @@ impl Tpl {
             .map(|(home, _)| *home)
     }
 
-    /// The page of a track, and its place there.
+    /// Returns the page of a track, and the track's index there.
     fn page_of(&self, track: usize) -> (u32, usize) {
         let position = track - self.shape.tracks().start;
         let each = self.header.tracks_of_page();
@@ -610,12 +637,12 @@ impl Tpl {
     }
 }
 
-/// A bit for each copy.
+/// Returns a mask with a bit for each replica.
 fn all_copies(count: Count) -> u32 {
     u32::MAX >> (32 - count.get())
 }
 
-/// Every `n`th bit, moved together.
+/// Returns every `n`th bit of the mask, packed together.
 fn every_nth(mask: u32, n: u32) -> u32 {
     (0..32 / n).fold(0, |kept, bit| kept | (mask >> (bit * n) & 1) << bit)
 }

@@ -1,4 +1,4 @@
-//! Where a layout lies on its device, and opening one.
+//! The positions of a layout's parts on its device, and opening a layout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,19 +12,19 @@ use super::{Config, Tpl};
 use crate::trackmap::TrackMap;
 use crate::units::{Lbn, Sectors};
 
-/// Where the parts of a layout are.
+/// The positions of a layout's parts.
 #[derive(Clone, Debug)]
 pub(super) struct Placement {
-    /// Where each copy of the table begins.
+    /// The first LBN of each copy of the table.
     pub(super) areas: [Lbn; 2],
-    /// Positions in the map of the tracks of data.
+    /// The positions in the map of the data tracks.
     pub(super) data: Range<usize>,
     end: Lbn,
 }
 
 impl Placement {
-    /// On the whole tracks within a range of LBNs: the table, its second copy from the next track on, the data from the
-    /// next track on.
+    /// Places a layout on the whole tracks within a range of LBNs: the table, its second copy from
+    /// the next track on, and the data from the next track on.
     pub(super) fn new(
         map: &TrackMap,
         range: Range<Lbn>,
@@ -32,7 +32,7 @@ impl Placement {
     ) -> Result<Placement, TplError> {
         let Range { start, end } = range;
         let no_room = TplError::NoRoom { start, end };
-        // Beginning within a track, it begins with the next.
+        // If the range begins within a track, the layout begins with the next one.
         let at_or_behind = |lbn: Lbn| match map.track_of(lbn) {
             Some(track) if track.first_lbn == lbn => Some(track.index),
             Some(track) => Some(track.index + 1),
@@ -71,7 +71,7 @@ impl Placement {
         })
     }
 
-    /// The header of a layout there.
+    /// Returns the header of a layout placed here.
     pub(super) fn header(&self, map: &TrackMap, config: &Config) -> Header {
         Header {
             first: self.areas[0],
@@ -105,18 +105,20 @@ impl Placement {
 pub struct Opened {
     /// The layout.
     pub tpl: Tpl,
-    /// What to write, in this order, before it is used: copies of the table that are behind or damaged.
+    /// The steps to carry out, in order, before the layout is used. They rewrite copies of the
+    /// table that are out of date or damaged.
     pub repairs: Vec<Step>,
 }
 
-/// Reads so many sectors; nothing, if they cannot be read.
+/// Reads sectors, or returns `None` if they cannot be read.
 type Read<'a> = dyn FnMut(Lbn, Sectors) -> Option<Vec<u8>> + 'a;
 
 impl Tpl {
-    /// Opens the layout that begins with the first whole track at or behind an LBN.
+    /// Opens the layout that begins with the first whole track of a range.
     ///
     /// # Errors
-    /// If there is none, its map has changed, or a page of the table is damaged in both copies.
+    /// Returns an error if there is no layout, if its map has changed, or if both copies of a page
+    /// of the table are damaged.
     pub fn open(
         map: impl Into<Arc<TrackMap>>,
         range: Range<Lbn>,
@@ -195,7 +197,7 @@ impl Tpl {
         let mut area = |copy: usize| {
             let first = self.page_lbn(copy, 0);
             read(first, Sectors(u64::from(pages) * page_sectors)).or_else(|| {
-                // What can be read of it.
+                // Read the pages that can be read.
                 let mut bytes = Vec::new();
                 for number in 0..pages {
                     let page = read(self.page_lbn(copy, number), Sectors(page_sectors));
@@ -213,7 +215,7 @@ impl Tpl {
                 format::decode(&header, number, bytes)
             };
             let (page, behind) = match (page(0), page(1)) {
-                // The first is written first.
+                // The first copy is written first.
                 (Ok(first), Ok(second)) if first == second => (first, None),
                 (Ok(first), Ok(second)) if first.generation < second.generation => {
                     (second, Some(0))
@@ -241,7 +243,8 @@ impl Tpl {
     }
 }
 
-/// A header: the first copy, and whether it is whole, or else the second.
+/// Finds a header. Returns the first copy if it is intact, or else the second, and whether it is
+/// the first.
 fn find_header(
     map: &TrackMap,
     range: &Range<Lbn>,
@@ -257,7 +260,7 @@ fn find_header(
         let Some(track) = map.track(index).filter(|track| track.end() <= range.end) else {
             break;
         };
-        // The second copy is behind as many tracks as the table takes.
+        // The second copy follows after as many tracks as the table takes.
         let bytes = read(track.first_lbn, sectors);
         let found = bytes.map(|bytes| Header::decode(&bytes));
         let begins = map.track(first).map(|track| track.first_lbn);
@@ -275,7 +278,8 @@ fn find_header(
     Err(problem)
 }
 
-/// A table takes at most so many tracks: 40 MB of a drive of ten million tracks, in tracks of 100 KB and more.
+/// The largest number of tracks that a table takes: 40 MB for a drive of ten million tracks, on
+/// tracks of 100 KB and more.
 const TABLE_TRACKS_MAX: usize = 1024;
 
 fn wrong(problem: &'static str) -> TplError {

@@ -1,40 +1,41 @@
-//! What a device is to do, and in which order.
+//! Operations for a device, and their order.
 
 use super::table::Page;
 use crate::units::{Lbn, Sectors};
 
-/// One thing that the device is to do.
+/// One operation for the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Make all writes that are complete durable.
+    /// Make all completed writes durable.
     Flush,
     /// Write these bytes of the table.
     Table {
-        /// Where they begin.
+        /// The first LBN.
         lbn: Lbn,
-        /// Whole sectors.
+        /// The bytes, in whole sectors.
         bytes: Vec<u8>,
     },
     /// Write zeros at each of these places, in any order.
     Zeros {
-        /// Where each place begins.
+        /// The first LBN of each place.
         to: Vec<Lbn>,
-        /// Its length.
+        /// The length of each place.
         sectors: Sectors,
     },
-    /// Read what stands in one place, then write it to others, in any order.
+    /// Read from one place, then write the data to others, in any order.
     Copy {
-        /// Where it begins.
+        /// The first LBN to read.
         from: Lbn,
-        /// Where each copy begins.
+        /// The first LBN of each destination.
         to: Vec<Lbn>,
-        /// Their length.
+        /// The length.
         sectors: Sectors,
     },
 }
 
-/// A change of the table, and what has to be done for it. Made by [`Tpl`](super::Tpl), done by an executor: each step
-/// when the one before is complete, then [`Tpl::commit`](super::Tpl::commit), then the steps that this returns.
+/// A change of the table, and the steps that it needs. [`Tpl`](super::Tpl) makes it, and an
+/// executor carries it out: each step after the preceding one is complete, then
+/// [`Tpl::commit`](super::Tpl::commit), then the steps that this returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a plan is done and committed, or abandoned"]
 pub struct Plan {
@@ -43,27 +44,28 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What is to be done before the change holds, in this order.
+    /// Returns the steps to complete before the change takes effect, in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Which pages of the table are written: none by what only brings copies up to date.
+    /// Returns whether the plan writes a page of the table. A plan that only synchronizes replicas
+    /// does not.
     pub fn changes_table(&self) -> bool {
         matches!(self.change, Change::Page { .. })
     }
 }
 
-/// What holds when a plan's steps are done.
+/// The state after a plan's steps are complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// A page of the table has become this.
+    /// A page of the table has these contents.
     Page {
         number: u32,
         page: Page,
-        /// Blocks whose first copy has become current.
+        /// Blocks whose first replica has become current.
         synced: Vec<super::Home>,
     },
-    /// All copies on a track have become equal.
+    /// All replicas on a track have become equal.
     Equal { track: usize },
 }

@@ -1,4 +1,4 @@
-//! What is done to tracks while nobody waits for it: filled and split, merged, given up, brought up to date, closed.
+//! Background operations on tracks: fill and split, merge, trim, synchronize, close.
 
 use std::ops::Range;
 
@@ -8,13 +8,16 @@ use super::{Count, Home, Run, Tpl, TplError, TrackState, home};
 use crate::units::Lbn;
 
 impl Tpl {
-    /// What fills the free places of a track with the copies that twice as many partitions have: the first half of a split.
+    /// Returns the steps that fill the free places of a track with the replicas for twice as many
+    /// partitions: the first half of a split.
     ///
-    /// Nothing relies on these copies until [`Tpl::split`], so that requests may be served between the steps. What changes
-    /// the track meanwhile undoes it: see [`Tpl::is_filled`].
+    /// Nothing relies on these replicas until [`Tpl::split`], so that requests may be served
+    /// between the steps. A change of the track in the meantime cancels the filling: see
+    /// [`Tpl::is_filled`].
     ///
     /// # Errors
-    /// If its data leave no room, it has the most, its copies are not all current, or a plan for it is under way.
+    /// Returns an error if the track's data leaves no space, if it already has the most partitions,
+    /// if not all its replicas are current, or if a plan for it is in progress.
     pub fn fill(&mut self, track: usize) -> Result<Vec<Step>, TplError> {
         if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
             return Err(TplError::Busy);
@@ -49,26 +52,28 @@ impl Tpl {
         Ok(self.held(track).into_iter().map(step).collect())
     }
 
-    /// Whether a track that was given to [`Tpl::fill`] has not been changed since; else its other steps must not be done.
+    /// Returns whether a track passed to [`Tpl::fill`] is unchanged since then. If not, its
+    /// remaining steps must not be carried out.
     pub fn is_filled(&self, track: usize) -> bool {
         self.filled.contains(&track)
     }
 
-    /// The first filled track at or behind one.
+    /// Returns the first filled track at or after `from`.
     pub fn filled(&self, from: usize) -> Option<usize> {
         self.filled.range(from..).next().copied()
     }
 
-    /// Gives up the filling of a track.
+    /// Abandons the filling of a track.
     pub fn unfill(&mut self, track: usize) {
         self.filled.remove(&track);
     }
 
-    /// A plan that gives the filled tracks of a page of the table twice as many partitions: of the first page that has any, at or
-    /// behind the one of a track. The steps of [`Tpl::fill`] have been done for all of them.
+    /// Returns a plan that doubles the number of partitions of the filled tracks on one page of the
+    /// table. It is the first page that has any, starting from the page of track `from`. The steps
+    /// of [`Tpl::fill`] must be complete for all of them.
     ///
     /// # Errors
-    /// If a plan is under way.
+    /// Returns an error if a plan is in progress.
     pub fn split(&mut self, from: usize) -> Result<Option<Plan>, TplError> {
         let (page, _) = self.page_of(from);
         let Some(&first) = self.filled.range(self.tracks_of(page).start..).next() else {
@@ -91,10 +96,10 @@ impl Tpl {
         Ok(Some(plan))
     }
 
-    /// A plan that gives a track half as many partitions; nothing moves.
+    /// Returns a plan that halves the number of partitions of a track. Replicas do not move.
     ///
     /// # Errors
-    /// If it has the fewest, or a plan is under way.
+    /// Returns an error if the track has the fewest partitions, or if a plan is in progress.
     pub fn merge(&mut self, track: usize) -> Result<Plan, TplError> {
         self.is_free()?;
         let state = self.track(track);
@@ -117,11 +122,12 @@ impl Tpl {
         self.change(number, page, steps, synced, track)
     }
 
-    /// A plan that gives up the blocks of a range, as far as they are all that a track holds of a layer; one page of the
-    /// table after another until there is none. They read as zeros then.
+    /// Returns the next plan that discards blocks of a range, until there is none. Each plan covers
+    /// one page of the table. Only blocks that make up all of a layer on a track are discarded.
+    /// They then read as zeros.
     ///
     /// # Errors
-    /// If there are no such blocks, or a plan is under way.
+    /// Returns an error if there are no such blocks, or if a plan is in progress.
     pub fn trim(&mut self, blocks: Range<u64>) -> Result<Option<Plan>, TplError> {
         let runs = self.runs(blocks)?;
         let whole = |run: &&Run| {
@@ -155,7 +161,7 @@ impl Tpl {
         Ok(Some(plan))
     }
 
-    /// The first track at or behind `from`, and before `to`, that a crash has left with copies that may differ.
+    /// Returns the first track at or after `from` that a crash left with replicas that may differ.
     pub fn suspect(&self, from: usize) -> Option<usize> {
         let (page, index) =
             self.page_of(from.clamp(self.shape.tracks().start, self.shape.tracks().end - 1));
@@ -169,11 +175,11 @@ impl Tpl {
             .next()
     }
 
-    /// A plan that makes the copies of a track equal to the first ones, where a crash has left it with copies that may
-    /// differ.
+    /// Returns a plan that makes the replicas of a track equal to the first ones, after a crash
+    /// left it with replicas that may differ.
     ///
     /// # Errors
-    /// If it has not, or a plan is under way.
+    /// Returns an error if the track is not in this state, or if a plan is in progress.
     pub fn resync(&mut self, track: usize) -> Result<Plan, TplError> {
         self.is_free()?;
         if !self.is_suspect(track) {
@@ -204,8 +210,8 @@ impl Tpl {
         })
     }
 
-    /// The first track of the first page of the table at or behind the one of a track that is open, and whose copies are all
-    /// current.
+    /// Finds the first open page of the table whose replicas are all current, starting from the
+    /// page of track `from`. Returns the first track of that page.
     pub fn closable(&self, from: usize) -> Option<usize> {
         let (first, _) = self.page_of(from.max(self.shape.tracks().start));
         let closable = |number: &u32| {
@@ -221,11 +227,11 @@ impl Tpl {
         Some(self.tracks_of(number).start)
     }
 
-    /// A plan that closes the page of [`Tpl::closable`], if there is one: a crash leaves nothing to be brought up to date
-    /// there.
+    /// Returns a plan that closes the page of [`Tpl::closable`], if there is one. After that, a
+    /// crash leaves nothing to synchronize there.
     ///
     /// # Errors
-    /// If a plan is under way.
+    /// Returns an error if a plan is in progress.
     pub fn close(&mut self, from: usize) -> Result<Option<Plan>, TplError> {
         let Some(track) = self.closable(from) else {
             return Ok(None);
@@ -236,12 +242,14 @@ impl Tpl {
         page.open = false;
         let busy = self.tracks_of(number);
         let plan = self.change(number, page, Vec::new(), Vec::new(), busy.start)?;
-        // Nothing may be written on the page before it is closed, or it would have to be opened first.
+        // No block of the page may be written before the page is closed; the page would first have
+        // to be opened again.
         self.busy = Some(busy);
         Ok(Some(plan))
     }
 
-    /// The first track at or behind `from` that has fewer partitions than its data leave room for and `most` allows.
+    /// Returns the first track at or after `from` that has fewer partitions than its data leaves
+    /// space for and `most` allows.
     pub fn splittable(&self, from: usize, most: Count) -> Option<usize> {
         let tracks = from.max(self.shape.tracks().start)..self.shape.tracks().end;
         let wants = |bits: u16| {

@@ -1,15 +1,19 @@
-//! Where blocks and their copies lie: arithmetic over a track map.
+//! The places of blocks and their replicas: arithmetic over a track map.
 //!
-//! A track of `B` whole blocks in `m` partitions holds `B / m` of them (rounded down). Copy `k` of the `j`th begins at
-//! block `k B / m + j` of the track (the quotient rounded down), so that copies lie evenly around it, to a block.
-//! Blocks begin with the first sector of their track and never lie on two; what does not fill a block is not used.
+//! A track of `B` whole blocks in `m` partitions holds `B / m` different blocks (rounded down).
+//! Replica `k` of the `j`th one begins at block `k B / m + j` of the track (the quotient rounded
+//! down), so that replicas are evenly spaced around it, to within a block. Blocks begin with the
+//! first sector of their track and never span two tracks. Sectors that do not fill a block are not
+//! used.
 //!
-//! The tracks are cut into *regions* of as many tracks each, and blocks are numbered region after region; within one, in
-//! *layers*. The first layer holds what tracks hold with the most partitions, track after track; each
-//! further one what they hold in addition with half as many. So a device that is filled from its first block on keeps the
-//! most copies that the free space of its last region allows, and does not spread few data over its whole stroke for the sake of
-//! copies. Half of a region's blocks lie in the last layer, half a track at a time. Within a
-//! layer, the block after a track's last is the next track's first: its copies pass one skew after the former's.
+//! The tracks are divided into *regions* with equal numbers of tracks, and blocks are numbered
+//! region after region. Within a region, they are numbered in *layers*. The first layer has the
+//! blocks that the tracks hold with the most partitions, track after track. Each further layer has
+//! those that they hold in addition with half as many. A device that is filled from its first block
+//! on therefore keeps as many replicas as the free space of its last region allows, and does not
+//! spread a small amount of data over its whole stroke for the sake of replicas. Half of a region's
+//! blocks are in the last layer, half a track at a time. Within a layer, a track's last block is
+//! followed by the next track's first; their replicas pass one skew apart.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,34 +23,34 @@ use super::error::TplError;
 use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::{Lbn, Sectors};
 
-/// So many tracks have one mark of how many blocks come before them.
+/// The number of tracks per mark. A mark records how many blocks come before it.
 const STRIDE: usize = 128;
 
-/// The most layers there are.
+/// The largest number of layers.
 pub(super) const LAYERS_MAX: usize = 6;
 
-/// Blocks, layer by layer.
+/// Numbers of blocks by layer.
 type Layers = [u64; LAYERS_MAX];
 
-/// What is known at every [`STRIDE`]th track.
+/// The data stored for every [`STRIDE`]th track.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Blocks of the tracks before.
+    /// The number of blocks on the tracks before.
     before: Layers,
-    /// Whether the tracks up to the next mark are of one size.
+    /// Whether all tracks up to the next mark have the same size.
     even: bool,
 }
 
-/// Where a block lies: on which track, and which of its blocks it is.
+/// The home of a block: its track, and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Home {
     /// The position of the track in the map.
     pub track: usize,
-    /// Which block of a partition, from 0.
+    /// The index of the block within a partition, from 0.
     pub index: u32,
 }
 
-/// The blocks of tracks in partitions.
+/// The mapping between blocks and the tracks' partitions.
 #[derive(Clone, Debug)]
 pub struct Shape {
     map: Arc<TrackMap>,
@@ -54,15 +58,18 @@ pub struct Shape {
     block_sectors: u32,
     bounds: Bounds,
     marks: Vec<Mark>,
-    /// Where regions begin: their first tracks' positions, and the blocks of the tracks before; at last, where the tracks end.
+    /// The first track's position of each region, and the number of blocks on the tracks before it.
+    /// The last element is the end of the tracks.
     regions: Vec<(usize, Layers)>,
 }
 
 impl Shape {
-    /// The blocks of the tracks at these positions of a map, in so many regions.
+    /// Creates the mapping for the tracks at these positions of a map, divided into `regions`
+    /// regions.
     ///
     /// # Errors
-    /// If there is no such track, a block has no sectors, there are no regions, or the most partitions fit no track.
+    /// Returns an error if there is no such track, if a block has no sectors, if there are no
+    /// regions, or if no track has a block for each partition of the largest count.
     pub fn new(
         map: impl Into<Arc<TrackMap>>,
         tracks: Range<usize>,
@@ -130,52 +137,52 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The tracks of the drive.
+    /// Returns the track map of the drive.
     pub fn map(&self) -> &Arc<TrackMap> {
         &self.map
     }
 
-    /// Positions in the map of the tracks that hold blocks.
+    /// Returns the positions in the map of the tracks that hold blocks.
     pub fn tracks(&self) -> Range<usize> {
         self.tracks.clone()
     }
 
-    /// Sectors of a block.
+    /// Returns the number of sectors per block.
     pub fn block_sectors(&self) -> u32 {
         self.block_sectors
     }
 
-    /// The fewest and the most partitions of a track.
+    /// Returns the smallest and largest number of partitions of a track.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// How many blocks there are in all: what the tracks hold with the fewest partitions.
+    /// Returns the total number of blocks: those that the tracks hold with the fewest partitions.
     pub fn blocks(&self) -> u64 {
         self.total().iter().sum()
     }
 
-    /// All blocks, by layer.
+    /// Returns the total number of blocks by layer.
     fn total(&self) -> Layers {
         self.regions
             .last()
             .map_or(Layers::default(), |(_, total)| *total)
     }
 
-    /// How many blocks the tracks hold with so many partitions each.
+    /// Returns the number of blocks that the tracks hold with `count` partitions each.
     pub fn blocks_with(&self, count: Count) -> u64 {
         let layers =
             (0..self.bounds.layers()).filter(|layer| self.bounds.count_of(*layer) >= count);
         layers.map(|layer| self.total()[layer]).sum()
     }
 
-    /// Bytes that finding blocks takes, beside the map.
+    /// Returns the memory in bytes that the mapping takes, without the map.
     pub fn memory(&self) -> usize {
         self.marks.capacity() * size_of::<Mark>()
             + self.regions.capacity() * size_of::<(usize, Layers)>()
     }
 
-    /// Where a block lies; nothing beyond the last.
+    /// Returns the home of a block; `None` after the last.
     pub fn home(&self, block: u64) -> Option<Home> {
         let (layer, within) = self.layer(block)?;
         let later = self
@@ -185,7 +192,7 @@ impl Shape {
         let mut before = mark.before[layer];
         let mut track = self.tracks.start + (later - 1) * STRIDE;
         if mark.even {
-            // Nearly all tracks are counted off at once.
+            // Nearly all tracks are skipped at once.
             let skipped = (within - before) / len(&self.layer_on(track, layer));
             track += skipped as usize;
             before += skipped * len(&self.layer_on(track, layer));
@@ -203,7 +210,7 @@ impl Shape {
         }
     }
 
-    /// The block that lies there; nothing where none does.
+    /// Returns the block with this home; `None` if there is none.
     pub fn block(&self, home: Home) -> Option<u64> {
         if !self.tracks.contains(&home.track) {
             return None;
@@ -224,37 +231,37 @@ impl Shape {
         Some(earlier + before + u64::from(home.index - first))
     }
 
-    /// The layer of a block; nothing beyond the last.
+    /// Returns the layer of a block; `None` after the last.
     pub fn layer_of(&self, home: Home) -> Option<usize> {
         let blocks = self.blocks_of(home.track);
         (0..self.bounds.layers()).find(|layer| self.indices(blocks, *layer).contains(&home.index))
     }
 
-    /// Which blocks of a track belong to a layer.
+    /// Returns the indexes of a track's blocks that belong to a layer.
     pub fn layer_on(&self, track: usize, layer: usize) -> Range<u32> {
         self.indices(self.blocks_of(track), layer)
     }
 
-    /// How many blocks a track of so many partitions holds.
+    /// Returns the number of different blocks that a track with `count` partitions holds.
     pub fn share(&self, track: usize, count: Count) -> u32 {
         self.blocks_of(track) / count.get()
     }
 
-    /// The LBN at which a copy of a block begins, on a track of so many partitions; copies are numbered from 0, and
-    /// `index` is below [`Shape::share`].
+    /// Returns the first LBN of a replica of a block, on a track with `count` partitions. Replicas
+    /// are numbered from 0; `index` of `home` must be below [`Shape::share`].
     pub fn copy(&self, home: Home, count: Count, copy: u32) -> Lbn {
         let track = self.track(home.track);
         self.copy_on(&track, home.index, count, copy)
     }
 
-    /// The LBNs at which the copies of a block begin, ascending.
+    /// Returns the first LBNs of the replicas of a block, in ascending order.
     pub fn copies(&self, home: Home, count: Count) -> impl ExactSizeIterator<Item = Lbn> + use<'_> {
         let track = self.track(home.track);
         (0..count.get() as usize)
             .map(move |copy| self.copy_on(&track, home.index, count, copy as u32))
     }
 
-    /// So many sectors have so many blocks.
+    /// Returns the number of sectors in `blocks` blocks.
     pub fn sectors(&self, blocks: u32) -> Sectors {
         Sectors(u64::from(blocks) * u64::from(self.block_sectors))
     }
@@ -277,14 +284,14 @@ impl Shape {
         (track.sectors.0 / u64::from(self.block_sectors)) as u32
     }
 
-    /// Which blocks of a track of so many belong to a layer.
+    /// Returns the indexes of the blocks in a layer, on a track of `blocks` blocks.
     fn indices(&self, blocks: u32, layer: usize) -> Range<u32> {
         let share = |layer| blocks / self.bounds.count_of(layer).get();
         let first = if layer == 0 { 0 } else { share(layer - 1) };
         first..share(layer)
     }
 
-    /// The layer that a block is in, and how many of the layer come before it on the tracks.
+    /// Returns the layer of a block, and the number of the layer's blocks on the tracks before it.
     fn layer(&self, block: u64) -> Option<(usize, u64)> {
         let blocks = |layers: &Layers| layers.iter().sum::<u64>();
         let later = self
@@ -304,7 +311,7 @@ impl Shape {
     }
 }
 
-/// How many a range has.
+/// Returns the length of a range.
 pub(super) fn len(range: &Range<u32>) -> u64 {
     u64::from(range.end - range.start)
 }

@@ -1,20 +1,21 @@
 //! The table of tracks: how many partitions each has, and which of its layers are in use.
 //!
-//! In memory, tracks stand in pages as they do on the device; a page of tracks that are all alike is one entry.
+//! In memory, tracks are grouped in pages as on the device. A page whose tracks all have the same
+//! state is stored as one entry.
 
 use super::count::{Bounds, Count};
 
-/// What is kept of a track.
+/// The table's state of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackState {
-    /// Its partitions.
+    /// The track's number of partitions.
     pub count: Count,
     /// The layers that hold data: bit 0 is the first.
     pub used: u8,
 }
 
 impl TrackState {
-    /// An empty track: the most partitions.
+    /// Returns the state of an empty track, which has the most partitions.
     pub fn empty(bounds: Bounds) -> TrackState {
         TrackState {
             count: bounds.most(),
@@ -22,12 +23,12 @@ impl TrackState {
         }
     }
 
-    /// Whether the layer holds data.
+    /// Returns whether the layer holds data.
     pub fn holds(self, layer: usize) -> bool {
         self.used >> layer & 1 == 1
     }
 
-    /// The most partitions that leave its data their place.
+    /// Returns the largest number of partitions that leaves space for the track's data.
     pub fn allowed(self, bounds: Bounds) -> Count {
         match self.used.checked_ilog2() {
             Some(layer) => bounds.count_of(layer as usize),
@@ -35,12 +36,13 @@ impl TrackState {
         }
     }
 
-    /// Two bytes: the exponent of the count in bits 0 to 2, the layers in bits 3 to 8.
+    /// Encodes the state in two bytes: the exponent of the count in bits 0 to 2, the layers in bits
+    /// 3 to 8.
     pub(super) fn encode(self) -> u16 {
         u16::from(self.count.exponent()) | u16::from(self.used) << 3
     }
 
-    /// What two bytes say, if that can be.
+    /// Decodes a state from two bytes; `None` if it is impossible.
     pub(super) fn decode(bits: u16, bounds: Bounds) -> Option<TrackState> {
         let count = Count::of_exponent((bits & 7) as u8)?;
         let used = u8::try_from(bits >> 3).ok()?;
@@ -64,15 +66,16 @@ enum States {
 /// A page of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
-    /// One more with each change.
+    /// The generation, which increases by one with each change.
     pub(super) generation: u64,
-    /// Whether copies of its tracks may differ: then a crash leaves only the first of each that can be believed.
+    /// Whether replicas on its tracks may differ. If so, only the first replica of each block is
+    /// trusted after a crash.
     pub(super) open: bool,
     states: States,
 }
 
 impl Page {
-    /// Of so many tracks that are all empty.
+    /// Creates a page whose tracks are all empty.
     pub(super) fn empty(bounds: Bounds) -> Page {
         Page {
             generation: 0,
@@ -81,7 +84,7 @@ impl Page {
         }
     }
 
-    /// Of states as they are written.
+    /// Creates a page from encoded states.
     pub(super) fn new(generation: u64, open: bool, states: &[u16]) -> Page {
         let states = match states {
             [first, rest @ ..] if rest.iter().all(|state| state == first) => States::Alike(*first),
@@ -94,7 +97,7 @@ impl Page {
         }
     }
 
-    /// The state of one of its tracks, as it is written.
+    /// Returns the encoded state of one of the page's tracks.
     pub(super) fn get(&self, index: usize) -> u16 {
         match &self.states {
             States::Alike(state) => *state,
@@ -102,7 +105,7 @@ impl Page {
         }
     }
 
-    /// Changes the state of one of its `tracks` tracks.
+    /// Changes the state of one of the page's `tracks` tracks.
     pub(super) fn set(&mut self, index: usize, state: TrackState, tracks: usize) {
         let state = state.encode();
         if self.get(index) == state {
@@ -113,7 +116,7 @@ impl Page {
         *self = Page::new(self.generation, self.open, &states);
     }
 
-    /// Bytes beside the page itself.
+    /// Returns the heap memory of the page in bytes.
     pub(super) fn memory(&self) -> usize {
         match &self.states {
             States::Alike(_) => 0,

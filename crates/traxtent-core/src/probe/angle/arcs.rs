@@ -1,9 +1,10 @@
-//! Taking a place apart, where a search by leaps does not end as tracks before it did.
+//! Decomposing a track into arcs, when the search by doubling steps ends differently from the
+//! tracks before.
 //!
-//! Sectors that follow one another without a gap are an arc. A track is one arc; or several, with bad
-//! sectors between them. Two arcs are on one track where there is room for both in a revolution, and
-//! where a read on one can follow a read on the other sooner than heads can be switched. LBNs kept
-//! elsewhere are short arcs that lie on neither neighbour's track.
+//! Sectors that follow one another without a gap are an arc. A track is one arc, or several with
+//! bad sectors between them. Two arcs can be on one track if there is room for both in a
+//! revolution, and if a read on one can follow a read on the other sooner than heads can be
+//! switched. Remapped LBNs are short arcs that lie on neither neighbour's track.
 
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
@@ -12,39 +13,40 @@ use super::track::Line;
 use super::{MOVED_MAX, Search};
 use crate::units::Lbn;
 
-/// No sector is longer, in revolutions.
+/// The largest angle of a sector, in revolutions.
 const PITCH_MAX: f64 = 0.25;
 
-/// A sector kept elsewhere is hardly ever so few slots behind where it should be.
+/// A distance in slots. A remapped sector is hardly ever this few slots after its original slot.
 pub(super) const SLOTS: f64 = 8.0;
 
-/// How many undecided arcs ahead are looked at to decide one.
+/// The number of further undecided arcs that are examined to decide one.
 const AHEAD: usize = 2;
 
-/// Shares of a head switch by which one read follows another, to see whether heads are switched.
+/// The fractions of a head switch after which a second read is sent, to detect whether heads are
+/// switched.
 const HOPS: [f64; 4] = [0.5, 0.3, 0.7, 0.85];
 
-/// Sectors side by side.
+/// Consecutive sectors without a gap.
 #[derive(Clone, Copy, Debug)]
 struct Arc {
-    /// From the first of them on.
+    /// The line of the sectors, from the first of them.
     line: Line,
-    /// The LBN behind the last.
+    /// The first LBN after the arc.
     end: u64,
 }
 
-/// What is known of a track.
+/// The arcs found so far on a track.
 #[derive(Debug)]
 struct Parts {
-    /// The angle of the first LBN, or where it would be, were it not kept elsewhere.
+    /// The angle of the first LBN, or the angle that it would have if it were not remapped.
     start: f64,
-    /// In the order of LBNs.
+    /// In LBN order.
     arcs: Vec<Arc>,
-    /// From `start` to the end of the last arc.
+    /// The angle from `start` to the end of the last arc.
     span: f64,
-    /// How many of its first LBNs are kept elsewhere; they may be the last ones of the track before.
+    /// How many of its first LBNs are remapped. They may be the last ones of the previous track.
     strays: u64,
-    /// The LBN behind the last.
+    /// The first LBN after the track.
     end: u64,
 }
 
@@ -53,7 +55,7 @@ impl Arc {
         self.end - self.line.lbn
     }
 
-    /// How much of a revolution it covers.
+    /// The part of a revolution that it covers.
     fn span(&self) -> f64 {
         self.sectors() as f64 * self.line.pitch
     }
@@ -68,7 +70,7 @@ impl Arc {
 }
 
 impl Parts {
-    /// A track that begins with so many LBNs kept elsewhere, then an arc.
+    /// Creates a track that begins with `moved` remapped LBNs, followed by an arc.
     fn of(arc: Arc, moved: u64) -> Parts {
         let before = moved as f64 * arc.line.pitch;
         Parts {
@@ -84,14 +86,15 @@ impl Parts {
         self.arcs.last().expect("a track has an arc")
     }
 
-    /// From its first LBN that is not kept elsewhere to the end of the last arc.
+    /// The angle from its first LBN that is not remapped to the end of the last arc.
     fn own_span(&self) -> f64 {
         self.span - self.strays as f64 * self.arcs[0].line.pitch
     }
 }
 
 impl Search<'_, '_> {
-    /// The track that begins at `self.first`, arc by arc, and the angle of the next one's first sector.
+    /// Finds the track that begins at `self.first`, arc by arc. Returns it with the angle of the
+    /// next track's first sector.
     pub(super) fn take_apart(&mut self, pitch: f64) -> Result<(Kind, f64), ProbeError> {
         let mut track = self.opening(pitch)?;
         while track.end < self.end && self.goes_on(&mut track, AHEAD)? {}
@@ -118,8 +121,8 @@ impl Search<'_, '_> {
         ))
     }
 
-    /// The LBNs at `self.first` that are kept elsewhere, where the track behind them has no room for them: as a track of
-    /// their own, which can join the one before.
+    /// Returns the remapped LBNs at `self.first` as a separate track, which can be joined to the
+    /// previous one. Used if the track after them has no room for them.
     fn strays_before(&mut self, behind: &Parts) -> Result<(Kind, f64), ProbeError> {
         let pitch = behind.arcs[0].line.pitch;
         let next = behind.arcs[0].line.angle;
@@ -134,7 +137,7 @@ impl Search<'_, '_> {
         Ok((kind, next))
     }
 
-    /// The first arc of the track at `self.first`; its first LBNs may be kept elsewhere.
+    /// Returns the first arc of the track at `self.first`. Its first LBNs may be remapped.
     fn opening(&mut self, pitch: f64) -> Result<Parts, ProbeError> {
         let own = self.arc_from(self.first, pitch)?;
         if !own.is_short() || own.end >= self.end {
@@ -142,7 +145,8 @@ impl Search<'_, '_> {
         }
         let behind = self.arc_from(own.end, pitch)?;
         let parts = Parts::of(behind, own.sectors());
-        // A physical sector is no track, so what lies behind it need not be long to be one.
+        // A single physical sector is not a track, so the arc after it may be a track even if it is
+        // short.
         let long = !behind.is_short() || own.sectors() <= self.clock.physical_ratio();
         let has_room = long && self.has_room(&parts, own.sectors());
         let last = self.recent.back().map(|(line, _)| line.angle);
@@ -154,7 +158,7 @@ impl Search<'_, '_> {
         Ok(Parts::of(own, 0))
     }
 
-    /// Adds what comes next to a track, if it is a part of it.
+    /// Adds the next arc to a track if it is a part of the track.
     fn goes_on(&mut self, track: &mut Parts, ahead: usize) -> Result<bool, ProbeError> {
         let pitch = track.arcs[0].line.pitch;
         let next = self.arc_from(track.end, pitch)?;
@@ -165,7 +169,7 @@ impl Search<'_, '_> {
             }
             return Ok(joins);
         }
-        // It may be kept elsewhere.
+        // The next arc may be remapped.
         let behind = self.arc_from(next.end, pitch)?;
         let last = *track.last();
         let to = |angle: f64| self.gap(&last.line, last.end, angle);
@@ -190,12 +194,12 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// Whether a track that begins with so many LBNs kept elsewhere fits a revolution.
+    /// Returns whether a track that begins with `moved` remapped LBNs fits in a revolution.
     fn has_room(&self, track: &Parts, moved: u64) -> bool {
         let arc = track.last();
         let sectors = moved + arc.sectors();
         let error = self.jump_min(arc.line.pitch);
-        // Where angles jitter, a track that was full tells how many it can have at most.
+        // If angles jitter, a full track shows the maximum number of sectors.
         let is_full = |turns: f64| (turns - 1.0).abs() < error;
         let is_less = |(line, full): &(Line, u32)| {
             let off = (line.pitch - arc.line.pitch).abs() * sectors as f64;
@@ -211,14 +215,15 @@ impl Search<'_, '_> {
         track.arcs.push(arc);
     }
 
-    /// Notes that LBNs are kept elsewhere.
+    /// Records remapped LBNs.
     fn note_moved(&mut self, arc: &Arc) {
         self.result.moved.extend((arc.line.lbn..arc.end).map(Lbn));
     }
 
-    /// Whether a short arc between tracks that begin at these angles is kept elsewhere, rather than a track.
+    /// Returns whether a short arc between tracks that begin at these angles is remapped, rather
+    /// than a track.
     fn is_moved(&self, before: Option<f64>, after: f64, short: &Arc, behind: &Arc) -> bool {
-        // A physical sector is no track.
+        // A single physical sector is not a track.
         if short.sectors() <= self.clock.physical_ratio() {
             return true;
         }
@@ -232,13 +237,13 @@ impl Search<'_, '_> {
         !track && self.is_usual(after - before, pitch)
     }
 
-    /// Whether tracks of late had this skew.
+    /// Returns whether recent tracks had this skew.
     fn is_usual(&self, skew: f64, pitch: f64) -> bool {
         let tolerance = (6.0 * self.clock.sigma).max(0.4 * pitch);
         self.pattern.had_skew(fraction(skew), tolerance)
     }
 
-    /// Whether an arc belongs to the track before it.
+    /// Returns whether an arc belongs to the track before it.
     fn joins(&mut self, track: &Parts, arc: &Arc, ahead: usize) -> Result<bool, ProbeError> {
         let last = track.last();
         let gap = self.gap(&last.line, last.end, arc.line.angle);
@@ -246,20 +251,21 @@ impl Search<'_, '_> {
         if !fits || self.differs(last, arc) {
             return Ok(false);
         }
-        // Where reads do not tell it is, unless it may well begin the next track.
+        // If reads do not decide, the arc belongs to the track, unless it may well begin the next
+        // one.
         let usual = self.is_usual(arc.line.angle - track.start, last.line.pitch);
         let moved = arc.sectors() <= self.clock.physical_ratio() && gap > SLOTS * last.line.pitch;
         let told = self.is_one_track(track, arc, ahead)?;
         Ok(told.unwrap_or(!usual && !moved))
     }
 
-    /// Whether the sectors of two arcs are not of one length.
+    /// Returns whether the sectors of two arcs differ in length.
     fn differs(&self, a: &Arc, b: &Arc) -> bool {
         let error = |arc: &Arc| 2.0 * self.jump_min(arc.line.pitch) / arc.sectors() as f64;
         (a.line.pitch - b.line.pitch).abs() > error(a) + error(b)
     }
 
-    /// Whether an arc that follows a track is on it, if reads tell.
+    /// Returns whether an arc after a track is on that track, if reads decide it.
     fn is_one_track(
         &mut self,
         track: &Parts,
@@ -272,7 +278,7 @@ impl Search<'_, '_> {
             if self.is_interrupted(&last.line, last.end - 1, last.end + 1)? {
                 return Ok(Some(false));
             }
-            // No heads could have been switched within the gap.
+            // Heads could not have been switched within the gap.
             let gap = self.gap(&last.line, last.end, arc.line.angle);
             if switch.is_some_and(|switch| gap < 0.6 * switch) {
                 return Ok(Some(true));
@@ -283,14 +289,16 @@ impl Search<'_, '_> {
         if told.is_some() || ahead == 0 {
             return Ok(told);
         }
-        // What belongs to the arc may tell; what else is seen there is seen again in its turn.
+        // Further arcs that belong to this one may decide. Remapped LBNs noticed here are
+        // discarded, because they will be found again in their turn.
         let moved = self.result.moved.len();
         while other.end < self.end && self.goes_on(&mut other, ahead - 1)? {}
         self.result.moved.truncate(moved);
         self.by_hops(track, &other, switch)
     }
 
-    /// Whether parts are on one track: by reads of which one follows the other too soon for another head.
+    /// Returns whether the arcs of two parts are on one track, judging by pairs of reads that
+    /// follow each other too soon for a head switch.
     fn by_hops(
         &mut self,
         a: &Parts,
@@ -300,7 +308,8 @@ impl Search<'_, '_> {
         let longest = a.arcs.iter().chain(&b.arcs).max_by_key(|arc| arc.sectors());
         let (line, within) = longest.expect("a track has an arc").as_part();
         let turnaround = self.turnaround(line, within)?;
-        // As soon as on one track, and no later: what is in time then, is on it.
+        // First, the soonest time possible on one track: a read that is in time then is on the same
+        // track.
         let soonest = turnaround + line.pitch / 2.0;
         if let Some(true) = self.by_hop(a, b, soonest)? {
             return Ok(Some(true));
@@ -316,7 +325,8 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Whether a read can follow another, on some arcs of two parts, `hop` revolutions behind it.
+    /// Returns whether a read can follow another after `hop` revolutions, on some arcs of the two
+    /// parts.
     fn by_hop(&mut self, a: &Parts, b: &Parts, hop: f64) -> Result<Option<bool>, ProbeError> {
         for (from, to) in a
             .arcs
@@ -331,24 +341,25 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The sectors side by side from `first` on.
+    /// Returns the arc of consecutive sectors from `first`.
     fn arc_from(&mut self, first: u64, pitch: f64) -> Result<Arc, ProbeError> {
         let mut limit = self.end;
         loop {
             let arc = self.line_up(first, pitch, limit)?;
-            // LBNs kept elsewhere between those looked at, and tracks that go on where the last one ends.
+            // There may be remapped LBNs between the sectors that were read, or tracks that begin
+            // where the last one ends.
             if arc.sectors() < 2 || !self.is_interrupted(&arc.line, first, arc.end)? {
                 return Ok(arc);
             }
-            // What lies behind has had a part in the pitch.
+            // The sectors after the break have affected the pitch.
             limit = self.first_break(&arc.line, first, arc.end)?;
         }
     }
 
-    /// The sectors from `first` on that pass one behind the other, by their angles.
+    /// Returns the sectors from `first` that pass consecutively, according to their angles.
     fn line_up(&mut self, first: u64, pitch: f64, limit: u64) -> Result<Arc, ProbeError> {
         let Some(angle) = self.clock.angle(first)? else {
-            // It cannot be read, and lies anywhere.
+            // It cannot be read, so its angle is unknown.
             let line = Line {
                 lbn: first,
                 angle: 0.0,
@@ -365,7 +376,7 @@ impl Search<'_, '_> {
             pitch,
         };
         line.pitch = self.pitch_at(line)?;
-        // As far as a revolution goes, by the pitch as it becomes better.
+        // At most one revolution, according to the pitch as it is refined.
         let limit = |line: &Line| (first + line.sectors_in(1.02) + 2).min(limit);
         let (mut low, mut step) = (first, 1);
         let mut high = loop {
@@ -388,7 +399,8 @@ impl Search<'_, '_> {
         Ok(Arc { line, end: high })
     }
 
-    /// The pitch where a line begins: the one given, or another on which the next three sectors agree.
+    /// Returns the pitch at the beginning of a line: the one given, or another one that fits the
+    /// next three sectors.
     fn pitch_at(&mut self, line: Line) -> Result<f64, ProbeError> {
         let lbn = line.lbn;
         if self.clock.is_noisy()
@@ -411,7 +423,8 @@ impl Search<'_, '_> {
         Ok(pitch.unwrap_or(line.pitch))
     }
 
-    /// Where the line first breaks between `from` and `to`, which a read shows not to be one.
+    /// Returns the first break of the line between `from` and `to`. A read has shown that there is
+    /// one.
     fn first_break(&mut self, line: &Line, from: u64, to: u64) -> Result<u64, ProbeError> {
         let (mut low, mut high) = (from + 1, to);
         while high - low > 1 {
@@ -424,13 +437,13 @@ impl Search<'_, '_> {
         Ok(low)
     }
 
-    /// Whether a sector lies on a line; if so, the line's pitch becomes better.
+    /// Returns whether a sector lies on a line. If so, refines the line's pitch.
     fn lies_on(&mut self, line: &mut Line, lbn: u64) -> Result<bool, ProbeError> {
         let Some(angle) = self.clock.angle(lbn)? else {
             return Ok(true);
         };
         let off = wrap(angle - line.at(lbn));
-        // What a pitch of half the distance leaves open.
+        // The uncertainty that remains for a pitch measured over half the distance.
         if off.abs() > self.jump_min(line.pitch) + 4.0 * self.clock.sigma {
             return Ok(false);
         }

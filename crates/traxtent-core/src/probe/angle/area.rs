@@ -1,10 +1,11 @@
-//! Where tracks are irregular, so that a sample of their boundaries says little of the others.
+//! Detecting irregular tracks, where a sample of the boundaries says little about the others.
 //!
-//! A sample rests on the pattern: what lies between two boundaries that hold is as predicted, unless
-//! deviations make up for one another. Where predictions fail often, they do. So a sample is taken
-//! only where the pattern is established. Where predictions have failed more than once within
-//! [`AROUND`] tracks, every boundary is tested, those of [`BEFORE`] tracks before them included; so
-//! are all where predictions fail often over a long way, or where tracks begin without a skew.
+//! A sample relies on the pattern: everything between two boundaries that hold is as predicted,
+//! unless deviations compensate each other. Where predictions fail often, they do. So sampling is
+//! used only where the pattern is established. If predictions have failed more than once within
+//! [`AROUND`] tracks, every boundary is tested, including those of the [`BEFORE`] tracks before
+//! them. The same applies if predictions fail often over a long distance, or if tracks begin
+//! without a skew.
 
 use std::collections::VecDeque;
 
@@ -14,28 +15,32 @@ use super::pattern::Kind;
 use super::track::Line;
 use crate::units::Lbn;
 
-/// After a prediction that failed, so many tracks are watched for another. Predictions fail in two
-/// or three of a thousand tracks of the built-in drives, most of them where zones begin.
+/// The number of tracks after a failed prediction within which another failure counts. Predictions
+/// fail in two or three of a thousand tracks of the built-in drives, most of them where zones
+/// begin.
 pub(super) const AROUND: u64 = 64;
 
-/// Where tracks turn out to be irregular, so many before the failures are tested, too.
+/// The number of tracks before the failures that are tested too, once tracks turn out to be
+/// irregular.
 pub(super) const BEFORE: usize = 16;
 
-/// A pattern is established once it has held for so many tracks.
+/// The number of tracks for which a pattern must hold until it is established.
 const ESTABLISHED: u64 = 32;
 
-/// A drive is irregular if predictions have failed in one of so many of its tracks. The most regular
-/// of the random irregular drives has three such tracks in a hundred, the least regular of DiskSim's
-/// drives of zones (`barracuda`) one in two hundred.
+/// A drive is irregular if predictions have failed in more than one of this many tracks. The most
+/// regular of the random irregular drives has three such tracks in a hundred. The least regular of
+/// DiskSim's zoned drives (`barracuda`) has one in two hundred.
 const REGULAR_TRACKS: u64 = 100;
 
-/// No drive is called irregular for fewer failures than this: its pattern is learned by some.
+/// The smallest number of failures of an irregular drive. A few failures are needed to learn any
+/// pattern.
 const FAILURES_MIN: u64 = 4;
 
-/// Failures so many tracks ago count by a third: most drives that are regular later are learned first.
+/// The number of tracks after which a failure counts as a third. Most drives that are regular later
+/// have failures at first.
 const MEMORY_TRACKS: f64 = 1024.0;
 
-/// A track that has been found and may still be put right.
+/// A track that has been found and may still be corrected.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) line: Line,
@@ -53,16 +58,16 @@ impl Held {
     }
 }
 
-/// How well predictions have held.
+/// Statistics on how well predictions have held.
 #[derive(Debug, Default)]
 pub(super) struct Area {
-    /// How many tracks have been found, and how many of them are known by a sample.
+    /// The number of tracks found, and how many of them are confirmed by a sample only.
     tracks: u64,
     sampled: u64,
-    /// How many predictions have failed, and how many of them of late.
+    /// The number of failed predictions, and the decaying number of recent ones.
     failures: u64,
     failures_late: f64,
-    /// The last two that did: how many tracks had been found then.
+    /// The number of tracks found at the last failure and at the one before it.
     last: Option<u64>,
     before: Option<u64>,
 }
@@ -74,14 +79,14 @@ impl Area {
         self.sampled += u64::from(confirm == Confirm::Sampled);
     }
 
-    /// Takes tracks back that are searched for anew.
+    /// Removes tracks that are searched again.
     fn lost(&mut self, held: &VecDeque<Held>) {
         let sampled = held.iter().filter(|h| h.confirm == Confirm::Sampled);
         self.sampled -= sampled.count() as u64;
         self.tracks -= held.len() as u64;
     }
 
-    /// Notes that a prediction has failed.
+    /// Records a failed prediction.
     pub(super) fn surprise(&mut self) {
         self.failures += 1;
         self.failures_late += 1.0;
@@ -96,18 +101,18 @@ impl Area {
         self.tracks < ESTABLISHED || self.before.is_some_and(near) || often
     }
 
-    /// How many tracks have been found since the last failure but one.
+    /// The number of tracks found since the last failure but one.
     fn since_failures(&self) -> usize {
         let since = |at| self.tracks.saturating_sub(at) as usize;
         self.before.map_or(0, since)
     }
 
-    /// Whether predictions have failed all over the drive.
+    /// Returns whether predictions have failed all over the drive.
     fn is_irregular_throughout(&self) -> bool {
         self.failures >= FAILURES_MIN && self.failures * REGULAR_TRACKS > self.tracks
     }
 
-    /// How many boundaries of an irregular drive are known by a sample only.
+    /// The number of boundaries of an irregular drive that are confirmed by a sample only.
     pub(super) fn doubtful(&self) -> u64 {
         match self.is_irregular_throughout() {
             true => self.sampled,
@@ -117,8 +122,8 @@ impl Area {
 }
 
 impl Search<'_, '_> {
-    /// Decides how much is to be tested from here on. Where tracks turn out to be irregular, tests those just found
-    /// that are known by a sample.
+    /// Decides how many boundaries are tested from here on. If tracks turn out to be irregular,
+    /// tests the recent ones that are confirmed by a sample only.
     pub(super) fn look_around(&mut self) -> Result<(), ProbeError> {
         let before = self.verify;
         let pitch = self.pattern.last().map_or(0.0, |last| last.pitch);
@@ -134,7 +139,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Tests the boundaries still held that are known by a sample; from the first that fails on, all is searched anew.
+    /// Tests the held boundaries that are confirmed by a sample only. From the first that fails,
+    /// all tracks are searched again.
     fn test_held(&mut self) -> Result<(), ProbeError> {
         let oldest = self
             .held

@@ -1,18 +1,21 @@
-//! Track boundaries by the angles of sectors: ours.
+//! Track boundaries by the angles of sectors: our own method.
 //!
-//! A sector's angle follows from when its read completes. Along a track angles advance evenly; at a
-//! boundary they jump by the skew. The search predicts the coming tracks from the pattern of those
-//! before them ([`pattern`]), tests as many of the boundaries as [`Verify`] asks for, in the order in
-//! which they come under the heads ([`window`]), and searches by leaps only where a prediction fails
-//! ([`track`]) and single reads do not tell how ([`shift`]). What a search finds and is unlike the tracks before is taken apart ([`arcs`]).
+//! The angle of a sector follows from the completion time of its read. Along a track, angles
+//! advance evenly; at a boundary, they jump by the skew. The search predicts the next tracks from
+//! the pattern of those before them ([`pattern`]) and tests as many of the boundaries as [`Verify`]
+//! requires, in the order in which they come under the heads ([`window`]). It searches by doubling
+//! steps ([`track`]) only where a prediction fails and single reads do not show how ([`shift`]). If
+//! such a search finds a track unlike those before it, the track is decomposed into arcs
+//! ([`arcs`]).
 //!
-//! A test of a boundary reads the LBN before it, which must be where the track before goes on, and
-//! the LBN behind it, which must be where the next track begins. Where a boundary has no skew, angles
-//! say nothing, and reads across it are timed instead: they lose a revolution.
+//! A test of a boundary reads the LBN before it, which must be where the previous track continues,
+//! and the LBN after it, which must be where the next track begins. If a boundary has no skew,
+//! angles do not show it. Then reads across the boundary are timed instead, because they lose a
+//! revolution.
 //!
-//! Two incomplete tracks may fit like halves of one, so that the next goes on at the very angle where
-//! the last one ends. Where all is verified and tracks without skew are near, tracks are read whole,
-//! which shows it. It cannot be seen elsewhere.
+//! Two incomplete tracks may fit together like halves of one, so that the second continues at the
+//! exact angle at which the first ends. If everything is verified and tracks without skew are near,
+//! tracks are read as a whole, which reveals this. Otherwise it cannot be detected.
 
 mod arcs;
 mod area;
@@ -32,55 +35,59 @@ use pattern::{Kind, Pattern, SLIPS};
 use track::Line;
 use window::Tested;
 
-/// Where there is no other clue, this many tracks count as a cylinder: as many surfaces as few drives fall short of.
+/// The number of tracks that count as a cylinder if there is no other evidence. Few drives have
+/// fewer surfaces.
 const CYLINDER: usize = 4;
 
-/// No drive has more surfaces.
+/// The largest number of surfaces of a drive.
 const SURFACES_MAX: usize = 24;
 
-/// No more tracks are predicted at once behind a surprise.
+/// The largest number of tracks predicted at once after a failed prediction.
 const REACH_AFTER: usize = 4;
 
-/// Alternatives to a prediction are worth their reads if so many are right.
+/// The share of alternatives that must have been right for trying them to be worth the reads.
 const LUCK_MIN: f64 = 0.3;
 
-/// Found tracks are held back until this many more are known, so that they can still be put right.
+/// The number of further tracks that must be known before a track is passed on. Until then it can
+/// still be corrected.
 const HELD: usize = 3;
 
-/// The head switch is the least of those between so many tracks.
+/// The number of recent tracks between which the head switch is measured. The smallest value
+/// counts.
 const RECENT: usize = 5;
 
-/// As many LBNs as are kept elsewhere together: two physical sectors.
+/// The largest number of LBNs remapped together: two physical sectors.
 const MOVED_MAX: u32 = 16;
 
 /// A search in progress.
 struct Search<'a, 'b> {
     clock: &'b mut Clock<'a>,
-    /// How much to test, as asked for.
+    /// The requested amount of verification.
     asked: Verify,
-    /// The same where the search is: everything, where tracks are irregular.
+    /// The amount of verification at the current position: everything, if tracks are irregular.
     verify: Verify,
     area: Area,
-    /// The LBN behind the last of the drive.
+    /// The first LBN after the drive's last.
     end: u64,
-    /// Tracks that begin here or behind are not wanted.
+    /// Tracks that begin here or later are not needed.
     stop: u64,
-    /// The first LBN of the track to be found next, and its angle.
+    /// The first LBN of the next track to be found, and its angle.
     first: u64,
     angle: f64,
     pattern: Pattern,
-    /// How many tracks to predict at once.
+    /// The number of tracks to predict at once.
     reach: usize,
-    /// Time for a read on the same track to follow another, in revolutions.
+    /// The time after which a read on the same track can follow another, in revolutions.
     turnaround: Option<f64>,
-    /// What a change of heads adds to that.
+    /// The time that a head switch adds to `turnaround`.
     switch: Option<f64>,
-    /// The last tracks, for measuring that.
+    /// The last tracks, between which `switch` is measured.
     recent: VecDeque<(Line, u32)>,
     held: VecDeque<Held>,
-    /// Whether the last surprise was more than a few sectors more or less: skews may be anything then.
+    /// Whether the last failed prediction was more than a difference of a few sectors. Then skews
+    /// may have any value.
     turned: bool,
-    /// How many predictions have failed, and how often of late an alternative was right.
+    /// The number of failed predictions, and the recent share of alternatives that were right.
     surprises: u64,
     luck: f64,
     sink: &'b mut Sink<'b>,
@@ -120,7 +127,8 @@ pub(super) fn search<'b>(
         search.advance()?;
     }
     if search.first < search.end && !search.held.is_empty() {
-        // What follows may turn out to be the last sectors of the last track. If it is baffling, it is no part of it.
+        // The next sectors may turn out to be the last sectors of the last track. If they are
+        // inconsistent, they are not part of it.
         match search.advance() {
             Ok(()) | Err(ProbeError::Baffled { .. }) => {}
             Err(error) => return Err(error),
@@ -144,7 +152,7 @@ pub(super) fn search<'b>(
 }
 
 impl Search<'_, '_> {
-    /// Finds the first track, or the end of the one that the region begins in.
+    /// Finds the beginning of the first track, or the end of the track that the region begins in.
     fn begin(&mut self, aligned: bool) -> Result<(), ProbeError> {
         self.angle = self.angle_of_start(self.first, None, None)?;
         if !aligned {
@@ -155,7 +163,8 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Finds the next tracks: all that were predicted, or those up to the first surprise and the one behind it.
+    /// Finds the next tracks: all that were predicted, or those up to the first failed prediction
+    /// and the track after them.
     fn advance(&mut self) -> Result<(), ProbeError> {
         self.look_around()?;
         if self.first >= self.end {
@@ -175,14 +184,14 @@ impl Search<'_, '_> {
             self.reach = (2 * self.reach).min(self.reach_max());
             return Ok(());
         }
-        // Where one surprise is, others are near.
+        // One failed prediction makes others likely.
         self.reach = (self.reach / 2).clamp(2, REACH_AFTER);
         self.turned = true;
         self.area.surprise();
         let surprising = predicted.get(count).copied();
         if let Some(predicted) = surprising
             && self.first < self.end
-            // Tests see the ends of a track only; a search sees all of it.
+            // Tests examine only the ends of a track; a search examines all of it.
             && self.verify != Verify::Full
             && self.is_alternative(predicted, instead)?
         {
@@ -202,8 +211,8 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The pitch of a track that has been found, where it is short of the one expected: slipped sectors lengthen it at
-    /// one place only.
+    /// Returns the pitch of a track that has been found, if it is shorter than expected. Slipped
+    /// sectors lengthen it at one place only.
     fn pitch_of(&mut self, kind: Kind, guess: Kind) -> Result<f64, ProbeError> {
         let short = guess.sectors.saturating_sub(kind.sectors);
         if !(1..=SLIPS).contains(&short) || !self.shifts_tell(guess.pitch) {
@@ -223,7 +232,7 @@ impl Search<'_, '_> {
         Ok(if slipped { guess.pitch } else { kind.pitch })
     }
 
-    /// The predicted tracks that are wanted, or the first.
+    /// Returns the predicted tracks that are needed, or the first of them.
     fn wanted(&self, mut predicted: Vec<Kind>) -> Vec<Kind> {
         let mut end = self.first;
         let begins_before = |kind: &&Kind| {
@@ -236,7 +245,8 @@ impl Search<'_, '_> {
         predicted
     }
 
-    /// Whether the next track, which is not as predicted, is one of the alternatives; if so, takes it as found.
+    /// Returns whether the next track, which is not as predicted, is one of the alternatives. If
+    /// so, keeps it.
     fn is_alternative(
         &mut self,
         predicted: Kind,
@@ -248,7 +258,7 @@ impl Search<'_, '_> {
             self.turned = instead.sectors == predicted.sectors;
             return Ok(true);
         }
-        // Each costs a few reads, so where they are seldom right they are seldom tried.
+        // Each alternative costs a few reads, so they are tried rarely if they are rarely right.
         self.surprises += 1;
         if self.luck < LUCK_MIN && !self.surprises.is_multiple_of(8) {
             return Ok(false);
@@ -263,7 +273,7 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// Whether the next track is this; if so, takes it as found.
+    /// Returns whether the next track is of this kind. If so, keeps it.
     fn is_next(&mut self, kind: Kind) -> Result<bool, ProbeError> {
         let tested = self.test(&[kind])?;
         if let (true, [(kind, confirm)]) = (tested.whole, &tested.known[..]) {
@@ -273,7 +283,7 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// Finds a track; what baffles once may have been noise.
+    /// Finds a track. Retries once if the result is inconsistent, because that may have been noise.
     fn find_or_retry(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
         let start = self.angle;
         let last = self.recent.back().map(|(line, _)| line.pitch);
@@ -304,14 +314,14 @@ impl Search<'_, '_> {
         self.find_track(guess)
     }
 
-    /// Whether the track at `self.first` is like those before it.
+    /// Returns whether the track at `self.first` is like those before it.
     fn is_plausible(&mut self, kind: Kind) -> Result<bool, ProbeError> {
         let tolerance = (6.0 * self.clock.sigma).max(0.4 * kind.pitch);
         let span = f64::from(kind.sectors) * kind.pitch;
         let seen = self.jump_min(kind.pitch);
         let known = self.pattern.had_sectors(kind.sectors)
             && (self.pattern).had_pitch(kind.pitch, tolerance / f64::from(kind.sectors));
-        // What fills a revolution has no more to come.
+        // A track that fills a revolution cannot continue.
         let fills = (span - 1.0).abs() < seen && !self.clock.is_noisy();
         let usual = kind.sectors > MOVED_MAX
             && span < 1.0 + seen
@@ -330,8 +340,8 @@ impl Search<'_, '_> {
         self.is_whole(&line, self.first + u64::from(kind.sectors))
     }
 
-    /// Whether the next track's first sector is not where that track begins but a few slots behind this one, which
-    /// it may belong to.
+    /// Returns whether the first sector after this track is not where the next track begins but a
+    /// few slots after this one, so that it may belong to this one.
     fn leaves_one_behind(&mut self, line: &Line, kind: Kind) -> Result<bool, ProbeError> {
         let end = self.first + u64::from(kind.sectors);
         if end >= self.end {
@@ -344,20 +354,21 @@ impl Search<'_, '_> {
         Ok(strays && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
     }
 
-    /// Whether reads of a line of sectors take as long as these.
+    /// Returns whether reads of a line of sectors take as long as their sectors.
     fn is_whole(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
         let (least, most) = self.excess(line, line.lbn, end)?;
         Ok(most <= 0.5 && least >= -2.0 * self.jump_min(line.pitch))
     }
 
-    /// Whether a track like this could be two that fit like halves: where tracks begin at one angle.
+    /// Returns whether a track like this could be two that fit together like halves. This is
+    /// possible if tracks begin at the same angle.
     fn hides_boundaries(&self, kind: Kind) -> bool {
         let least = self.pattern.least_skew();
         self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
     }
 
-    /// Adds a found track that is but a physical sector to the one before, if that has room for it: it is kept
-    /// elsewhere. The next track begins at the angle `behind`.
+    /// Joins a found track that is only a physical sector to the previous track, if that one has
+    /// room for it: the sector is remapped. The next track begins at the angle `behind`.
     fn join_the_last(&mut self, kind: Kind, behind: f64) -> bool {
         let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
         else {
@@ -387,12 +398,13 @@ impl Search<'_, '_> {
         match self.verify {
             Verify::None => 8192,
             Verify::Sample => 128,
-            // Where skews are small, few tracks leave most of a revolution without a test.
+            // If skews are small, testing few tracks would leave most of a revolution without a
+            // test.
             Verify::Full => ((2.0 / self.pattern.mean_skew()) as usize).clamp(48, 512),
         }
     }
 
-    /// Takes a track as found and goes to the next.
+    /// Accepts a track as found and moves on to the next.
     fn keep(&mut self, kind: Kind, confirm: Confirm) -> Result<(), ProbeError> {
         let kind = kind.within_a_turn();
         let line = Line {
@@ -419,7 +431,7 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Hands over all but the last `keep` tracks.
+    /// Passes on all but the last `keep` tracks.
     fn flush(&mut self, keep: usize) -> Result<(), ProbeError> {
         while self.held.len() > keep {
             let found = self.held.pop_front().expect("it is not empty").found();
@@ -433,7 +445,8 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The least jump of an angle that is seen: less than a sector, if the clock is that good.
+    /// The smallest jump of an angle that can be detected: less than a sector, if the clock is good
+    /// enough.
     fn jump_min(&self, pitch: f64) -> f64 {
         (3.5 * self.clock.sigma).max(0.4 * pitch)
     }

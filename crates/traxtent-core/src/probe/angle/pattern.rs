@@ -1,58 +1,62 @@
-//! What comes next: the sequence of tracks seen so far, and how it repeats.
+//! Predicting the next tracks from the sequence of tracks found so far.
 //!
-//! Zones repeat a track, cylinders a few, serpentines hundreds. All are the same to a predictor that
-//! asks how far back the last changes from one kind of track to another happened in the same way.
-//! What it takes from there is when size or skew change and to what; where they do not, tracks go on
-//! as the last ones, so that a zone costs one surprise and not one a track.
+//! Zones repeat one track, cylinders a few, and serpentines hundreds. The predictor treats them
+//! alike: it finds how far back the last changes from one kind of track to another happened in the
+//! same way. From there it takes when the size or skew changes, and to which value. Where they do
+//! not change, the prediction continues with the last track, so that a new zone costs one failed
+//! prediction, and not one per track.
 //!
-//! A track that is a few sectors short, or has a skew of its own, is no pattern until a period later
-//! there is one again: its defects are its own.
+//! A track that is a few sectors short, or has a different skew, is not a pattern until the same
+//! occurs one period later. Its defects are its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::clock::{fraction, wrap};
 
-/// The longest period that is looked for, in tracks.
+/// The longest period that is recognized, in tracks.
 const PERIOD_MAX: usize = 32_768;
 
-/// How many past occurrences of a change are remembered.
+/// The number of past occurrences of a change that are stored.
 const RECALL: usize = 64;
 
-/// So many of the last tracks say what the next may be instead of what was predicted.
+/// The number of recent tracks that are alternatives to a prediction.
 const LATE: usize = 6;
 
-/// No more alternatives are worth a test.
+/// The largest number of alternatives that are tested.
 const ALTERNATIVES: usize = 2;
 
-/// So many tracks in a row, and more, are a pass over a surface rather than a cylinder.
+/// The smallest number of tracks in a row that counts as a pass over a surface, rather than a
+/// cylinder.
 const PASS_MIN: usize = 24;
 
-/// A track that differs by no more sectors from what is regular may have as many bad ones.
+/// The largest difference in sectors from a regular track that bad sectors may explain.
 pub(super) const SLIPS: u32 = 16;
 
-/// Skews closer than this are one, in revolutions.
+/// The difference below which skews count as equal, in revolutions.
 pub(super) const SAME_SKEW: f64 = 0.02;
 
-/// On a steady clock, skews that differ by fewer sectors than this are one, where that is less.
+/// On a steady clock, the difference in sectors below which skews count as equal, if that is
+/// smaller.
 const SAME_SECTORS: f64 = 0.75;
 
-/// A track as the pattern knows it.
+/// A track as the pattern represents it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Kind {
     pub(super) sectors: u32,
     /// The angle of one sector.
     pub(super) pitch: f64,
-    /// From its first sector to the first of the next track.
+    /// The angle from its first sector to the first sector of the next track.
     pub(super) skew: f64,
 }
 
 impl Kind {
-    /// By how much the next track's first sector is off where this track's sectors would go on.
+    /// The angle between the next track's first sector and the point where this track's sectors
+    /// would continue.
     pub(super) fn jump(&self) -> f64 {
         wrap(self.skew - f64::from(self.sectors) * self.pitch)
     }
 
-    /// The same, with sectors small enough for all of them to lie on one track.
+    /// Returns the same kind, with the pitch limited so that all sectors fit on one track.
     pub(super) fn within_a_turn(self) -> Kind {
         let most = 1.0 / f64::from(self.sectors.max(1));
         Kind {
@@ -73,20 +77,21 @@ impl Kind {
         wrap(self.skew - other.skew).abs() < same
     }
 
-    /// Takes the sectors of another.
+    /// Takes the size of another kind.
     fn resize(&mut self, other: &Kind) {
         (self.sectors, self.pitch) = (other.sectors, other.pitch);
     }
 }
 
-/// The sort of a change: from so many sectors to so many others, and to a larger skew or not.
+/// The class of a change: the numbers of sectors before and after, and whether the skew grows.
 type Change = (u32, u32, bool);
 
 fn change(from: Kind, to: Kind) -> Change {
     (from.sectors, to.sectors, wrap(to.skew - from.skew) > 0.0)
 }
 
-/// What a change says about the period: little, if it may be one of bad sectors.
+/// Returns the weight of a change as evidence for the period. It is small if bad sectors may be the
+/// cause.
 fn weight(from: Kind, to: Kind, steady: bool) -> f64 {
     let slips = from.sectors.abs_diff(to.sectors) <= SLIPS;
     if slips && from.turns_like(&to, steady) {
@@ -99,24 +104,24 @@ fn weight(from: Kind, to: Kind, steady: bool) -> f64 {
 /// A track of the past.
 #[derive(Clone, Copy, Debug)]
 struct Past {
-    /// As it was found.
+    /// The track as it was found.
     kind: Kind,
-    /// As it would be without bad sectors of its own.
+    /// The track as it would be without bad sectors of its own.
     regular: Kind,
-    /// As tracks go on behind it.
+    /// The prediction for following tracks if nothing changes.
     level: Kind,
 }
 
-/// The sequence.
+/// The sequence of tracks.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     /// Whether skews are known to a fraction of a sector.
     steady: bool,
-    /// The last tracks, oldest first.
+    /// The recent tracks, oldest first.
     past: VecDeque<Past>,
-    /// How many there were before the oldest.
+    /// The number of tracks before the oldest in `past`.
     dropped: usize,
-    /// Where the tracks changed.
+    /// The positions of each class of change.
     changes: BTreeMap<Change, VecDeque<usize>>,
     /// How well each period explains the changes.
     score: BTreeMap<usize, f64>,
@@ -124,7 +129,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// An empty one, for a clock that is steady or not.
+    /// Creates an empty sequence. `steady` is whether the clock is steady.
     pub(super) fn new(steady: bool) -> Pattern {
         Pattern {
             steady,
@@ -149,15 +154,16 @@ impl Pattern {
         }
     }
 
-    /// The next track and what is regular about it, where this track is expected; and, of the last and of that a
-    /// period ago, what it confirms.
+    /// Returns the next track with its regular form, given the expected one. Also updates the
+    /// regular form of the last track, and of the track one period ago, if the new track confirms
+    /// them.
     fn judge(&mut self, kind: Kind, expected: Kind) -> Past {
         let own_size = kind.sectors != expected.sectors;
         let mut regular = kind;
         if own_size {
             regular.resize(&expected);
         }
-        // Bad sectors at the beginning of a track are its own, too.
+        // Bad sectors at the beginning of a track are its own too.
         let same = match self.steady {
             true => kind.pitch / 4.0,
             false => SAME_SKEW,
@@ -166,7 +172,7 @@ impl Pattern {
         if own_skew {
             regular.skew = expected.skew;
         }
-        // Twice in a row, or a period apart, is no accident.
+        // A deviation that occurs twice in a row, or one period apart, is regular.
         for by in self.period.into_iter().chain([1]) {
             let Some(index) = self.past.len().checked_sub(by) else {
                 continue;
@@ -189,7 +195,7 @@ impl Pattern {
         };
         let off = wrap(skew - level.skew);
         if off.abs() < kind.pitch {
-            // One track's skew says little to the fraction of a sector.
+            // A single track's skew is weak evidence for a fraction of a sector.
             level.skew += off / 8.0;
         } else if self
             .last()
@@ -205,7 +211,7 @@ impl Pattern {
         }
     }
 
-    /// Which periods have a change from one kind of track to another come now.
+    /// Returns the periods after which a change from one kind of track to another recurs now.
     fn periods_to(&self, from: Kind, to: Kind) -> Vec<usize> {
         let at = self.dropped + self.past.len();
         let is = |index: Option<usize>, kind: Kind| {
@@ -221,7 +227,7 @@ impl Pattern {
         periods.filter(|period| *period <= PERIOD_MAX).collect()
     }
 
-    /// Learns from a change that has come.
+    /// Learns from a change that has occurred.
     fn changed(&mut self, from: Kind, to: Kind) {
         let weight = weight(from, to, self.steady);
         for score in self.score.values_mut() {
@@ -242,7 +248,7 @@ impl Pattern {
         self.choose_period();
     }
 
-    /// Learns from a change that should have come.
+    /// Learns from a predicted change that did not occur.
     fn not_changed(&mut self, from: Kind, to: Kind) {
         for period in self.periods_to(from, to) {
             *self.score.entry(period).or_default() -= weight(from, to, self.steady);
@@ -254,7 +260,7 @@ impl Pattern {
         self.period = self.shortest(0.95);
     }
 
-    /// The shortest period that explains changes nearly as well as the best: by so much.
+    /// Returns the shortest period whose score is at least `nearly` times the best.
     fn shortest(&self, nearly: f64) -> Option<usize> {
         let best = self.score.values().fold(0.0, |a: f64, b| a.max(*b));
         let mut good = self
@@ -266,13 +272,14 @@ impl Pattern {
             .map(|(period, _)| *period)
     }
 
-    /// The period in which the tracks repeat, as far as it is known.
+    /// The period after which the tracks repeat, if it is known.
     pub(super) fn period(&self) -> Option<usize> {
         self.period
     }
 
-    /// How many surfaces take turns, where each has many tracks in a row, or fewer: a period then has a pass over each,
-    /// or two, if every other sweep goes back over the surfaces. Nothing that repeats tells which.
+    /// Returns an estimate of the number of surfaces, if each surface has many tracks in a row. The
+    /// estimate may be too low: a period contains one pass over each surface, or two if every other
+    /// sweep runs back over the surfaces. The repetition does not show which.
     pub(super) fn surfaces(&self) -> Option<usize> {
         let period = self.shortest(0.97)?;
         let late = self.past.range(self.past.len().checked_sub(period + 1)?..);
@@ -287,7 +294,8 @@ impl Pattern {
         Some(period / pass / 2)
     }
 
-    /// What the next track may be if it is not as predicted: a size of late, or of a period ago, or no turn.
+    /// Returns alternatives to a prediction that failed: the size of a recent track, or of a track
+    /// one period ago, or an unchanged skew.
     pub(super) fn alternatives(&self, predicted: Kind) -> Vec<Kind> {
         let mut all: Vec<Kind> = Vec::new();
         let Some(last) = self.past.back() else {
@@ -318,57 +326,57 @@ impl Pattern {
         all
     }
 
-    /// How many regular sectors the track so far back has; 1 is the last.
+    /// The number of sectors of the regular form of the track `by` tracks back; 1 is the last.
     pub(super) fn sectors_back(&self, by: usize) -> Option<u32> {
         let index = self.past.len().checked_sub(by)?;
         self.past.get(index).map(|past| past.regular.sectors)
     }
 
-    /// The least skew of late, in either direction.
+    /// The smallest recent skew, in either direction.
     pub(super) fn least_skew(&self) -> Option<f64> {
         let late = self.past.iter().rev().take(16);
         let skews = late.map(|past| wrap(past.kind.skew).abs());
         skews.min_by(f64::total_cmp)
     }
 
-    /// The largest skew among so many last tracks.
+    /// The largest skew among the last `count` tracks.
     pub(super) fn largest_skew(&self, count: usize) -> f64 {
         let late = self.past.iter().rev().take(count);
         late.map(|past| fraction(past.kind.skew))
             .fold(0.0, f64::max)
     }
 
-    /// The mean skew of late, in the direction of rotation.
+    /// The mean recent skew, in the direction of rotation.
     pub(super) fn mean_skew(&self) -> f64 {
         let late = self.past.iter().rev().take(48);
         let count = late.len().max(1) as f64;
         late.map(|past| fraction(past.kind.skew)).sum::<f64>() / count
     }
 
-    /// Whether a track of late had this skew; the last does not count.
+    /// Returns whether a recent track other than the last had this skew.
     pub(super) fn had_skew(&self, skew: f64, tolerance: f64) -> bool {
         let mut late = self.past.iter().rev().skip(1).take(24);
         late.any(|past| wrap(past.kind.skew - skew).abs() < tolerance)
     }
 
-    /// Whether a track of late had so many sectors.
+    /// Returns whether a recent track had this number of sectors.
     pub(super) fn had_sectors(&self, sectors: u32) -> bool {
         let mut late = self.past.iter().rev().take(24);
         late.any(|past| past.kind.sectors == sectors)
     }
 
-    /// Whether a track of late had this pitch.
+    /// Returns whether a recent track had this pitch.
     pub(super) fn had_pitch(&self, pitch: f64, tolerance: f64) -> bool {
         let mut late = self.past.iter().rev().take(24);
         late.any(|past| (past.kind.pitch - pitch).abs() < tolerance)
     }
 
-    /// Forgets the last tracks.
+    /// Removes the last tracks.
     pub(super) fn forget_last(&mut self, count: usize) {
         self.past.truncate(self.past.len().saturating_sub(count));
     }
 
-    /// Puts the last track right.
+    /// Replaces the last track.
     pub(super) fn replace_last(&mut self, kind: Kind) {
         if self.past.pop_back().is_some() {
             self.push(kind);
@@ -380,7 +388,7 @@ impl Pattern {
         self.past.back().map(|past| past.kind)
     }
 
-    /// By how much tracks turn more than a period ago.
+    /// The difference between the level of skews now and one period ago.
     fn drift(&self) -> f64 {
         let level = |by: usize| {
             let index = self.past.len().checked_sub(by)?;
@@ -393,7 +401,7 @@ impl Pattern {
         }
     }
 
-    /// The next `count` tracks; empty before the first.
+    /// Returns the predicted next `count` tracks. Empty before the first track.
     pub(super) fn predict(&self, count: usize) -> Vec<Kind> {
         let mut next: Vec<Kind> = Vec::with_capacity(count);
         let Some(last) = self.past.back() else {
@@ -406,7 +414,7 @@ impl Pattern {
             .and_then(|period| self.past.len().checked_sub(period + 1));
         if before.is_some_and(|index| self.past[index].regular.turns_like(&last.kind, self.steady))
         {
-            // It has turned as a period ago, and goes on so.
+            // Its skew is the same as one period ago, so it continues.
             let steady = last.kind.turns_like(&level, self.steady);
             first.skew = if steady { level.skew } else { last.kind.skew };
         }
@@ -427,7 +435,7 @@ impl Pattern {
                     guess.resize(&then);
                 }
                 if !then.turns_like(&before, self.steady) {
-                    // The level is of many tracks, and that one's skew of one.
+                    // The level is an average of many tracks, the skew that of one.
                     let back_to_level = then.turns_like(&level, self.steady);
                     guess.skew = if back_to_level { level.skew } else { then.skew };
                 }

@@ -1,8 +1,9 @@
-//! Where a prediction fails, and what is there instead, by single reads.
+//! Detecting by single reads where a prediction fails, and which track is there instead.
 //!
-//! A track that has lost sectors shifts all that lies behind it: each LBN passes later by so many
-//! sectors. So any sector of a track tells whether the tracks before it have come short, and the
-//! one that comes round first will do. That takes a steady clock, and tracks that turn as predicted.
+//! A track that has lost sectors shifts everything after it: each LBN passes later by that number
+//! of sectors. So any sector of a later track shows whether the tracks before it are short, and the
+//! first sector to pass the head can be used. This requires a steady clock, and tracks with the
+//! predicted skews.
 
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
@@ -10,15 +11,16 @@ use super::Search;
 use super::pattern::{Kind, SLIPS};
 use super::window::{Drift, Window};
 
-/// Sectors so near to either end of a track may be on its neighbour.
+/// The distance in sectors from either end of a track within which a sector may be on the
+/// neighbouring track.
 const MARGIN: u32 = SLIPS;
 
-/// How far from a whole number of sectors a shift may be.
+/// The largest distance of a shift from a whole number of sectors.
 const SURE: f64 = 0.25;
 
 impl Search<'_, '_> {
-    /// What ends at a boundary that fails, by where the next track begins: fewer sectors, or more, or the same ones if
-    /// it is the skew that changes.
+    /// Returns the track that ends at a boundary whose test failed, judging by where the next track
+    /// begins: with fewer or more sectors, or the same number if the skew has changed.
     pub(super) fn instead(
         &mut self,
         window: &Window<'_>,
@@ -44,12 +46,13 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Whether the clock is steady enough for single sectors.
+    /// Returns whether the clock is steady enough to distinguish single sectors.
     pub(super) fn shifts_tell(&self, pitch: f64) -> bool {
         6.0 * self.clock.sigma < SURE * pitch
     }
 
-    /// By how many sectors those before a predicted track have come short; `None` where that is not clear.
+    /// Returns by how many sectors the tracks before a predicted track are short, or `None` if that
+    /// is unclear.
     pub(super) fn shift(
         &mut self,
         window: &Window<'_>,
@@ -62,7 +65,7 @@ impl Search<'_, '_> {
         if kind.sectors <= 4 * MARGIN || !self.shifts_tell(kind.pitch) {
             return Ok(None);
         }
-        // The sector that comes round first.
+        // The sector that passes the head first.
         let away = window.distance(here, track);
         let soonest = self.clock.now() + self.clock.lead(away) + kind.pitch;
         let ahead = line.sectors_in(fraction(soonest - line.angle)) + 1;
@@ -77,12 +80,13 @@ impl Search<'_, '_> {
                 return Ok(Some(0));
             }
         }
-        // This track may have slipped itself.
+        // This track may contain slipped sectors itself.
         let off = self.off_start(window, track, drift)?;
         Ok(off.and_then(|off| whole(off / kind.pitch)))
     }
 
-    /// How far a predicted track begins from where it should, by one of its first sectors.
+    /// Returns the angle by which a predicted track's beginning is off, measured at one of its
+    /// first sectors.
     fn off_start(
         &mut self,
         window: &Window<'_>,
@@ -90,7 +94,7 @@ impl Search<'_, '_> {
         drift: &Drift,
     ) -> Result<Option<f64>, ProbeError> {
         let lbn = window.bounds[track] + u64::from(MARGIN);
-        // Behind the last that is predicted, tracks may be as that.
+        // After the last predicted track, tracks are assumed to be like it.
         let Some(kind) = window.kinds.get(track).or(window.kinds.last()) else {
             return Ok(None);
         };
@@ -103,7 +107,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// A shift of so many sectors, if it is nearly a whole number of a few.
+/// Returns a shift as a whole number of sectors, if it is small and nearly whole.
 fn whole(sectors: f64) -> Option<i32> {
     let whole = sectors.round();
     let sure = (sectors - whole).abs() <= SURE && whole.abs() <= f64::from(SLIPS);
@@ -114,7 +118,8 @@ fn whole(sectors: f64) -> Option<i32> {
 mod tests {
     use super::*;
 
-    /// Is a shift told only within a quarter of a sector of a whole number, and only if that is of a few sectors?
+    /// Is a shift accepted only within a quarter of a sector of a whole number, and only if it is a
+    /// few sectors?
     #[test]
     fn a_shift_is_nearly_whole_and_small() {
         let most = SLIPS as i32;

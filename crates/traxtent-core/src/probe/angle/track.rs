@@ -1,4 +1,4 @@
-//! Finding one track without a prediction to lean on, or where the prediction fails.
+//! Finding one track without a prediction, or where the prediction fails.
 
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
@@ -6,13 +6,14 @@ use super::pattern::Kind;
 use super::{RECENT, Search};
 use crate::units::Lbn;
 
-/// A gap smaller than this may be one of bad sectors, in revolutions.
+/// The gap, in revolutions, below which bad sectors may be its cause.
 const NEAR: f64 = 0.1;
 
-/// How many LBNs in a row are kept elsewhere: one, a few, those of a physical sector or two.
+/// The numbers of LBNs that may be remapped together: one, a few, or those of one or two physical
+/// sectors.
 const MOVED_TOGETHER: [u64; 4] = [1, 2, 8, 16];
 
-/// A line of evenly spaced sectors: where the sectors of a track pass.
+/// A line of evenly spaced sectors: the angles at which the sectors of a track pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// A sector on it.
@@ -28,21 +29,22 @@ impl Line {
         self.angle + (lbn as f64 - self.lbn as f64) * self.pitch
     }
 
-    /// How many sectors pass in so many revolutions.
+    /// The number of sectors that pass in `turns` revolutions.
     pub(super) fn sectors_in(&self, turns: f64) -> u64 {
         (turns.max(0.0) / self.pitch) as u64
     }
 }
 
 impl Search<'_, '_> {
-    /// The track that begins at `self.first`, and the angle of the next one's first sector.
+    /// Finds the track that begins at `self.first`. Returns it with the angle of the next track's
+    /// first sector.
     pub(super) fn find_track(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
         let first = self.first;
         let expected = Some(self.angle).filter(|_| guess.is_some());
         let mut start = self.angle_of_start(first, guess.map(|kind| kind.pitch), expected)?;
         let mut line = self.line_from(first, start, guess)?;
         if guess.is_some_and(|kind| (kind.pitch - line.pitch).abs() > 0.01 * line.pitch) {
-            // It may have been reckoned back from sectors behind it with a pitch that was wrong.
+            // The angle may have been extrapolated from later sectors with a wrong pitch.
             start = self.angle_of_start(first, Some(line.pitch), expected)?;
             line.angle = start;
         }
@@ -76,10 +78,10 @@ impl Search<'_, '_> {
         Ok((kind, next))
     }
 
-    /// The angle of the first sector of a track, also where that sector is kept elsewhere or cannot be read:
-    /// from those behind it.
+    /// Returns the angle of the first sector of a track. If that sector is remapped or cannot be
+    /// read, the angle is extrapolated from the sectors after it.
     ///
-    /// `expected` is where it should be, if there is a guess.
+    /// `expected` is the expected angle, if there is a guess.
     pub(super) fn angle_of_start(
         &mut self,
         first: u64,
@@ -97,8 +99,9 @@ impl Search<'_, '_> {
         {
             return Ok(own);
         }
-        // Where lines begin on which the sectors behind it lie; near ones, since the pitch is a guess. A physical
-        // sector kept elsewhere is a line of its own, so the first is one beyond it.
+        // The starts of the lines on which the sectors after it lie. The sectors are near ones,
+        // because the pitch is a guess. A remapped physical sector forms a line of its own, so the
+        // first sector is one beyond it.
         let mut starts: Vec<f64> = own.into_iter().collect();
         for by in [16, 1, 2, 17, 3, 5] {
             if first + by >= self.end {
@@ -108,7 +111,7 @@ impl Search<'_, '_> {
                 continue;
             };
             let start = angle - by as f64 * pitch;
-            // The pitch may be a little off.
+            // The pitch may be slightly off.
             let slack = tolerance + 0.03 * by as f64 * pitch;
             let is = |other: f64| wrap(start - other).abs() < slack;
             if own.is_some_and(is) && by > 8 {
@@ -123,7 +126,7 @@ impl Search<'_, '_> {
         own.ok_or_else(|| self.baffled("the sectors here cannot be read"))
     }
 
-    /// The line of the sectors from `first` on, by the guess or by doubling distances.
+    /// Returns the line of the sectors from `first`, by the guess or by doubling distances.
     fn line_from(
         &mut self,
         first: u64,
@@ -142,7 +145,7 @@ impl Search<'_, '_> {
             }
             line.pitch = 0.0;
         }
-        // The first sectors may be followed by bad ones, or be kept elsewhere.
+        // The first sectors may be followed by bad ones, or be remapped.
         let mut reached = 0;
         for skipped in [0, 1, 2, 5, 11] {
             if reached >= 16 || first + skipped >= self.end {
@@ -153,7 +156,7 @@ impl Search<'_, '_> {
                 (reached, line.pitch) = (far, pitch);
             }
         }
-        // Near a boundary there is not enough of the track to do better than the guess.
+        // Near a boundary, there is not enough of the track to improve on the guess.
         let error = 4.0 * self.clock.sigma / reached.max(1) as f64;
         if let Some(kind) = guess.filter(|kind| (kind.pitch - line.pitch).abs() < error) {
             line.pitch = kind.pitch;
@@ -164,7 +167,8 @@ impl Search<'_, '_> {
         Ok(line)
     }
 
-    /// How far sectors advance evenly from `first` on, by doubling distances, and by what angle each.
+    /// Returns how far sectors advance evenly from `first`, measured at doubling distances, and the
+    /// angle of each sector.
     fn pitch_from(&mut self, first: u64) -> Result<(u64, f64), ProbeError> {
         let (mut step, mut reached, mut pitch) = (1, 0, 0.0);
         let Some(angle) = self.clock.angle(first)? else {
@@ -174,7 +178,7 @@ impl Search<'_, '_> {
             if let Some(at) = self.clock.angle(first + step)? {
                 let expected = pitch * step as f64;
                 let surprise = wrap(at - angle - expected);
-                // An error of the pitch doubles with the distance; a jump does not wait for that.
+                // An error of the pitch doubles with the distance; a jump does not.
                 let passed = expected + surprise;
                 let jump = self.jump_min(pitch) + 4.0 * self.clock.sigma;
                 if reached > 0 && surprise.abs() > jump || passed > 0.97 {
@@ -188,11 +192,12 @@ impl Search<'_, '_> {
         Ok((reached, pitch))
     }
 
-    /// The line with the pitch of a guess, put right where a zone changed it a little; `None` where it does not fit.
+    /// Returns the line with the pitch of a guess, corrected if a new zone has changed it slightly.
+    /// Returns `None` if it does not fit.
     fn confirm_pitch(&mut self, line: Line, kind: Kind) -> Result<Option<Line>, ProbeError> {
         let tolerance = self.jump_min(kind.pitch) / 2.0;
         let most = u64::from(kind.sectors) * 9 / 10;
-        // How far sectors are off the line, at ever shorter distances.
+        // The deviations of sectors from the line, at decreasing distances.
         let mut off: Vec<Option<f64>> = Vec::new();
         for reached in 0..3 {
             while off.len() < reached + 3 {
@@ -207,7 +212,8 @@ impl Search<'_, '_> {
                     break;
                 }
             }
-            // Sectors on both sides of a gap, or on another track, tell the pitch between them as well.
+            // Two sectors on the far side of a gap, or on another track, also determine the pitch
+            // between them.
             let pair = (off[reached], off.get(reached + 1).copied().flatten());
             if let (Some(far), Some(near)) = pair
                 && wrap(far - near).abs() <= tolerance
@@ -218,7 +224,8 @@ impl Search<'_, '_> {
             let Some(far) = off[reached].filter(|far| far.abs() < 0.15) else {
                 continue;
             };
-            // Another pitch shows everywhere in proportion; slipped sectors do not.
+            // A different pitch causes deviations proportional to the distance; slipped sectors do
+            // not.
             let even = |part: f64, whole: f64| (whole - 2.0 * part).abs() <= tolerance;
             let proportional = far.abs() <= tolerance
                 || match (off[reached + 1], off[reached + 2]) {
@@ -226,7 +233,7 @@ impl Search<'_, '_> {
                     _ => false,
                 };
             if proportional {
-                // A short piece says less of the pitch than the guess does.
+                // A short part determines the pitch less well than the guess.
                 let better = reached == 0 || far.abs() > tolerance;
                 let by = if better {
                     far / (most >> reached) as f64
@@ -240,17 +247,18 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The first LBN behind `from` that does not follow its predecessor on the line.
+    /// Returns the first LBN after `from` that does not follow its predecessor on the line.
     ///
-    /// Refines the line as it goes. `hint` is the length of the track, if there is a guess.
+    /// Refines the line during the search. `hint` is the length of the track, if there is a guess.
     fn end_of(&mut self, line: &mut Line, from: u64, hint: Option<u32>) -> Result<u64, ProbeError> {
-        // `low` is on the line; `high` is not, or too far away to be.
+        // `low` is on the line. `high` is not on it, or is too far away to be.
         let limit = (line.lbn + line.sectors_in(1.02) + 2).min(self.end);
         if from + 1 >= limit {
             return Ok(limit);
         }
         let (mut low, mut high) = (from, limit);
-        // Most surprises are small: look around the expected end first, further and further away.
+        // Most failed predictions are off by little, so search around the expected end first, with
+        // doubling steps.
         let mut around = hint.map(|n| from + u64::from(n) - 1);
         let mut step = 1;
         loop {
@@ -287,8 +295,8 @@ impl Search<'_, '_> {
         self.settle(line, from, low, high)
     }
 
-    /// The end of a track whose last sector on the line seems to be `low`, where only a jump from there to
-    /// `high` makes it one.
+    /// Returns the end of a track whose last sector on the line seems to be `low`, and which only a
+    /// jump from there to `high` marks as the end.
     fn settle(
         &mut self,
         line: &mut Line,
@@ -303,7 +311,8 @@ impl Search<'_, '_> {
         if jump > 4.0 * self.jump_min(line.pitch) {
             return Ok(high);
         }
-        // The next track may begin so near to where this one goes on that the angles tell only some way behind.
+        // The next track may begin so close to where this one would continue that the angles differ
+        // only some distance after the boundary.
         let near = from.max(high.saturating_sub(line.sectors_in(0.4)));
         if self.is_interrupted(line, near, high + 1)? {
             return self.end_without_skew(line, near, high + 1);
@@ -311,15 +320,15 @@ impl Search<'_, '_> {
         let off = wrap(behind - line.at(high));
         let seen = self.jump_min(line.pitch);
         if jump < seen && off.abs() < 3.0 * seen {
-            // Nothing jumps here: it is the line that runs astray.
+            // There is no jump here; the line has drifted.
             line.pitch += off / (high - line.lbn) as f64;
             return self.end_of(line, high, None);
         }
         Ok(high)
     }
 
-    /// Where the LBN at `high` is off the line but those behind it are on it, it is kept elsewhere:
-    /// the first that is not.
+    /// Returns the first LBN that is not remapped, if the LBN at `high` is off the line but later
+    /// ones are on it.
     fn behind_moved(
         &mut self,
         line: &Line,
@@ -336,7 +345,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Whether a sector passes where the line says.
+    /// Returns whether a sector passes where the line predicts.
     pub(super) fn on(&mut self, line: &Line, lbn: u64) -> Result<bool, ProbeError> {
         if !self.clock.is_noisy() {
             let angle = self.clock.angle(lbn)?;
@@ -350,7 +359,7 @@ impl Search<'_, '_> {
                 return Ok(true);
             };
             let deviation = wrap(pass.angle - line.at(lbn));
-            // One reading does not tell a small jump from noise.
+            // One reading does not distinguish a small jump from noise.
             let sigmas = deviation.abs() / self.clock.sigma.max(f64::MIN_POSITIVE);
             if (2.0..12.0).contains(&sigmas) {
                 let angle = self.clock.angle(lbn)?;
@@ -358,7 +367,7 @@ impl Search<'_, '_> {
                 return Ok(deviation.abs() <= self.jump_min(line.pitch));
             }
             if deviation.abs() <= self.jump_min(line.pitch) {
-                // What comes late may come at any angle: once is not enough then.
+                // A late reading can have any angle, so a single one is not enough.
                 if pass.took <= self.clock.prompt() || late {
                     return Ok(true);
                 }
@@ -375,17 +384,17 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// From where a line would go on at `lbn` to `angle`, forward.
+    /// Returns the forward angle from where a line would continue at `lbn` to `angle`.
     pub(super) fn gap(&self, line: &Line, lbn: u64, angle: f64) -> f64 {
         let gap = wrap(angle - line.at(lbn));
-        // What is a little negative is nothing.
+        // A slightly negative gap counts as none.
         match gap.abs() < self.jump_min(line.pitch) {
             true => gap.max(0.0),
             false => fraction(gap),
         }
     }
 
-    /// Makes the pitch right by the last sector of the line.
+    /// Corrects the pitch by the last sector of the line.
     fn refine(&mut self, line: &mut Line, last: u64) -> Result<(), ProbeError> {
         let distance = last as f64 - line.lbn as f64;
         let Some(angle) = self.clock.angle(last)? else {
@@ -398,9 +407,10 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The end of a track whose successor goes on at the same angle: reads across it lose a revolution.
+    /// Returns the end of a track whose successor continues at the same angle. Reads across it lose
+    /// a revolution.
     fn end_without_skew(&mut self, line: &Line, from: u64, limit: u64) -> Result<u64, ProbeError> {
-        // A read of the sectors before `low` is not interrupted, one of those before `high` is.
+        // A read of the sectors before `low` is not interrupted; a read of those before `high` is.
         let (mut low, mut high) = (from + 1, limit + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -416,8 +426,9 @@ impl Search<'_, '_> {
         Ok(low)
     }
 
-    /// The end of the track that begins at `self.first`, by reads that lose a revolution, where tracks have no skew;
-    /// `None` where they do after all. Slipped sectors cost such reads little.
+    /// Returns the end of the track that begins at `self.first`, by reads that lose a revolution,
+    /// if tracks have no skew. Returns `None` if they have a skew after all. Slipped sectors cost
+    /// such reads little time.
     fn end_by_interruption(
         &mut self,
         line: &Line,
@@ -428,7 +439,7 @@ impl Search<'_, '_> {
         if limit > self.end {
             return Ok(None);
         }
-        // The first may be kept elsewhere.
+        // The first LBN may be remapped.
         let base = match self.on(line, first)? {
             true => first,
             false => match self.behind_moved(line, first, limit)? {
@@ -461,7 +472,7 @@ impl Search<'_, '_> {
                 };
                 step *= 2;
             }
-            // The next track goes on along the line; what is kept elsewhere does not.
+            // The next track continues along the line; remapped sectors do not.
             if self.on(line, low)? {
                 break;
             }
@@ -476,7 +487,7 @@ impl Search<'_, '_> {
         Ok(slipped.then_some(low))
     }
 
-    /// Whether a read of sectors that seem to lie one behind the other loses a revolution.
+    /// Returns whether a read of sectors that seem to be consecutive loses a revolution.
     pub(super) fn is_interrupted(
         &mut self,
         line: &Line,
@@ -487,10 +498,12 @@ impl Search<'_, '_> {
         Ok(most > 0.5)
     }
 
-    /// How much longer reads of sectors that seem to lie one behind the other take than they should, in revolutions:
-    /// the least and the most; less than nothing if the sectors are smaller than the line's.
+    /// Returns how much longer than expected reads of seemingly consecutive sectors take, in
+    /// revolutions: the minimum and the maximum. Negative values mean that the sectors are shorter
+    /// than those of the line.
     ///
-    /// Half a revolution is read at a time: what begins longer reads anywhere on the track gains what it loses.
+    /// Each read covers half a revolution. A drive that can begin longer reads anywhere on the
+    /// track would make up for the lost time.
     pub(super) fn excess(
         &mut self,
         line: &Line,
@@ -508,14 +521,15 @@ impl Search<'_, '_> {
                 .excess(first, sectors, angle, line.pitch)?
                 .unwrap_or(0.0);
             (least, most) = (least.min(excess), most.max(excess));
-            // Sectors side by side must be in one read.
+            // Two adjacent sectors must be in one read.
             first += u64::from(sectors) - 1;
         }
         Ok((least, most))
     }
 
-    /// Whether two lines are on one track: whether a read on one is in time `hop` revolutions after one on the other,
-    /// which is too soon where heads must be switched. `None` where no two sectors lie so that it could tell.
+    /// Returns whether two lines are on one track: whether a read on one is in time `hop`
+    /// revolutions after a read on the other, which is too soon if heads must be switched. Returns
+    /// `None` if no two sectors are placed so that they could decide it.
     pub(super) fn one_track(
         &mut self,
         a: &Line,
@@ -532,7 +546,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// How soon, in revolutions, a read can follow another on the same track.
+    /// The shortest time, in revolutions, after which a read can follow another on the same track.
     pub(super) fn turnaround(
         &mut self,
         line: &Line,
@@ -542,14 +556,14 @@ impl Search<'_, '_> {
             return Ok(turns);
         }
         let turns = self.soonest((line, within), (line, within))?;
-        // A part of a track is no place to measure this for good.
+        // A part of a track is not enough to store this result permanently.
         if (within.1 - within.0) as f64 * line.pitch > 0.6 {
             self.turnaround = Some(turns);
         }
         Ok(turns)
     }
 
-    /// How much longer, in revolutions, a read on a neighbouring track takes to follow, at the least.
+    /// The additional time, in revolutions, that a read on a neighbouring track needs at least.
     pub(super) fn switch(&mut self) -> Result<Option<f64>, ProbeError> {
         let lines: Vec<(Line, (u64, u64))> = self
             .recent
@@ -574,13 +588,14 @@ impl Search<'_, '_> {
         Ok(self.switch)
     }
 
-    /// The least angle by which a sector of `b` may be behind one of `a` and still be read in the same revolution.
+    /// The smallest angle by which a sector of `b` may be after one of `a` and still be read in the
+    /// same revolution.
     fn soonest(
         &mut self,
         (a, in_a): (&Line, (u64, u64)),
         (b, in_b): (&Line, (u64, u64)),
     ) -> Result<f64, ProbeError> {
-        // Too soon, late enough.
+        // `low` is too soon, `high` is late enough.
         let (mut low, mut high) = (0.0, 0.6);
         while high - low > a.pitch.min(b.pitch) / 4.0 {
             let middle = (low + high) / 2.0;
@@ -606,7 +621,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// A sector of one line and one of another that ends `turns` later.
+/// Returns a sector of one line and a sector of the other that ends `turns` revolutions later.
 fn pair_apart(
     (a, in_a): (&Line, (u64, u64)),
     (b, in_b): (&Line, (u64, u64)),

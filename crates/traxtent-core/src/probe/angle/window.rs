@@ -1,4 +1,4 @@
-//! Testing predicted boundaries, in the order in which they come under the heads.
+//! Testing predicted boundaries in the order in which they come under the heads.
 
 use super::super::algorithm::{Confirm, ProbeError, Verify};
 use super::super::clock::{Reach, fraction, wrap};
@@ -6,10 +6,10 @@ use super::pattern::{Kind, SAME_SKEW, SLIPS};
 use super::track::Line;
 use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
 
-/// What a read may lose more or less than a revolution where tracks have no skew, in revolutions.
+/// The tolerance on the loss of one revolution at boundaries without skew, in revolutions.
 const LOST: f64 = 0.1;
 
-/// So few sectors may be bad ones, which look like a small jump.
+/// The number of sectors below which a small jump may be caused by bad ones.
 const FEW: f64 = 10.0;
 
 /// A test that a prediction must pass.
@@ -22,54 +22,55 @@ struct Test {
 
 #[derive(Clone, Copy, Debug)]
 enum Question {
-    /// Is the LBN before the boundary where the track goes on?
+    /// Is the LBN before the boundary where the track continues?
     Last,
-    /// Is the LBN behind it where the next track begins?
+    /// Is the LBN after it where the next track begins?
     First,
-    /// Does nothing interrupt the track?
+    /// Is the track free of interruptions?
     Whole,
     /// Is a read across the boundary interrupted?
     Across,
-    /// Have the tracks up to it as many sectors as predicted, by any sector behind it?
+    /// Do the tracks before it have the predicted number of sectors, judging by any sector after
+    /// it?
     Shift,
 }
 
-/// What a test of a prediction comes to.
+/// The result of testing a prediction.
 #[derive(Debug, Default)]
 pub(super) struct Tested {
     /// The tracks that hold.
     pub(super) known: Vec<(Kind, Confirm)>,
-    /// Whether that is all of them.
+    /// Whether all predicted tracks hold.
     pub(super) whole: bool,
-    /// What the track behind them seems to be, if it does not hold.
+    /// The track that seems to follow them, if the predicted one does not hold.
     pub(super) instead: Option<Kind>,
 }
 
-/// Boundaries to test.
+/// The boundaries to test.
 #[derive(Debug, Default)]
 struct Chosen {
-    /// On both sides.
+    /// Tested on both sides.
     both: Vec<usize>,
-    /// By a single read.
+    /// Tested by a single read.
     once: Vec<usize>,
 }
 
-/// Predicted tracks, where they begin.
+/// Predicted tracks with their positions.
 pub(super) struct Window<'w> {
     pub(super) kinds: &'w [Kind],
-    /// First LBNs, and the LBN behind the last.
+    /// The first LBN of each track, and the first LBN after the last.
     pub(super) bounds: Vec<u64>,
-    /// Angles of the first sectors.
+    /// The angles of the first sectors.
     pub(super) angles: Vec<f64>,
 }
 
-/// How far angles are from those predicted: by something at once, and by something more with each track.
+/// The deviation of angles from the prediction: a constant plus a rate per track.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drift {
-    /// What was seen: predicted tracks, and by how much they were off.
+    /// The deviations measured so far, by predicted track.
     seen: Vec<(usize, f64)>,
     at_once: f64,
-    /// Sums for the line through the origin that comes nearest to what was seen.
+    /// The sums for the line through the origin that fits the deviations best.
     products: f64,
     squares: f64,
 }
@@ -82,12 +83,13 @@ impl Drift {
         }
     }
 
-    /// Of the first sector of a predicted track.
+    /// The deviation at the first sector of a predicted track.
     pub(super) fn at(&self, track: usize) -> f64 {
         self.at_once + self.a_track() * track as f64
     }
 
-    /// Of the first sector of a predicted track, between those seen before and behind it.
+    /// The deviation at the first sector of a predicted track, interpolated between the
+    /// measurements before and after it.
     fn between(&self, track: usize) -> f64 {
         let mut before = (0, 0.0);
         let mut behind: Option<(usize, f64)> = None;
@@ -107,7 +109,7 @@ impl Drift {
         before.1 + part * (behind.1 - before.1)
     }
 
-    /// Learns from a sector that was off by this.
+    /// Learns from a sector whose angle was off by `off`.
     pub(super) fn learn(&mut self, track: usize, off: f64) {
         let (all, track) = (self.at(track) + off, track as f64);
         self.seen.push((track as usize, all));
@@ -132,7 +134,7 @@ impl Search<'_, '_> {
         let mut tested = chosen.both;
         let mut wrong = kinds.len();
         while let Some(surprise) = self.run(&window, &mut tests, &mut drift)? {
-            // Before the last boundary that holds and the first that does not, bisect.
+            // Bisect between the last boundary that holds and the first that does not.
             wrong = surprise;
             loop {
                 let low = self.low(&tests, &tested, wrong);
@@ -173,8 +175,8 @@ impl Search<'_, '_> {
         })
     }
 
-    /// The skews of tracks that hold, put right by what angles have drifted: each by the fraction of a sector, and by
-    /// the rest that where skews change.
+    /// Returns the skews of tracks that hold, corrected by the drift of angles. Each skew is
+    /// corrected by a fraction of a sector, and the one where skews change by the rest.
     fn skews(&self, kinds: &[Kind], drift: &Drift) -> Vec<f64> {
         let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
         if !self.clock.is_noisy() {
@@ -201,7 +203,7 @@ impl Search<'_, '_> {
         skews
     }
 
-    /// The predicted tracks that fit before the end; the last one shortened.
+    /// Returns the predicted tracks that fit before the end, with the last one shortened.
     fn clip(&self, predicted: &[Kind]) -> Vec<Kind> {
         let mut room = self.end - self.first;
         let mut kinds = Vec::with_capacity(predicted.len());
@@ -229,18 +231,18 @@ impl Search<'_, '_> {
         }
     }
 
-    /// How many tracks make a cylinder, where the tracks repeat that way.
+    /// The number of tracks per cylinder, if the tracks repeat that way.
     fn cylinder(&self) -> Option<usize> {
         self.pattern.period().filter(|p| (2..=16).contains(p))
     }
 
-    /// Which boundaries to test.
+    /// Chooses the boundaries to test.
     fn choose(&self, kinds: &[Kind]) -> Chosen {
         let last = kinds.len() - 1;
         let mut chosen = match self.verify {
             Verify::None => Chosen::default(),
             Verify::Sample if kinds.len() > REACH_AFTER => self.sample(kinds),
-            // Where one surprise was, there are others that make up for one another.
+            // After one failed prediction, there may be others that compensate it.
             Verify::Sample if !self.turned && self.shifts_tell(kinds[0].pitch) => Chosen {
                 both: Vec::new(),
                 once: (0..last).collect(),
@@ -256,7 +258,7 @@ impl Search<'_, '_> {
                 .map(|kind| u64::from(kind.sectors))
                 .sum::<u64>();
         if bound == self.end && last > 0 {
-            // Nothing comes behind that would show what is wrong here.
+            // No track follows that would reveal an error here.
             chosen.both.push(last - 1);
         }
         chosen.both.push(last);
@@ -266,10 +268,12 @@ impl Search<'_, '_> {
         chosen
     }
 
-    /// A boundary in each run of the size of a cylinder, and those where the pattern is not what it was.
+    /// Chooses one boundary in each run as long as a cylinder, and those where the pattern has
+    /// changed.
     fn sample(&self, kinds: &[Kind]) -> Chosen {
         let last = kinds.len() - 1;
-        // What is lost inside a cylinder may be made up for at its end: so the last boundary before that.
+        // A deviation inside a cylinder may be compensated at its end, so the last boundary before
+        // the end is chosen.
         let cylinder = self.cylinder();
         let surfaces = self.pattern.surfaces().filter(|n| *n <= SURFACES_MAX);
         let every = cylinder.unwrap_or(surfaces.unwrap_or(0).max(CYLINDER));
@@ -279,7 +283,8 @@ impl Search<'_, '_> {
         if cylinder.is_none() || regular.len() > 2 * (last / every) + 2 {
             regular = (0..last).skip(every - 1).step_by(every).collect();
         }
-        // What is not as a cylinder before, or nearly as the track before, may be a copy of what was bad elsewhere.
+        // A track that differs from the one a cylinder earlier, or differs slightly from the one
+        // before, may be a copy of a track with bad sectors.
         let back = |i: usize, by: usize| match i.checked_sub(by) {
             Some(then) => Some(kinds[then].sectors),
             None => self.pattern.sectors_back(by - i),
@@ -289,7 +294,8 @@ impl Search<'_, '_> {
             from(cylinder.unwrap_or(1)) > 0 || (1..=SLIPS).contains(&from(1))
         };
         let odd = (0..last).filter(|&i| differs(i + 1) || differs(i));
-        // By the LBN before a boundary, tracks that shrink show at once, those that grow a cylinder later.
+        // The LBN before a boundary reveals shrinking tracks at once, and growing tracks one
+        // cylinder later.
         let (both, once): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
         let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);
         Chosen {
@@ -298,7 +304,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// The tests of some boundaries.
+    /// Returns the tests of the given boundaries.
     fn tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
         let mut tests: Vec<Test> = Vec::with_capacity(2 * tracks.len());
         for &track in tracks {
@@ -321,7 +327,7 @@ impl Search<'_, '_> {
         tests
     }
 
-    /// A test of each of some boundaries.
+    /// Returns one test for each of the given boundaries.
     fn single_tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
         if tracks.is_empty() || !self.shifts_tell(window.kinds[0].pitch) {
             let mut tests = self.tests(window, tracks);
@@ -337,7 +343,7 @@ impl Search<'_, '_> {
 
     /// Runs tests up to the first that fails, and returns its boundary.
     ///
-    /// `drift` is how far angles are from the prediction.
+    /// `drift` is the deviation of angles from the prediction.
     fn run(
         &mut self,
         window: &Window<'_>,
@@ -355,7 +361,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The boundary behind the last that has been tested and holds, of those before `wrong`.
+    /// Returns the boundary after the last one before `wrong` that has been tested and holds.
     fn low(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
         let holds =
             |track: &&usize| **track < wrong && !pending.iter().any(|test| test.track == **track);
@@ -366,7 +372,7 @@ impl Search<'_, '_> {
             .map_or(0, |track| track + 1)
     }
 
-    /// The test whose sector can be read first.
+    /// Returns the test whose sector can be read first.
     fn nearest(
         &self,
         window: &Window<'_>,
@@ -388,7 +394,7 @@ impl Search<'_, '_> {
             .map(|(index, _)| index)
     }
 
-    /// Whether the drive answers as predicted; a surprise counts if it comes twice.
+    /// Returns whether the drive behaves as predicted. A deviation counts if it is measured twice.
     fn ask(
         &mut self,
         window: &Window<'_>,
@@ -418,13 +424,14 @@ impl Search<'_, '_> {
             Question::Last | Question::First => {
                 let lbn = bound - u64::from(matches!(test.question, Question::Last));
                 let jump = kind.jump().abs();
-                // A track may have slipped sectors; skews vary a little. More would be another zone.
+                // A track may have slipped sectors, and skews vary slightly. A larger deviation
+                // would be another zone.
                 let surprise = match (test.question, self.clock.is_noisy()) {
                     (_, true) => 0.06,
                     (Question::Last, false) => 8.0 * kind.pitch,
                     (_, false) => 0.02,
                 };
-                // Where a few slipped sectors look like a skew, only the very place will do.
+                // If a few slipped sectors look like a skew, only the exact position is accepted.
                 let seen = self.jump_min(kind.pitch);
                 let tolerance = match jump < FEW * kind.pitch {
                     true => seen.min(jump / 2.0),
@@ -442,10 +449,11 @@ impl Search<'_, '_> {
                     let deviation = wrap(pass.angle - angle);
                     if deviation.abs() <= tolerance {
                         self.clock.learn(away, due, pass.took);
-                        // What comes late may come at any angle: once is not enough then.
+                        // A late reading can have any angle, so a single one is not enough.
                         late += u32::from(pass.took > due + 0.5);
                         if pass.took <= due + 0.5 || late > 1 {
-                            // Where it is not quite as predicted, two tracks may fit like one.
+                            // If the angle is not exactly as predicted, two tracks may fit together
+                            // like one.
                             if matches!(test.question, Question::Last)
                                 && self.verify == Verify::Full
                                 && deviation.abs() > seen
@@ -464,7 +472,8 @@ impl Search<'_, '_> {
                             {
                                 drift.learn(test.begins_at(), deviation);
                             } else if matches!(test.question, Question::First) {
-                                // The sector may be another one of the track, if those before are short.
+                                // The sector may be another one of the track, if the tracks before
+                                // it are short.
                                 let question = Question::Last;
                                 let last = Test { question, ..test };
                                 if !self.ask(window, last, here, drift)? {
@@ -480,7 +489,8 @@ impl Search<'_, '_> {
                     if deviation.abs() > tolerance {
                         let sure = !self.clock.is_noisy() && pass.took <= self.clock.prompt();
                         if sure || surprises.iter().any(again) {
-                            // So small a jump tells nothing where the prediction has drifted by as much.
+                            // A jump this small proves nothing if the prediction has drifted by as
+                            // much.
                             let last = Test {
                                 question: Question::Last,
                                 ..test
@@ -509,8 +519,9 @@ impl Search<'_, '_> {
 }
 
 impl Search<'_, '_> {
-    /// Whether a read of the LBNs on both sides of a boundary, the first of them at `angle`, loses a revolution and the
-    /// jump between them; `None` where nothing can be read that way.
+    /// Returns whether a read of the LBNs on both sides of a boundary, the first of them at
+    /// `angle`, loses a revolution plus the jump between them. Returns `None` if the sectors cannot
+    /// be read.
     fn is_across(
         &mut self,
         kind: &Kind,
@@ -518,7 +529,7 @@ impl Search<'_, '_> {
         angle: f64,
     ) -> Result<Option<bool>, ProbeError> {
         let excess = self.clock.excess(bound - 1, 2, angle, kind.pitch)?;
-        // What loses less than a revolution has a skew that can be seen.
+        // A boundary that loses less than a revolution has a skew that can be detected.
         let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST;
         Ok(excess.map(|excess| excess > 0.5 && as_predicted(excess)))
     }
@@ -537,12 +548,12 @@ impl Test {
 }
 
 impl Window<'_> {
-    /// How far the read of a test is from a predicted track.
+    /// The distance from a predicted track to the read of a test.
     fn reach(&self, here: usize, test: Test) -> Reach {
         self.distance(here, test.begins_at())
     }
 
-    /// How far two predicted tracks are from one another.
+    /// The distance between two predicted tracks.
     pub(super) fn distance(&self, here: usize, there: usize) -> Reach {
         match here.abs_diff(there) {
             0 => Reach::SAME,
@@ -560,7 +571,8 @@ impl Window<'_> {
         }
     }
 
-    /// The angle at which the sector of a test should pass; of the first, where there are several.
+    /// The angle at which the sector of a test should pass. If there are several sectors, that of
+    /// the first.
     fn angle(&self, test: Test) -> f64 {
         let kind = &self.kinds[test.track];
         let start = self.angles[test.track];

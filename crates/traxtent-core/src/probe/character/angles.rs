@@ -1,9 +1,10 @@
-//! At which angle each track begins.
+//! The angle at which each track begins.
 //!
-//! Within a part of the drive that is formatted alike, three numbers decide it: the skew from track to
-//! track of a run, where each run of the repetition begins, and the turn from one repetition to the
-//! next. Each is taken between tracks that lie farther and farther apart, so that the error of an
-//! angle is shared by many tracks; where a prediction fails, another part begins.
+//! Within a part of the drive that has a uniform format, three numbers determine the angle: the
+//! skew from track to track within a run, the angle at which each run of the repetition begins, and
+//! the advance from one repetition to the next. Each is measured between tracks that lie
+//! increasingly far apart, so that the error of an angle is divided among many tracks. If a
+//! prediction fails, a new part begins.
 
 use super::figure::{Estimate, Figure, fraction, wrapped};
 use super::layout::Layout;
@@ -12,39 +13,41 @@ use crate::probe::{ProbeError, TargetError};
 use crate::trackmap::TrackMap;
 use crate::units::{Lbn, Sectors};
 
-/// Readings of a sector for its angle.
+/// The number of readings of a sector for its angle.
 const READS: usize = 4;
-/// Predictions that miss by less than this are right, in turns, where the host is steady.
+/// The largest error of a correct prediction, in revolutions, if the host is steady.
 const MISS: f64 = 0.004;
-/// So many parts of a drive are expected at most; beyond, its angles are taken as they come.
+/// The largest expected number of uniform parts of a drive. Beyond that, predictions are no longer
+/// checked.
 const PATCHES_MAX: usize = 600;
 
 /// The angles of a run of the repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunAngles {
-    /// From the beginning of the repetition's first track to that of the run's first.
+    /// The angle from the beginning of the repetition's first track to that of the run's first
+    /// track.
     pub(super) offset: f64,
-    /// From track to track.
+    /// The angle from track to track.
     pub(super) step: f64,
-    /// Sectors around a track, those that hold no LBN included.
+    /// The number of slots around a track, including those that hold no LBN.
     pub(super) slots: u32,
 }
 
-/// Repetitions of a stretch that are formatted alike.
+/// Repetitions of a repeating section with a uniform format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Patch {
-    /// Index of the stretch.
+    /// The index of the repeating section.
     pub(super) stretch: usize,
     /// The first track.
     pub(super) first: usize,
-    /// How many.
+    /// The number of tracks.
     pub(super) tracks: usize,
     pub(super) runs: Vec<RunAngles>,
-    /// From the beginning of a repetition to that of the next.
+    /// The angle from the beginning of a repetition to that of the next.
     pub(super) advance: f64,
-    /// Where the first track begins.
+    /// The angle at which the first track begins.
     pub(super) origin: f64,
-    /// Half width of the interval of an angle, in turns.
+    /// Half the width of an angle's interval, in revolutions.
     pub(super) half_width: f64,
 }
 
@@ -52,17 +55,19 @@ pub(super) struct Patch {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Angles {
     pub(super) patches: Vec<Patch>,
-    /// Slots less sectors of a track: the estimate, from all patches.
+    /// The estimated number of slots without LBNs on a track, by number of sectors, from all
+    /// patches.
     pub(super) slack: Vec<(u32, Estimate)>,
 }
 
 impl Angles {
-    /// The patch that holds a track.
+    /// Returns the patch that holds a track.
     pub(super) fn patch(&self, track: usize) -> &Patch {
         &self.patches[self.patches.partition_point(|patch| patch.first <= track) - 1]
     }
 
-    /// Where a track begins, in turns from 0 to 1, and its slots.
+    /// Returns the angle at which a track begins, in revolutions from 0 to 1, and its number of
+    /// slots.
     pub(super) fn start(&self, layout: &Layout, track: usize) -> (f64, u32) {
         let patch = self.patch(track);
         let stretch = &layout.stretches[patch.stretch];
@@ -82,7 +87,8 @@ impl Angles {
     }
 }
 
-/// The skews and sizes of the parts of the drive that hold most of it, one part a figure.
+/// Returns the skews and sizes of the patches that hold most of the drive, one set of figures per
+/// patch.
 pub(super) fn figures(angles: &Angles, layout: &Layout) -> Vec<Figure> {
     let mut found = Vec::new();
     let usual = angles
@@ -204,7 +210,8 @@ pub(super) fn angles(
             .unwrap_or(patch.first);
         found.slack.push((usual, ruler.slack(track)?));
     }
-    // No spare sectors unless the intervals of most say so: the simplest that explains the readings.
+    // There are no spare slots unless their interval excludes zero: the simplest explanation of the
+    // readings.
     for patch in &mut found.patches {
         for run in &mut patch.runs {
             let slack = found
@@ -222,7 +229,8 @@ pub(super) fn angles(
     Ok(found)
 }
 
-/// Cuts a stretch where its tracks' usual sizes change: first repetition, how many, sizes by run.
+/// Divides a repeating section where the usual sizes of its tracks change. Returns for each part
+/// the first repetition, the number of repetitions, and the sizes by run.
 fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize, Vec<u32>)> {
     let usual = |repetition: &[u32]| {
         let mut at = 0;
@@ -242,7 +250,7 @@ fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize
             _ => found.push((number, 1, sizes)),
         }
     }
-    // One or two odd repetitions are defects or a last part, not a format.
+    // One or two odd repetitions are defects or an incomplete last part, not a format.
     let mut merged: Vec<(usize, usize, Vec<u32>)> = Vec::new();
     for (number, count, sizes) in found {
         match merged.last_mut() {
@@ -253,19 +261,19 @@ fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize
     merged
 }
 
-/// Measures angles of tracks.
+/// Measures the angles of tracks.
 pub(super) struct Ruler<'a, 'b> {
     pub(super) watch: &'a mut Stopwatch<'b>,
     /// The first LBN of each track.
     pub(super) starts: &'a [Lbn],
-    /// The sectors of each track.
+    /// The number of sectors of each track.
     pub(super) sectors: &'a [u32],
-    /// Whether whatever angles come are taken for constant turns.
+    /// Whether any measured angles are accepted as constant steps.
     pub(super) trusting: bool,
 }
 
 impl Ruler<'_, '_> {
-    /// Where a track of so many slots begins.
+    /// Returns the angle at which a track with `slots` slots begins.
     pub(super) fn begins(&mut self, track: usize, slots: u32) -> Result<Estimate, ProbeError> {
         let mut past = 0;
         loop {
@@ -278,7 +286,7 @@ impl Ruler<'_, '_> {
                 }
                 angle => {
                     let angle = angle?;
-                    // Its whole physical sector has passed.
+                    // The whole physical sector has passed.
                     let passed = (self.watch.grain.behind(lbn).0 - self.starts[track].0) as f64;
                     let turns = angle.value - passed / f64::from(slots);
                     return Ok(Estimate {
@@ -290,8 +298,8 @@ impl Ruler<'_, '_> {
         }
     }
 
-    /// The constant turn between things `0..count`, as their angles tell: measured at doubling
-    /// distances. Returns it and how many follow it.
+    /// Finds the constant step between the angles of items `0..count`, by measurements at doubling
+    /// distances. Returns the step and the number of items that follow it.
     pub(super) fn constant(
         &mut self,
         count: usize,
@@ -302,7 +310,7 @@ impl Ruler<'_, '_> {
             return Ok((guess.unwrap_or(0.0), count));
         }
         let first = angle(self, 0)?;
-        // Five deviations of the difference of two angles.
+        // Five standard deviations of the difference of two angles.
         let unsure = 5.0 * (2.0 / READS as f64).sqrt() * self.watch.deviation() / self.watch.period;
         let most = if self.trusting { 0.5 } else { MISS.max(unsure) };
         let miss = |turn: f64, k: usize, seen: f64| wrapped(seen - first - turn * k as f64);
@@ -314,7 +322,8 @@ impl Ruler<'_, '_> {
             }
         }
         let mut turn = fraction(angle(self, 1)? - first);
-        // Angles are good to some hundredths of a millisecond, and so is what they predict.
+        // Angles are accurate to some hundredths of a millisecond, and so are predictions from
+        // them.
         let (mut good, mut bad) = (1, None);
         while good + 1 < count {
             let next = (good * 2).min(count - 1);
@@ -369,7 +378,7 @@ impl Ruler<'_, '_> {
                 ..RunAngles::default()
             };
             if begin < tracks {
-                // Several repetitions tell the offset better than one.
+                // Several repetitions determine the offset better than one.
                 let samples = if alike > 4 {
                     [0, alike / 3, alike - 2]
                 } else {
@@ -418,7 +427,8 @@ impl Ruler<'_, '_> {
         Ok(patch)
     }
 
-    /// How many slots of a track hold no LBN, by the angle between its first and last sector.
+    /// Measures how many slots of a track hold no LBN, by the angle between its first and last
+    /// sector.
     fn slack(&mut self, track: usize) -> Result<Estimate, ProbeError> {
         let sectors = f64::from(self.sectors[track]);
         let (first, last) = (
@@ -432,7 +442,8 @@ impl Ruler<'_, '_> {
                 self.watch.sector_angle(first, READS)?.value
                     - self.watch.sector_angle(last, READS)?.value,
             );
-            // From the last to the first there are the slack and one physical sector: turns = (slack + one) / slots.
+            // Between the last sector and the first are the empty slots and one physical sector:
+            // turns = (slack + one) / slots.
             samples.push((turns * sectors - one) / (1.0 - turns));
         }
         Ok(Estimate::of(&samples))

@@ -1,7 +1,7 @@
-//! Bus and cache: what a host sees of a drive's buffer.
+//! Bus and cache: the properties of a drive's buffer that a host can measure.
 //!
-//! After Worthington 1995, section 5: whether a sector is in the buffer shows in the time of a read
-//! that, if it had to wait for the media, would wait for more than half a revolution.
+//! The method follows Worthington 1995, section 5. A sector is in the buffer if its read is fast
+//! although it would have to wait for more than half a revolution if it came from the media.
 
 use super::figure::{Estimate, Figure, fraction, median};
 use super::seek::Known;
@@ -13,20 +13,20 @@ use crate::units::{Lbn, Sectors};
 
 /// The largest request, in sectors.
 const REQUEST_MAX: u32 = 16_384;
-/// The most sectors that a drive is expected to read ahead.
+/// The largest number of sectors that a drive is expected to read ahead.
 const AHEAD_MAX: u64 = 1 << 16;
-/// The most segments that a cache is expected to have.
+/// The largest number of segments that a cache is expected to have.
 const SEGMENTS_MAX: u32 = 256;
 
-/// What is known of bus and cache.
+/// The measured properties of bus and cache.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Buffer {
     pub(super) hit_ms: f64,
     pub(super) connect_ms: f64,
-    /// The part of the overheads that comes after the media and the bus are done.
+    /// The part of the overheads that follows the transfers on the media and the bus.
     pub(super) completion_ms: f64,
     pub(super) sector_ms: f64,
-    /// How much longer than the media the bus takes, a sector.
+    /// How much longer the bus takes than the media, per sector.
     pub(super) behind_ms: f64,
     pub(super) delivery: Delivery,
     pub(super) hold: BusHold,
@@ -35,7 +35,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// What stands where nothing was measured: a drive without a cache.
+    /// The values for a drive on which nothing was measured: a drive without a cache.
     fn unknown() -> Buffer {
         Buffer {
             hit_ms: 0.0,
@@ -122,7 +122,8 @@ pub(super) fn buffer(
     )});
     ask.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
-    // Where the bus works after the media, or falls behind them, the drive has read on meanwhile.
+    // If the bus works after the media, or falls behind them, the drive has read ahead in the
+    // meantime.
     let falls_behind =
         found.behind_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
     let ahead = (found.hold.during_read || falls_behind).then_some(ahead);
@@ -164,19 +165,19 @@ struct Inquiry<'a, 'b> {
     /// The time of a hit of one sector.
     hit_ms: f64,
     timings: u64,
-    /// Where something may be left in the buffer.
+    /// The places whose sectors may still be in the buffer.
     used: Vec<u64>,
 }
 
 impl Inquiry<'_, '_> {
-    /// A track at random, with others behind it.
+    /// Returns a random track with others after it.
     fn track(&mut self) -> MappedTrack {
         let count = self.known.tracks.len() as u64;
         let spare = count / 16;
         self.known.tracks[self.watch.rng.below((count - spare).max(1)) as usize]
     }
 
-    /// Another track of the same place in the pattern of the same part of the drive.
+    /// Returns another track at the same position in the pattern of the same part of the drive.
     fn another(&mut self, track: MappedTrack) -> MappedTrack {
         let patch = self.known.angles.patch(track.index);
         let period = self.known.layout.stretches[patch.stretch].period();
@@ -205,7 +206,8 @@ impl Inquiry<'_, '_> {
         self.watch.wait_until(due - lead);
     }
 
-    /// Whether a sector is in the buffer, when asked for as soon as its absence will show.
+    /// Returns whether a sector is in the buffer. The request is sent at a time at which a miss is
+    /// distinguishable.
     fn is_hit(&mut self, lbn: Lbn) -> Result<bool, ProbeError> {
         self.timings += 1;
         self.lead(lbn, self.overhead + 0.6 * self.watch.period);
@@ -213,7 +215,8 @@ impl Inquiry<'_, '_> {
         Ok(answer.response() < self.hit_ms + 0.3 * self.watch.period)
     }
 
-    /// Whether `test` finds a hit: a late interrupt makes a hit look like none, nothing the reverse.
+    /// Returns whether `test` finds a hit in one of two attempts. A late interrupt makes a hit look
+    /// like a miss, but nothing makes a miss look like a hit.
     fn ever(
         &mut self,
         test: &mut dyn FnMut(&mut Self) -> Result<bool, ProbeError>,
@@ -221,8 +224,8 @@ impl Inquiry<'_, '_> {
         Ok(test(self)? || test(self)?)
     }
 
-    /// The largest number up to `most` for which `test` holds, found by doubling from `least` and
-    /// halving; none if it never does.
+    /// Finds the largest number up to `most` for which `test` holds, by doubling from `least` and
+    /// bisection. Returns `None` if it never holds.
     fn largest(
         &mut self,
         least: u64,
@@ -254,18 +257,20 @@ impl Inquiry<'_, '_> {
         Ok(Some(good))
     }
 
-    /// The time of a hit without transfer, and that of a sector on the bus.
+    /// Measures the time of a hit without its transfer, and the bus time per sector. Returns `None`
+    /// if there are no hits.
     fn hits(&mut self) -> Result<Option<(Estimate, Estimate)>, ProbeError> {
         const LENGTHS: [u32; 5] = [1, 16, 32, 64, 128];
         let mut points: Vec<(f64, Estimate)> = Vec::new();
         for length in LENGTHS {
             points.push((f64::from(length), self.hits_of(length)?));
         }
-        // A sector that must come round again takes a revolution.
+        // A sector that must pass again takes a revolution.
         if points[0].1.value > 0.7 * self.watch.period {
             return Ok(None);
         }
-        // A read longer than a segment is no hit: it leaves the line that the first two lengths make.
+        // A read longer than a segment is no hit: its time is off the line through the first two
+        // lengths.
         let rise = (points[1].1.value - points[0].1.value) / (points[1].0 - points[0].0);
         let line = |length: f64| points[0].1.value + rise * (length - points[0].0);
         let bound = 0.2 * self.watch.period;
@@ -294,13 +299,16 @@ impl Inquiry<'_, '_> {
         Ok(Some((hit, slope)))
     }
 
-    /// The time of a hit of so many sectors: in different places, and in each as often as an unsteady host needs.
+    /// Measures the time of a hit of `length` sectors, in different places, and in each place as
+    /// often as an unsteady host requires.
     ///
-    /// A host that reads on at once is in time for what comes next or a revolution late, by microseconds. So
-    /// the time between such reads must be known to less than one.
+    /// Whether a host that sends its next read at once catches the next sector, or loses a
+    /// revolution, is a matter of microseconds. So the time between such reads must be known to
+    /// less than a microsecond.
     fn hits_of(&mut self, length: u32) -> Result<Estimate, ProbeError> {
         const PLACES: usize = 12;
-        /// Half the width of the interval that is aimed at, and the drive's time for it, in milliseconds.
+        /// Half the desired width of the interval, and the drive time allowed for it, in
+        /// milliseconds.
         const FINE: f64 = 0.0003;
         const PATIENCE: f64 = 4_000.0;
         let began = self.watch.now();
@@ -324,8 +332,8 @@ impl Inquiry<'_, '_> {
         }
     }
 
-    /// How long after the media a read and a verification of the same sectors are complete: the
-    /// difference, with the head landing `early` of a revolution before the first of them.
+    /// Measures how much later than a verification a read of the same sectors completes. The head
+    /// arrives `early` of a revolution before the first of them.
     fn behind_media(&mut self, lbn: Lbn, sectors: u32, early: f64) -> Result<f64, ProbeError> {
         let mut times = [0.0; 2];
         for (way, time) in times.iter_mut().enumerate() {
@@ -351,7 +359,7 @@ impl Inquiry<'_, '_> {
         Ok(times[1] - times[0])
     }
 
-    /// How reads from the media cross the bus.
+    /// Measures how reads from the media cross the bus.
     fn misses(
         &mut self,
         found: &mut Buffer,
@@ -367,7 +375,8 @@ impl Inquiry<'_, '_> {
         let slope = (many - one) / f64::from(long - 1);
         found.behind_ms = if slope > 0.001 { slope } else { 0.0 };
         let bus = found.sector_ms;
-        // Along with the media, a bus that is slower than they are falls behind; after them, it needs all its time.
+        // A bus that works along with the media falls behind if it is slower than they are. A bus
+        // that works after the media adds its full time.
         let along = (bus - media).max(0.0);
         let after = bus;
         let waits = (slope - after).abs() < (slope - along).abs();
@@ -388,13 +397,14 @@ impl Inquiry<'_, '_> {
             samples: 60,
         });
         if zero_latency && bus > 0.0 {
-            // The head lands in the middle: half of the track is read before its first sector.
+            // The head arrives in the middle: half of the track is read before its first sector.
             let MappedTrack {
                 first_lbn, sectors, ..
             } = track;
             let behind = self.behind_media(first_lbn, sectors.0 as u32, 0.5)?;
             let all = sectors.0 as f64 * bus;
-            // A bus that is slower than the media begins with the first sector that may cross.
+            // A bus that is slower than the media begins with the first sector that may be
+            // transferred.
             let turn = self.watch.period;
             let ways = [
                 (Delivery::OutOfOrder, bus.max(all - turn)),
@@ -420,7 +430,8 @@ impl Inquiry<'_, '_> {
         Ok(())
     }
 
-    /// The share of sectors served from the buffer that passed under the head before the wanted one.
+    /// Measures the share of sectors served from the buffer that passed under the head before the
+    /// requested one.
     fn on_arrival(&mut self) -> Result<Estimate, ProbeError> {
         let mut samples = Vec::new();
         for _ in 0..12 {
@@ -430,7 +441,7 @@ impl Inquiry<'_, '_> {
             let at = |part: f64| first_lbn + Sectors((sectors.0 as f64 * part) as u64);
             self.watch.refresh()?;
             self.watch.media(at(0.2), 1)?;
-            // Lands half a revolution before it.
+            // The head arrives half a revolution before the sector.
             self.lead(at(0.75), self.overhead + 0.5 * self.watch.period);
             self.watch.read(at(0.75), 1)?;
             let hit = self.is_hit(at(0.5))?;
@@ -444,8 +455,9 @@ impl Inquiry<'_, '_> {
         })
     }
 
-    /// The size of a segment, in sectors. A drive whose bus works after the media reads on meanwhile:
-    /// of one that reads `ahead`, this is waited for and counted.
+    /// Measures the size of a segment, in sectors. A drive whose bus works after the media reads
+    /// ahead in the meantime. If it reads `ahead` sectors, the measurement waits for them and
+    /// includes them.
     fn segment_size(
         &mut self,
         ahead: Option<u32>,
@@ -454,10 +466,10 @@ impl Inquiry<'_, '_> {
         behind_ms: f64,
     ) -> Result<Estimate, ProbeError> {
         let before = self.timings;
-        // What was read on meanwhile has pushed out as much at the front.
+        // The sectors read ahead in the meantime have displaced as many at the front.
         let mut most = 0;
         let size = self.largest(16, u64::from(REQUEST_MAX), &mut |ask, sectors| {
-            // The read ends with a track, so that reading on has to wait for the skew.
+            // The read ends with a track, so that read-ahead must wait for the skew.
             let track = loop {
                 let track = ask.track();
                 if track.first_lbn.0 >= sectors {
@@ -468,7 +480,7 @@ impl Inquiry<'_, '_> {
             ask.watch.refresh()?;
             let first = ask.watch.read(lbn, sectors as u32)?;
             ask.timings += 1;
-            // How long before its completion the media were done.
+            // The time from the end of the media transfer to the completion.
             let last = ask.known.tracks[track.index - 1].sectors.0.min(sectors);
             let lag = if when_complete {
                 last as f64 * sector_ms
@@ -481,7 +493,8 @@ impl Inquiry<'_, '_> {
                 return ask.is_hit(lbn);
             }
             let answer = ask.watch.read(lbn, 1)?;
-            // Of a miss the head is at a random angle; the seek and half a revolution speak against it.
+            // After a miss, the head is at a random angle, so a response this fast is unlikely: a
+            // miss also needs the seek and on average half a revolution.
             let hit = answer.response() < ask.hit_ms + 0.08 * ask.watch.period;
             if hit && sectors >= 128 {
                 most = most.max(
@@ -499,8 +512,8 @@ impl Inquiry<'_, '_> {
         })
     }
 
-    /// How many sectors of a track have passed at `sent` under a head that has had `since` milliseconds
-    /// to go on from the end of the track before it.
+    /// Returns how many sectors of a track have passed, at `sent`, under a head that continued from
+    /// the end of the previous track `since` milliseconds earlier.
     fn read_on(&self, track: MappedTrack, sent: f64, since: f64) -> u64 {
         let (start, slots) = self.known.angles.start(self.known.layout, track.index);
         let since_start = fraction(self.watch.angle(sent) - start);
@@ -510,7 +523,7 @@ impl Inquiry<'_, '_> {
         (since_start * f64::from(slots)) as u64
     }
 
-    /// How many segments.
+    /// Measures the number of segments.
     fn segments(&mut self) -> Result<Estimate, ProbeError> {
         let before = self.timings;
         let count = self.largest(1, u64::from(SEGMENTS_MAX), &mut |ask, count| {
@@ -530,8 +543,8 @@ impl Inquiry<'_, '_> {
         })
     }
 
-    /// A track like the given one, and the LBN so far behind its first, where no earlier trial has been:
-    /// what that asked for may be in the buffer.
+    /// Returns a track like the given one and the LBN `behind` sectors after its first, at a place
+    /// not used by an earlier trial, whose sectors may still be in the buffer.
     fn fresh(&mut self, like: MappedTrack, behind: i64, end: u64) -> (MappedTrack, Lbn) {
         let near = 4 * like.sectors.0;
         let mut found = (like, Lbn(end - 1));
@@ -551,8 +564,9 @@ impl Inquiry<'_, '_> {
         found
     }
 
-    /// How many sectors behind a read are in the buffer some time later: of `read` sectors that begin
-    /// `into` sectors after the beginning of a track like this one, or as many before it.
+    /// Measures how many sectors after a read are in the buffer some time later. The read is of
+    /// `read` sectors that begin `into` sectors after the beginning of a track like this one, or
+    /// before it if `into` is negative.
     fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
         self.used.clear();
         let end = self.known.map.end().0;
@@ -569,7 +583,7 @@ impl Inquiry<'_, '_> {
         Ok(extent.unwrap_or(0))
     }
 
-    /// How far the drive reads ahead.
+    /// Measures how far the drive reads ahead.
     fn read_ahead(
         &mut self,
         cache: &mut CacheSpec,
@@ -607,7 +621,8 @@ impl Inquiry<'_, '_> {
         if extents.iter().all(|extent| extent.0 == 0) {
             what = "reads of what follows a read, later: none is in the buffer";
         } else if extents.iter().all(|extent| extent.1) {
-            // To the end of the track. After a read that came over from another track, further?
+            // Read-ahead ends with the track. Does it go further after a read that crossed from
+            // another track?
             let track = self.track();
             let extent = self.extent(track, -1, 2)?;
             let further = extent > track.sectors.0;
@@ -643,7 +658,7 @@ impl Inquiry<'_, '_> {
         Ok(())
     }
 
-    /// Whether a hit makes an idle drive read on.
+    /// Returns whether a hit makes an idle drive continue its read-ahead.
     fn goes_on(&mut self, extent: u64) -> Result<bool, ProbeError> {
         let more = 16.min(extent / 2).max(1);
         self.ever(&mut |ask| {

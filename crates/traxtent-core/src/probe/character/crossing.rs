@@ -1,9 +1,9 @@
-//! What a drive makes of its own skews: whether a read that goes on to the next track loses a
-//! revolution there.
+//! Track crossings: whether a read that continues to the next track loses a revolution there.
 //!
-//! Makers choose a skew as the fewest sectors that cover the move, so a skew and a move that are both
-//! right to a hundredth of a millisecond may still contradict each other, at the price of a revolution
-//! a track. What the drive was seen to catch, its twin must catch.
+//! Manufacturers choose a skew as the smallest number of sectors that covers the movement. So a
+//! skew and a movement that are both accurate to a hundredth of a millisecond may still contradict
+//! each other, at a cost of one revolution per track. If a crossing was made in time on the drive,
+//! it must be made in time with the fitted profile.
 
 use super::figure::fraction;
 use super::seek::Known;
@@ -17,14 +17,15 @@ use crate::units::Lbn;
 pub(super) struct Crossing {
     pub(super) cylinders: u32,
     pub(super) heads: bool,
-    /// From the last sector's end to the first one's beginning, by the angles, in milliseconds.
+    /// The angle between the end of the last sector and the beginning of the next one, in
+    /// milliseconds.
     pub(super) gap: f64,
-    /// Whether it was made in the first revolution.
+    /// Whether the move was made without losing a revolution.
     pub(super) caught: bool,
 }
 
-/// Looks at one crossing of each kind in each patch, by requests for so many sectors on either side, and
-/// tells those of all tracks of its pattern.
+/// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
+/// Returns the crossings of all tracks in the pattern.
 pub(super) fn crossings(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -39,12 +40,12 @@ pub(super) fn crossings(
         let mut begin = 0;
         let mut starts = Vec::new();
         for run in &stretch.runs {
-            // The first step of a run, and the one that leaves it.
+            // The first step of a run, and the step that leaves the run.
             starts.extend([begin, begin + run.tracks - 1]);
             begin += run.tracks;
         }
         starts.dedup();
-        // The second repetition, as what was left out before the first is most often there.
+        // The second repetition is used, because skipped slots are most often before the first.
         let shift = if patch.tracks > 2 * period { period } else { 0 };
         for start in starts {
             let track = patch.first + shift + start;
@@ -76,15 +77,15 @@ pub(super) fn crossings(
     Ok(found)
 }
 
-/// From the end of a track to the beginning of the next, by their angles.
+/// The angle between the end of a track and the beginning of the next, in milliseconds.
 fn gap(known: &Known<'_>, period: f64, track: usize) -> f64 {
     let (start, slots) = known.angles.start(known.layout, track);
     let end = start + known.tracks[track].sectors.0 as f64 / f64::from(slots);
     fraction(known.angles.start(known.layout, track + 1).0 - end) * period
 }
 
-/// Whether a read of the last sector of a track and the first of the next takes no more than the gap
-/// between them.
+/// Returns whether a request for the end of a track and the beginning of the next takes no longer
+/// than the gap between them.
 fn caught(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -100,7 +101,7 @@ fn caught(
     for _ in 0..3 {
         watch.refresh()?;
         watch.media(last, 1)?;
-        // Sent in time for the last sector, whatever the command takes.
+        // Sent early enough for the last sector, whatever the command overhead.
         let lead = 0.5 * watch.period;
         let due = watch.next(watch.now() + lead + watch.period, end);
         watch.wait_until(due - lead);
@@ -111,9 +112,10 @@ fn caught(
     Ok(votes >= 2)
 }
 
-/// The longest head switch, and the longest step to the next cylinder, that catch what was caught.
+/// Returns the longest head switch, and the longest step to the next cylinder, for which the
+/// crossings made in time are still made in time.
 pub(super) fn bounds(crossings: &[Crossing]) -> (f64, f64) {
-    // Less than what the drive's model can tell apart, more than what it rounds.
+    // Less than the drive's model can distinguish, and more than its rounding.
     const MARGIN: f64 = 1e-5;
     let least = |wanted: &dyn Fn(&Crossing) -> bool| {
         crossings

@@ -1,30 +1,30 @@
-//! A measured figure: its value, how sure it is, and how it was found.
+//! A measured figure: its value, its confidence interval, and how it was measured.
 
 use std::fmt;
 
 use crate::stats::{Confidence, Interval};
 
-/// One figure of a drive.
+/// One measured property of a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it is, as a dotted path of the profile where it has one.
+    /// The name, which is a dotted path of the profile if the profile has this property.
     pub name: String,
     /// The best estimate.
     pub value: f64,
-    /// The 95 % confidence interval from here.
+    /// The lower end of the 95 % confidence interval.
     pub low: f64,
-    /// To here.
+    /// The upper end of the 95 % confidence interval.
     pub high: f64,
-    /// Of all three.
+    /// The unit of `value`, `low` and `high`.
     pub unit: &'static str,
-    /// How it was measured.
+    /// The method of measurement.
     pub how: &'static str,
-    /// From how many timings.
+    /// The number of timings.
     pub samples: u64,
 }
 
 impl Figure {
-    /// A figure with an interval that reaches equally far both ways.
+    /// Creates a figure with a symmetric interval.
     pub(super) fn around(
         name: &str,
         estimate: Estimate,
@@ -42,7 +42,7 @@ impl Figure {
         }
     }
 
-    /// Whether a value lies in the interval.
+    /// Returns whether a value lies in the interval.
     pub fn covers(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -75,16 +75,18 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// The mean of the samples that lie near their median: a late interrupt or an additional
-    /// revolution moves the mean of all of them by more than any drive is off.
+    /// Returns the mean of the samples that lie near their median. A late interrupt or an
+    /// additional revolution would change the mean of all samples by more than any error of a
+    /// drive.
     ///
     /// # Panics
-    /// Without samples.
+    /// Panics if there are no samples.
     pub(super) fn of(samples: &[f64]) -> Estimate {
         let centre = median(samples);
         let apart: Vec<f64> = samples.iter().map(|x| (x - centre).abs()).collect();
-        // 1.4826 makes of the median distance a standard deviation, where the samples are normal.
-        // A few samples lie close together by chance more often than one is late.
+        // The factor 1.4826 converts the median distance of normal samples to a standard deviation.
+        // A few samples lie close together by chance more often than one of them is late, so the
+        // limit is wider for few samples.
         let deviations = if samples.len() < 12 { 10.0 } else { 5.0 };
         let reach = deviations * 1.4826 * median(&apart) + 1e-9;
         let near: Vec<f64> = samples
@@ -100,7 +102,7 @@ impl Estimate {
         }
     }
 
-    /// The difference of two independent estimates.
+    /// Returns the difference of two independent estimates.
     pub(super) fn minus(self, other: Estimate) -> Estimate {
         let width = self.half_width * self.half_width + other.half_width * other.half_width;
         Estimate {
@@ -110,8 +112,8 @@ impl Estimate {
         }
     }
 
-    /// The value, or none at all where it cannot be told from none: a drive without an overhead catches
-    /// sectors that one with the least overhead misses.
+    /// Returns the value, or 0 if it does not differ significantly from 0. A drive without an
+    /// overhead catches sectors that a drive with the smallest overhead misses.
     pub(super) fn or_none(self) -> f64 {
         if self.value.abs() <= self.half_width {
             0.0
@@ -120,7 +122,7 @@ impl Estimate {
         }
     }
 
-    /// The same value, no surer than to `half_width`.
+    /// Returns the same value with a half width of at least `half_width`.
     pub(super) fn at_least(self, half_width: f64) -> Estimate {
         Estimate {
             half_width: self.half_width.max(half_width),
@@ -129,7 +131,7 @@ impl Estimate {
     }
 }
 
-/// The middle of the samples, or of the two in the middle.
+/// Returns the median of the samples.
 pub(super) fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -141,12 +143,12 @@ pub(super) fn median(samples: &[f64]) -> f64 {
     }
 }
 
-/// A phase taken to within half a turn of zero.
+/// Returns a phase reduced to within half a revolution of zero.
 pub(super) fn wrapped(turns: f64) -> f64 {
     turns - turns.round()
 }
 
-/// What of a number of turns is not whole, from 0 to 1.
+/// Returns the fraction of a revolution, from 0 to 1.
 pub(super) fn fraction(turns: f64) -> f64 {
     turns - turns.floor()
 }

@@ -1,8 +1,8 @@
-//! How close a twin comes to its drive.
+//! Measuring how close a fitted profile comes to its drive.
 //!
-//! Both are given the same requests, none of which the twin was made from: one at a time, each sent
-//! when the one before it is complete. What is compared is the mean response, and the demerit of
-//! Ruemmler and Wilkes against the mean.
+//! Both serve the same requests, none of which was used to make the profile. Requests are sent one
+//! at a time, each when the previous one completes. The comparison uses the mean response time, and
+//! the demerit of Ruemmler and Wilkes relative to the mean.
 
 use super::{Character, Options, Progress, characterize};
 use crate::drive::Drive;
@@ -14,48 +14,48 @@ use crate::trackmap::TrackMap;
 use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
-/// How one workload went on drive and twin.
+/// The results of one workload on the drive and on the fitted profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residual {
-    /// Which workload.
+    /// The name of the workload.
     pub workload: &'static str,
-    /// How many requests.
+    /// The number of requests.
     pub requests: usize,
-    /// Mean response of the drive, in milliseconds.
+    /// The mean response time of the drive, in milliseconds.
     pub source_ms: f64,
-    /// Mean response of the twin, in milliseconds.
+    /// The mean response time of the fitted profile, in milliseconds.
     pub twin_ms: f64,
-    /// Root mean square of the distance between the two distributions, in milliseconds.
+    /// The root mean square of the distance between the two distributions, in milliseconds.
     pub demerit_ms: f64,
 }
 
 impl Residual {
-    /// By which part of the drive's mean response the twin's differs.
+    /// The difference of the mean response times, relative to that of the drive.
     pub fn mean_error(&self) -> f64 {
         self.twin_ms / self.source_ms - 1.0
     }
 
-    /// The demerit as a part of the drive's mean response.
+    /// The demerit relative to the drive's mean response time.
     pub fn relative_demerit(&self) -> f64 {
         self.demerit_ms / self.source_ms
     }
 }
 
-/// A character, its twin, and how close that is.
+/// A characterization, the fitted profile, and how close the profile is to the drive.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// What was measured.
+    /// The measured properties of the drive.
     pub character: Character,
-    /// The twin.
+    /// The fitted profile.
     pub profile: Profile,
-    /// A residual a workload.
+    /// One residual per workload.
     pub residuals: Vec<Residual>,
 }
 
-/// Characterizes a drive, builds its twin, and compares the two on requests of their own.
+/// Characterizes a drive, builds the fitted profile, and compares the two on separate requests.
 ///
 /// # Errors
-/// As [`characterize`].
+/// Returns an error under the same conditions as [`characterize`].
 pub fn fit(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -72,10 +72,10 @@ pub fn fit(
     })
 }
 
-/// Compares a drive with a twin of it.
+/// Compares a drive with a fitted profile of it.
 ///
 /// # Errors
-/// Where the drive does not answer, or the twin's profile is none.
+/// Returns an error if the drive does not respond, or if the profile is invalid.
 pub fn residuals(
     target: &mut dyn Target,
     twin: &Profile,
@@ -126,7 +126,7 @@ fn compare(workload: &'static str, source: &mut [f64], twin: &mut [f64]) -> Resi
     }
 }
 
-/// The response times of a drive to requests one after another, in milliseconds.
+/// Returns the response times of a drive to requests sent one after another, in milliseconds.
 pub(super) fn run(mut drive: Drive, requests: &[Request]) -> Vec<f64> {
     let mut now = SimTime::ZERO;
     let mut times = Vec::with_capacity(requests.len());
@@ -146,16 +146,17 @@ pub(super) fn run(mut drive: Drive, requests: &[Request]) -> Vec<f64> {
     times
 }
 
-/// The workloads of a fit.
+/// The workloads of the comparison.
 const WORKLOADS: [&str; 3] = ["random", "sequential", "mixed"];
-/// Requests of each. A sequential run begins at an angle that drive and twin do not share, so that even a
-/// drive and itself differ in the first request of a run: there must be runs enough for that to even out.
+/// The number of requests of each workload. A sequential run begins at an angle that drive and
+/// profile do not share, so even a drive compared with itself differs in the first request of a
+/// run. There must be enough runs for this to average out.
 const REQUESTS: usize = 8_000;
 
-/// Requests of a sequential run.
+/// The number of requests of a sequential run.
 const RUN: u32 = 200;
 
-/// The requests of a workload, whose sequential runs have `run` requests at most.
+/// Returns the requests of a workload. Its sequential runs have at most `run` requests.
 pub(super) fn requests(
     workload: &str,
     run: u32,

@@ -1,10 +1,11 @@
-//! Habits of the firmware that no single timing shows: found by trying.
+//! Firmware behaviour that no single timing shows, determined by trial.
 //!
-//! A sequence of reads is timed on the drive and run on a twin of each habit. The habit that comes
-//! nearest is kept, if it comes nearer by more than chance does. Behind a steady host the twin's
-//! spindle is in step with the drive's, and request is compared with request. An unsteady host
-//! sends the next request a little early or late, which may cost or save a revolution: there the
-//! twin is given a host as unsteady, and distributions are compared.
+//! A sequence of reads is timed on the drive and simulated with a fitted profile for each
+//! behaviour. The behaviour that comes nearest is kept, if the improvement is larger than chance
+//! would explain. On a steady host, the simulated spindle is in phase with the drive's, and single
+//! requests are compared. An unsteady host sends the next request slightly early or late, which may
+//! cost or save a revolution. There the simulation includes an equally unsteady host, and
+//! distributions are compared.
 
 use std::sync::Arc;
 
@@ -20,16 +21,16 @@ use crate::stats::demerit;
 use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
-/// A request of the sequence, as it went on the drive.
+/// A request of the sequence, with its times on the drive.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     request: Request,
-    /// When it was sent, in milliseconds since the first.
+    /// The time at which it was sent, in milliseconds since the first request.
     sent: f64,
     response: f64,
 }
 
-/// A habit: its name, and how to give it to a character.
+/// A firmware behaviour: its name, and the functions that set and get it in a characterization.
 struct Habit {
     name: &'static str,
     choices: &'static [f64],
@@ -41,14 +42,14 @@ fn is(value: f64) -> bool {
     value != 0.0
 }
 
-/// Requests of a sequential run: short ones come to many parts of the drive.
+/// The number of requests of a sequential run. Short runs reach many parts of the drive.
 const RUN: u32 = 25;
-/// Requests of the mixed and of the sequential part of the sequence; so many times as many where the host is
-/// unsteady.
+/// The numbers of requests of the mixed and the sequential part of the sequence, and the factor by
+/// which they are multiplied if the host is unsteady.
 const MIXED: usize = 500;
 const SEQUENTIAL: usize = 400;
 const UNSTEADY: usize = 3;
-/// Hosts in front of the twin.
+/// The number of simulated unsteady hosts.
 const HOSTS: u64 = 3;
 
 const SWITCH: &[f64] = &[0.0, 1.0];
@@ -92,7 +93,7 @@ const HABITS: &[Habit] = &[
     },
 ];
 
-/// Tries the habits and keeps the best.
+/// Tries all choices of each behaviour and keeps the best.
 pub(super) fn habits(
     watch: &mut Stopwatch<'_>,
     character: &mut Character,
@@ -111,8 +112,8 @@ pub(super) fn habits(
         let drive = Drive::with_geometry(Arc::new(profile), geometry.clone());
         match &host {
             Host::Steady => in_step(drive, &samples, start, period),
-            // Either alone is deceived: a twin that falls behind stays behind, and distributions hide what
-            // seldom happens. Both count in proportion.
+            // Either measure alone is misleading: a simulation that falls behind stays behind, and
+            // distributions hide rare events. The geometric mean gives both the same weight.
             Host::Unsteady(late) => {
                 let apart = (0..HOSTS).map(|seed| as_unsteady(drive.clone(), &samples, late, seed));
                 let apart = apart.sum::<f64>() / HOSTS as f64;
@@ -120,7 +121,7 @@ pub(super) fn habits(
             }
         }
     };
-    // Chance brings a request nearer, and distributions more than requests.
+    // Chance may bring single requests nearer, and distributions even more so.
     let (share, least) = match host {
         Host::Steady => (0.98, 0.001),
         Host::Unsteady(_) => (0.9, 0.01),
@@ -165,10 +166,10 @@ pub(super) fn habits(
     Ok(())
 }
 
-/// Times a sequence of reads; also the spindle's angle when it began, in turns.
+/// Times a sequence of reads. Also returns the spindle's angle at its beginning, in revolutions.
 fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), ProbeError> {
     watch.read_reference()?;
-    // A pause ends whatever the drive does, so that drive and twin begin alike.
+    // A pause ends all activity of the drive, so that drive and simulation begin in the same state.
     let seed = watch.rng.bits();
     let began = watch.now();
     let turns = watch.angle(began);
@@ -190,11 +191,11 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     Ok((samples, turns))
 }
 
-/// The host in front of the drive.
+/// The host that sends requests to the drive.
 enum Host {
-    /// Its times are good to some microseconds.
+    /// Its times are accurate to a few microseconds.
     Steady,
-    /// By how much it sees completions late, in milliseconds.
+    /// How late it sees completions, in milliseconds: samples of the deviation.
     Unsteady(Vec<f64>),
 }
 
@@ -203,7 +204,8 @@ impl Host {
         if watch.deviation() < STEADY {
             return Host::Steady;
         }
-        // What came more than a quarter of a millisecond late is an accident, not the host's manner.
+        // Deviations above a quarter of a millisecond are rare disturbances, not typical of the
+        // host.
         Host::Unsteady(
             watch
                 .unsteady
@@ -215,8 +217,8 @@ impl Host {
     }
 }
 
-/// By how much the twin's response differs from the drive's, on average, where both get each request at
-/// the same angle; a difference counts for no more than a revolution.
+/// Returns the mean difference between the simulated response times and those of the drive, if both
+/// receive each request at the same angle. A difference counts for at most a revolution.
 fn in_step(mut drive: Drive, samples: &[Sample], start: f64, period: f64) -> f64 {
     let mut free = SimTime::ZERO;
     let mut sum = 0.0;
@@ -233,7 +235,7 @@ fn in_step(mut drive: Drive, samples: &[Sample], start: f64, period: f64) -> f64
     sum / samples.len() as f64
 }
 
-/// How far apart the distributions of responses are, without the latest of each.
+/// Returns the distance between the distributions of response times, without the longest of each.
 fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) -> f64 {
     let mut rng = Rng::new(seed);
     let mut now = SimTime::ZERO;
@@ -266,7 +268,7 @@ fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) ->
     apart / 2.0
 }
 
-/// When a drive completes a request; none if it refuses.
+/// Returns the time at which a drive completes a request, or `None` if it refuses the request.
 fn serve(drive: &mut Drive, now: SimTime, request: Request) -> Option<SimTime> {
     drive.submit(now, request).ok()?;
     loop {

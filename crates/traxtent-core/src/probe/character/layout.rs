@@ -1,13 +1,13 @@
-//! On which cylinder and surface each track lies.
+//! The cylinder and surface of each track.
 //!
-//! A drive's tracks take LBNs in a pattern that repeats: head by head in a cylinder, or pass by
-//! pass over a group of cylinders, with a fixed step from one repetition to the next. The pattern
-//! is learned from the places of a few tracks, followed in doubling jumps for as long as it
-//! predicts, and learned anew where it fails (as paper T, section 4.1.2, follows a track's size).
-//! Left out: a change of the pattern between two jumps, of which nothing is left at the second and
-//! which the sizes of tracks do not show either.
+//! A drive's tracks take LBNs in a repeating pattern: head by head in a cylinder, or pass by pass
+//! over a group of cylinders, with a fixed step from one repetition to the next. The pattern is
+//! learned from the places of a few tracks, followed in doubling jumps as long as its predictions
+//! hold, and learned again where it fails (as paper T, section 4.1.2, follows a track's size). Not
+//! detected: a change of the pattern between two jumps that has no effect at the second jump and
+//! does not show in the sizes of tracks.
 
-/// Where a track lies.
+/// The position of a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) cylinder: i32,
@@ -31,32 +31,32 @@ impl Spot {
     }
 }
 
-/// Tracks in a row with a constant step.
+/// Consecutive tracks with a constant step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Where the first lies, in the first repetition.
+    /// The position of the first track, in the first repetition.
     pub(super) at: Spot,
     pub(super) step: Spot,
     pub(super) tracks: usize,
 }
 
-/// Tracks in a pattern that repeats, the last repetition perhaps in part.
+/// A repeating section: tracks in a pattern that repeats. The last repetition may be incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) first: usize,
     pub(super) tracks: usize,
     pub(super) runs: Vec<Run>,
-    /// Cylinders from a repetition to the next.
+    /// The number of cylinders from one repetition to the next.
     pub(super) advance: i32,
 }
 
 impl Stretch {
-    /// Tracks of a repetition.
+    /// The number of tracks of a repetition.
     pub(super) fn period(&self) -> usize {
         self.runs.iter().map(|run| run.tracks).sum()
     }
 
-    /// The place of the stretch's track number `index`, or where it would be.
+    /// Returns the position of the section's track number `index`. The track need not exist.
     pub(super) fn spot(&self, index: usize) -> Spot {
         let (times, mut rest) = (index / self.period(), index % self.period());
         for run in &self.runs {
@@ -75,7 +75,7 @@ impl Stretch {
         unreachable!("the rest of a division is smaller than the divisor")
     }
 
-    /// The track at a place, by its number in the stretch.
+    /// Returns the track at a position, as its number in the section.
     pub(super) fn index(&self, spot: Spot) -> Option<usize> {
         let period = self.period();
         let mut before = 0;
@@ -84,7 +84,8 @@ impl Stretch {
                 before += run.tracks;
                 continue;
             }
-            // Which track of the run it can be decides which repetition it is, or the other way about.
+            // For some runs, the track within the run determines the repetition; for others, it is
+            // the other way round.
             for k in candidates(run, spot, self.advance) {
                 let here = run.at.plus(run.step, k as i64);
                 let apart = spot.cylinder - here.cylinder;
@@ -110,7 +111,7 @@ impl Stretch {
     }
 }
 
-/// The tracks of a run that may lie at a place in some repetition.
+/// Returns the tracks of a run that may be at a position in some repetition.
 fn candidates(run: &Run, spot: Spot, advance: i32) -> Vec<usize> {
     if run.step.surface != 0 {
         let k = (spot.surface - run.at.surface) / run.step.surface;
@@ -138,7 +139,7 @@ fn candidates(run: &Run, spot: Spot, advance: i32) -> Vec<usize> {
         .collect()
 }
 
-/// Where all tracks of a drive lie.
+/// The positions of all tracks of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) stretches: Vec<Stretch>,
@@ -179,7 +180,7 @@ impl Layout {
         layout
     }
 
-    /// The place of a track.
+    /// Returns the position of a track.
     pub(super) fn spot(&self, track: usize) -> Spot {
         let after = self
             .stretches
@@ -188,7 +189,7 @@ impl Layout {
         stretch.spot(track - stretch.first)
     }
 
-    /// The track at a place.
+    /// Returns the track at a position.
     pub(super) fn track(&self, spot: Spot) -> Option<usize> {
         self.stretches
             .iter()
@@ -196,11 +197,12 @@ impl Layout {
     }
 }
 
-/// A function that tells where a track lies.
+/// A function that returns the position of a track.
 type Places<'a, E> = dyn FnMut(usize) -> Result<Spot, E> + 'a;
 
-/// Learns the layout of `tracks` tracks from a function that tells where one lies. `doubts` are
-/// tracks, ascending, at which the pattern may change unseen: it is tested at each of them.
+/// Learns the layout of `tracks` tracks from a function that returns the position of one. `doubts`
+/// are the tracks, in ascending order, at which the pattern may change unnoticed. It is tested at
+/// each of them.
 pub(super) fn learn<E>(
     tracks: usize,
     doubts: &[usize],
@@ -216,7 +218,7 @@ pub(super) fn learn<E>(
     Ok(Layout::new(stretches))
 }
 
-/// More runs than this without a repetition, and there is none.
+/// The number of runs without a repetition after which none is expected.
 const RUNS_MAX: usize = 160;
 
 fn stretch<E>(
@@ -243,7 +245,8 @@ fn stretch<E>(
                 advance,
             };
             found.tracks = holds(first, found.tracks, doubts, place, &mut |k| found.spot(k))?;
-            // What begins alike may go on otherwise: a repetition has come twice at least.
+            // Sections that begin alike may differ later, so a repetition must occur at least
+            // twice.
             if found.tracks >= 2 * found.period() {
                 if skip == 0 {
                     return Ok(found);
@@ -262,7 +265,7 @@ fn stretch<E>(
     })
 }
 
-/// The tracks from `first` on that lie at constant steps.
+/// Returns the tracks from `first` that have constant steps.
 fn run<E>(
     first: usize,
     tracks: usize,
@@ -278,7 +281,7 @@ fn run<E>(
         });
     }
     let step = place(first + 1)?.minus(at);
-    // A change of both is no step along a surface or a cylinder.
+    // A step that changes both surface and cylinder does not belong to a run.
     if (step.cylinder != 0) == (step.surface != 0) {
         return Ok(Run {
             at,
@@ -296,7 +299,7 @@ fn run<E>(
     })
 }
 
-/// How many tracks from `first` on, of at most `most`, lie where they are predicted to.
+/// Returns how many tracks from `first`, at most `most`, are where they are predicted.
 fn holds<E>(
     first: usize,
     most: usize,
@@ -304,7 +307,8 @@ fn holds<E>(
     place: &mut Places<'_, E>,
     predicted: &mut dyn FnMut(usize) -> Spot,
 ) -> Result<usize, E> {
-    // A track and the one before it: a single one may lie on the axis of a mirrored pattern.
+    // Tests a track and the one before it, because a single track may lie on the axis of a mirrored
+    // pattern.
     let mut right = |k: usize, good: usize| -> Result<bool, E> {
         Ok(place(first + k)? == predicted(k)
             && (k <= good + 1 || place(first + k - 1)? == predicted(k - 1)))
@@ -338,12 +342,12 @@ fn holds<E>(
             bad = middle;
         }
     }
-    // The last that failed may have failed for the track before it, which was found to be right.
+    // The last test may have failed only for the track before it, which was then found to be right.
     Ok(bad)
 }
 
-/// The first runs that are no part of a repetition, and how many runs make one: the runs after them
-/// begin again on the same surface. `ended` says that the last run is the drive's last.
+/// Finds a repetition: returns the number of runs before it, and the number of runs in it. The runs
+/// after it begin again on the same surface. `ended` means that the last run is the drive's last.
 fn repetition(runs: &[Run], ended: bool) -> Option<(usize, usize)> {
     for skip in 0..runs.len() {
         let rest = &runs[skip..];
@@ -394,9 +398,10 @@ mod tests {
         }
     }
 
-    /// Is every track of all six orders, with narrow last groups and gaps between zones, found where
-    /// it is, and from its place, with few questions?
-    /// A track that was asked for is not asked for again.
+    /// For all six orders, with narrow last groups and gaps between zones: is every track found at
+    /// its position, and from its position, with few requests?
+    ///
+    /// Repeated requests for a track count once.
     #[test]
     fn all_orders_are_learned() {
         for order in Order::ALL {
@@ -405,7 +410,7 @@ mod tests {
                     Geometry::build(&spec(order, surfaces, &[(0, 199), (203, 340), (341, 488)]))
                         .unwrap();
                 let tracks = geometry.track_count() as usize;
-                // As a map shows zones whose tracks differ in size.
+                // These tracks correspond to zone changes in a map, where the track sizes change.
                 let starts = geometry
                     .zones()
                     .iter()

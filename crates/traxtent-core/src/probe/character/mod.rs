@@ -1,16 +1,19 @@
-//! The rest of a drive: everything but its track boundaries, by timing requests.
+//! Characterization: measuring all properties of a drive except its track boundaries, by timing
+//! requests.
 //!
-//! [`characterize`] takes a [`Target`] and its [`TrackMap`], and finds the speed, where each track
-//! lies and at which angle it begins, seek curve, head switch, overheads, bus and cache. Every
-//! figure carries a confidence interval and how it was measured. [`Character::to_profile`] makes
-//! of them the drive's twin, and [`fit()`] says how close that is.
+//! [`characterize`] takes a [`Target`] and its [`TrackMap`]. It measures the rotational speed, the
+//! position and angle of each track, the seek curve, the head switch, overheads, bus and cache.
+//! Every figure has a confidence interval and a description of its measurement.
+//! [`Character::to_profile`] converts the figures to a fitted profile, and [`fit()`] measures how
+//! close the profile is to the drive.
 //!
-//! The methods: Worthington, Ganger, Patt, Wilkes, "On-line extraction of SCSI disk drive
-//! parameters" (SIGMETRICS 1995) for the least time between completions and for caches; H. Wong,
-//! "Discovering Hard Disk Physical Geometry through Microbenchmarking" (2019) for angles; paper Q,
-//! Figure 4, for reads in reverse order.
+//! The methods are those of Worthington, Ganger, Patt, Wilkes, "On-line extraction of SCSI disk
+//! drive parameters" (SIGMETRICS 1995), for the minimum time between completions and for caches; H.
+//! Wong, "Discovering Hard Disk Physical Geometry through Microbenchmarking" (2019), for angles;
+//! and paper Q, Figure 4, for reads in reverse order.
 //!
-//! Left out: a drive's queue and its order of service, as a probe sends one request at a time.
+//! Not measured: a drive's queue and its order of service, because a probe sends one request at a
+//! time.
 
 mod angles;
 mod buffer;
@@ -47,30 +50,30 @@ use super::{Identity, ProbeError, Target, TargetError};
 use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::{Lbn, Sectors};
 
-/// What a probe may do.
+/// Options of a characterization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether it may write: figures of writes need it, and what it overwrites is lost.
+    /// Whether writes are allowed. Figures of writes require them, and overwritten data is lost.
     pub destructive: bool,
-    /// Of the random choices of places.
+    /// The seed of the random choices of places.
     pub seed: u64,
 }
 
-/// How far a characterization has come.
+/// The progress of a characterization.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// What is being measured.
+    /// The current stage.
     pub stage: &'static str,
-    /// How much of this is done, from 0 to 1.
+    /// The completed share of the stage, from 0 to 1.
     pub done: f64,
 }
 
-/// What a drive is like.
+/// The characterization of a drive.
 #[derive(Clone, Debug)]
 pub struct Character {
     identity: Identity,
     figures: Vec<Figure>,
-    /// Sectors by track.
+    /// The number of sectors of each track.
     sectors: Vec<u32>,
     layout: Layout,
     angles: Angles,
@@ -84,11 +87,11 @@ pub struct Character {
     writes: Writes,
     physical: Physical,
     notes: Vec<String>,
-    /// Requests that it took.
+    /// The number of requests sent.
     pub requests: u64,
-    /// Translations that it took.
+    /// The number of translations made.
     pub translations: u64,
-    /// Drive time that it took, in milliseconds.
+    /// The drive time taken, in milliseconds.
     pub drive_ms: f64,
 }
 
@@ -130,33 +133,33 @@ const PROFILE_PATHS: &[&str] = &[
 ];
 
 impl Character {
-    /// How its tracks take LBNs.
+    /// The order in which tracks take LBNs.
     pub fn layout_order(&self) -> LayoutOrder {
         self.order
     }
 
-    /// Whether reads begin wherever the head arrives on the track.
+    /// Returns whether reads begin wherever the head arrives on the track.
     pub fn zero_latency(&self) -> bool {
         self.zero_latency
     }
 
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub fn rpm(&self) -> f64 {
         60_000.0 / self.revolution.value
     }
 
-    /// How many surfaces.
+    /// The number of surfaces.
     pub fn surfaces(&self) -> u16 {
         self.layout.surfaces
     }
 
-    /// Bytes in a physical sector: as measured, or as the drive claims where its times do not tell. The figure
-    /// `sector.physical_bytes` has the sizes that are possible.
+    /// Bytes per physical sector: as measured, or as the drive reports if its times do not show it.
+    /// The figure `sector.physical_bytes` holds the range of possible sizes.
     pub fn physical_bytes(&self) -> u32 {
         self.physical.bytes()
     }
 
-    /// The lowest LBN that begins a physical sector, as far as that is known.
+    /// The lowest LBN that begins a physical sector, as far as it is known.
     pub fn lowest_aligned_lbn(&self) -> u32 {
         self.physical.grain().first
     }
@@ -166,23 +169,24 @@ impl Character {
         &self.figures
     }
 
-    /// The seek curve: distance in cylinders, time in milliseconds, and half the width of its 95 % interval.
+    /// The seek curve: distance in cylinders, time in milliseconds, and half the width of its 95 %
+    /// interval.
     pub fn seek_curve(&self) -> impl ExactSizeIterator<Item = (u32, f64, f64)> {
         self.seek
             .iter()
             .map(|(distance, time)| (*distance, time.value, time.half_width))
     }
 
-    /// What a reader should know beside the figures, a line each.
+    /// Notes for the reader in addition to the figures, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 }
 
-/// Finds what a drive is like.
+/// Measures the properties of a drive.
 ///
 /// # Errors
-/// Where the drive does not answer, or not as a rotating disk does.
+/// Returns an error if the drive does not respond, or not like a rotating disk.
 pub fn characterize(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -373,14 +377,14 @@ pub fn characterize(
     Ok(character)
 }
 
-/// The layout as the drive tells it.
+/// Returns the layout according to the drive's translations.
 fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Layout, ProbeError> {
     let mut known: BTreeMap<usize, Spot> = BTreeMap::new();
     layout::learn(tracks.len(), &doubts(tracks), &mut |index| {
         if let Some(spot) = known.get(&index) {
             return Ok(*spot);
         }
-        // The middle of a track is kept elsewhere as seldom as its beginning, but neither is often.
+        // The middle of a track is remapped as rarely as its beginning.
         let MappedTrack {
             first_lbn, sectors, ..
         } = tracks[index];
@@ -394,8 +398,8 @@ fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<L
     })
 }
 
-/// Where the layout is looked at whatever it seems to do: at the first and last tracks of each usual
-/// size, where zones begin and end, and at even distances.
+/// Returns the tracks at which the layout is always tested: near the first and last tracks of each
+/// usual size, where zones begin and end, and at even distances.
 fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
     let mut sizes: BTreeMap<u64, (usize, usize, usize)> = BTreeMap::new();
     for track in tracks {

@@ -1,4 +1,4 @@
-//! The name of a layout's order.
+//! Classifying a layout's order.
 
 use super::layout::{Layout, Stretch};
 use crate::geometry::Order;
@@ -6,26 +6,26 @@ use crate::geometry::Order;
 /// The order in which a drive's tracks take LBNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutOrder {
-    /// One of Wong's six; `None` if it is irregular.
+    /// One of Wong's six orders, or `None` if the layout is irregular.
     pub order: Option<Order>,
-    /// Surfaces.
+    /// The number of surfaces.
     pub surfaces: u16,
-    /// Tracks of a pass over one surface, of the seek-first orders.
+    /// The number of tracks of a pass over one surface, for the seek-first orders.
     pub width: Option<u32>,
-    /// How it is known.
+    /// How the order was determined.
     pub surety: Surety,
 }
 
-/// How a layout's order is known.
+/// How a layout's order was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Surety {
-    /// From skews and seek times: what makes no difference to them is not known.
+    /// From skews and seek times. Properties that do not affect them are unknown.
     Timed,
-    /// From places that the drive told.
+    /// From the drive's translations.
     Translated,
 }
 
-/// Names the order that most tracks follow.
+/// Returns the order that most tracks follow.
 pub(super) fn classify(layout: &Layout, surety: Surety) -> LayoutOrder {
     let irregular = LayoutOrder {
         order: None,
@@ -60,7 +60,7 @@ pub(super) fn classify(layout: &Layout, surety: Surety) -> LayoutOrder {
     }
 }
 
-/// The order of one stretch whose pattern repeats.
+/// Returns the order of one repeating section.
 fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
     let steps = |f: &dyn Fn(&super::layout::Run) -> bool| stretch.runs.iter().any(f);
     let heads = stretch
@@ -90,7 +90,8 @@ fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
     let visits: Vec<i32> = stretch.runs.iter().map(|run| run.at.surface).collect();
     let next = visits.iter().cycle().skip(1);
     let mut turns = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
-    // Forward orders go back from the last surface to the first; alternating ones stay where they are.
+    // Forward orders return from the last surface to the first; alternating orders stay on the
+    // surface.
     let alternates = if surfaces == 2 {
         merged(stretch) || turns.any(|apart| apart == 0)
     } else {
@@ -111,7 +112,7 @@ fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
     Some((order, Some(width)))
 }
 
-/// Whether every run of a forward pass is two passes of two groups in one.
+/// Returns whether each run of a forward pass combines two passes, of two groups.
 fn merged(stretch: &Stretch) -> bool {
     let starts: Vec<i32> = stretch.runs.iter().map(|run| run.at.cylinder).collect();
     stretch.runs.len() == 2 && starts[0] != starts[1]

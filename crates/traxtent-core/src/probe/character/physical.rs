@@ -1,21 +1,23 @@
-//! Physical sectors: how many logical ones each holds, and where they begin.
+//! Physical sectors: the number of logical sectors in each, and where they begin.
 //!
-//! A drive reads and writes a physical sector whole, since its error correction covers all of it. Two
-//! things show for that reason:
+//! A drive reads and writes a physical sector as a whole, because its error correction covers all
+//! of it. This has two measurable effects:
 //!
-//! - **By reads.** A read of one LBN is complete when its whole physical sector has passed. So the
-//!   completions of neighbouring LBNs do not advance by a sector each, but stand still and then step.
-//!   A sector of a drive of today passes in some microseconds, less than a host's times jitter, so LBNs
-//!   are read until the steps or their absence are beyond doubt, or too many have been read.
-//! - **By writes.** A write that covers a physical sector in part must read it first, and takes a
-//!   revolution more.
+//! - **By reads.** A read of one LBN completes when its whole physical sector has passed. So the
+//!   completions of neighbouring LBNs do not advance by one sector each, but stay constant and then
+//!   step. A sector of a modern drive passes in a few microseconds, less than the jitter of a host.
+//!   So LBNs are read until the steps, or their absence, are certain, or too many LBNs have been
+//!   read.
+//! - **By writes.** A write that covers part of a physical sector must read it first, and takes an
+//!   additional revolution.
 //!
-//! Reads that advance by single sectors prove nothing of a drive that claims larger ones: it may count
-//! time otherwise. Writes that are complete before the media can have them prove nothing either. Then
-//! the interval of the figure holds all sizes that are possible, and a note says why.
+//! If reads advance by single sectors on a drive that reports larger ones, this proves nothing,
+//! because the drive may time its completions differently. Nor do writes prove anything that
+//! complete before the media can have them. Then the interval of the figure covers all possible
+//! sizes, and a note gives the reason.
 //!
-//! Looked for are physical sectors of 4,096 bytes, the only larger ones that disks with logical sectors of
-//! 512 bytes have had (IDEMA's Advanced Format).
+//! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have
+//! had no other larger ones (IDEMA's Advanced Format).
 
 use super::figure::{Figure, median, wrapped};
 use super::seek::Known;
@@ -25,61 +27,61 @@ use crate::request::Request;
 use crate::trackmap::MappedTrack;
 use crate::units::Lbn;
 
-/// The bytes of the largest physical sectors.
+/// The largest physical sectors, in bytes.
 const LARGEST: u32 = 4096;
 
-/// How LBNs share physical sectors.
+/// The grouping of LBNs into physical sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grain {
-    /// LBNs in a physical sector.
+    /// The number of LBNs in a physical sector.
     pub(super) sectors: u32,
-    /// The first LBN that begins one.
+    /// The first LBN that begins a physical sector.
     pub(super) first: u32,
 }
 
 impl Grain {
-    /// Each LBN a physical sector.
+    /// Each LBN is a physical sector.
     pub(super) const SINGLE: Grain = Grain {
         sectors: 1,
         first: 0,
     };
 
-    /// How many LBNs of its physical sector come before this one.
+    /// Returns how many LBNs of its physical sector come before this one.
     fn within(self, lbn: Lbn) -> u64 {
         let (sectors, first) = (u64::from(self.sectors), u64::from(self.first));
         (lbn.0 + sectors - first) % sectors
     }
 
-    /// The LBN that begins the physical sector of this one.
+    /// Returns the first LBN of the physical sector of this one.
     pub(super) fn begin(self, lbn: Lbn) -> Lbn {
         Lbn(lbn.0.saturating_sub(self.within(lbn)))
     }
 
-    /// The LBN behind the physical sector of this one.
+    /// Returns the first LBN after the physical sector of this one.
     pub(super) fn behind(self, lbn: Lbn) -> Lbn {
         Lbn(lbn.0 + u64::from(self.sectors) - self.within(lbn))
     }
 }
 
-/// What timing says.
+/// The result of a timing test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
-    /// This, beyond doubt.
+    /// This grouping is certain.
     Grain(Grain),
-    /// Nothing.
+    /// The times do not decide.
     Unclear,
 }
 
-/// How many logical sectors the largest physical one holds.
+/// Returns the number of logical sectors in the largest physical sector.
 fn most(logical_bytes: u32) -> u32 {
     (LARGEST / logical_bytes.max(1)).max(1)
 }
 
-/// What a probe knows of a drive's physical sectors.
+/// The measured and reported properties of a drive's physical sectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Physical {
     logical_bytes: u32,
-    /// What the drive claims.
+    /// The size that the drive reports.
     claimed_bytes: u32,
     reads: Verdict,
     writes: Option<Verdict>,
@@ -107,7 +109,7 @@ impl Physical {
         })
     }
 
-    /// Writes physical sectors in part and whole. What they hold is lost.
+    /// Writes physical sectors in part and as a whole. Their data is lost.
     pub(super) fn by_writes(
         &mut self,
         watch: &mut Stopwatch<'_>,
@@ -122,7 +124,7 @@ impl Physical {
         Ok(())
     }
 
-    /// How the drive reads: where one LBN's read ends.
+    /// The grouping that applies to reads: where the read of one LBN ends.
     pub(super) fn read_grain(&self) -> Grain {
         match self.reads {
             Verdict::Grain(grain) => grain,
@@ -130,7 +132,7 @@ impl Physical {
         }
     }
 
-    /// How LBNs share physical sectors, as far as that is known; else as the drive claims.
+    /// The grouping as measured, or as the drive reports if it could not be measured.
     pub(super) fn grain(&self) -> Grain {
         match (self.writes, self.reads) {
             (Some(Verdict::Grain(grain)), _) => grain,
@@ -142,12 +144,12 @@ impl Physical {
         }
     }
 
-    /// Bytes in a physical sector.
+    /// Bytes per physical sector.
     pub(super) fn bytes(&self) -> u32 {
         self.grain().sectors * self.logical_bytes
     }
 
-    /// The sizes that are possible, in bytes, from the least to the largest.
+    /// The smallest and the largest possible size, in bytes.
     fn possible(&self) -> (u32, u32) {
         let exactly = |bytes: u32| (bytes, bytes);
         let largest = most(self.logical_bytes) * self.logical_bytes;
@@ -156,7 +158,7 @@ impl Physical {
             (_, Verdict::Grain(grain)) if grain.sectors > 1 || largest == self.logical_bytes => {
                 exactly(grain.sectors * self.logical_bytes)
             }
-            // Two witnesses, of which either alone may err.
+            // Two sources agree, each of which may be wrong on its own.
             (_, Verdict::Grain(_)) if self.claimed_bytes == self.logical_bytes => {
                 exactly(self.logical_bytes)
             }
@@ -190,7 +192,7 @@ impl Physical {
         }
     }
 
-    /// What a reader should know beside the figure.
+    /// Notes for the reader in addition to the figure.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let (low, high) = self.possible();
@@ -225,15 +227,16 @@ impl Physical {
     }
 }
 
-/// Whether reads of neighbouring LBNs step by so many sectors, or advance by one.
+/// Returns whether the completions of neighbouring LBNs step by physical sectors of `most` LBNs, or
+/// advance by one LBN.
 fn steps(
     watch: &mut Stopwatch<'_>,
     tracks: &[MappedTrack],
     most: u32,
 ) -> Result<Verdict, ProbeError> {
-    /// Rounds over the LBNs of two physical sectors: at least, and at most.
+    /// The minimum and maximum number of rounds over the LBNs of two physical sectors.
     const ROUNDS: (usize, usize) = (6, 240);
-    /// How much better an answer must fit than any other: as five standard errors.
+    /// How much better the best result must fit than any other: the square of five standard errors.
     const SURE: f64 = 25.0;
     let count = 2 * u64::from(most);
     let roomy: Vec<&MappedTrack> = tracks
@@ -243,7 +246,7 @@ fn steps(
     if roomy.is_empty() {
         return Ok(Verdict::Unclear);
     }
-    // How many sectors later than a neighbour the LBNs of each residue are complete.
+    // By residue of the LBN: how many sectors later than the median the LBN completes.
     let mut late: Vec<Vec<f64>> = vec![Vec::new(); most as usize];
     let mut unreadable = 0;
     for round in 1..=ROUNDS.1 {
@@ -285,7 +288,7 @@ fn steps(
         let answers = fits(&late);
         let (best, other) = (answers[0], answers[1]);
         if other.1 - best.1 > SURE {
-            // Neither answer, if even the better one is far off.
+            // Neither result, if even the better one is far off.
             let fits_at_all = best.1 < SURE * f64::from(most);
             return Ok(if fits_at_all {
                 Verdict::Grain(best.0)
@@ -297,7 +300,8 @@ fn steps(
     Ok(Verdict::Unclear)
 }
 
-/// Every answer that is possible, the best first: the squares of what it leaves, in standard errors.
+/// Returns every possible result with its sum of squared residuals, in standard errors, the best
+/// first.
 fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
     let most = late.len() as u32;
     let middles: Vec<f64> = late.iter().map(|samples| median(samples)).collect();
@@ -308,7 +312,8 @@ fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
         .collect();
     let deviation = 1.4826 * median(&apart);
     let fewest = late.iter().map(Vec::len).min().unwrap_or(0).max(1);
-    // A median of n normal samples; a host that is steadier than a tenth of a sector is taken for no steadier.
+    // The standard error of the median of n normal samples. It is at least a tenth of a sector,
+    // even on a steadier host.
     let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(0.1);
     let mean = middles.iter().sum::<f64>() / f64::from(most);
     let left = |grain: Grain| {
@@ -337,17 +342,18 @@ fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
     answers
 }
 
-/// Whether writes of so many LBNs take a revolution more at all shifts but one.
+/// Returns whether writes of `most` LBNs take an additional revolution at all shifts but one.
 fn modified(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
     most: u32,
 ) -> Result<Verdict, ProbeError> {
     const REPEATS: usize = 7;
-    /// From the command to the sectors of the write, in revolutions: time for any controller.
+    /// The time from the command to the first sector of the write, in revolutions: enough for any
+    /// controller.
     const LEAD: f64 = 0.5;
     let sectors = u64::from(most);
-    // How many revolutions later than it might be each write was complete.
+    // By shift: how many revolutions later than possible the write completed.
     let mut late = Vec::new();
     for shift in 0..sectors {
         let mut samples = Vec::new();
@@ -357,7 +363,8 @@ fn modified(
             };
             let lbn = known.middle(track).0 / sectors * sectors + shift;
             let pitch = known.sector_ms(track, watch.period);
-            // Behind what is written, so that reading on leaves none of its neighbours in the buffer.
+            // Far enough after the written LBNs that read-ahead leaves none of their neighbours in
+            // the buffer.
             let behind = Lbn(lbn + 4 * sectors);
             let before = watch.media(behind, 1)?.completed;
             let passed = watch.grain.behind(behind).0 - lbn;

@@ -1,10 +1,10 @@
-//! The least time in which a drive goes from one sector to another.
+//! The minimum time in which a drive moves from one sector to another.
 //!
-//! Worthington's MTBRC ("On-line extraction of SCSI disk drive parameters", 1995): of all times
-//! between the completions of two requests, the least contains no rotational wait. Here the second
-//! request is sent when its sector is due in a time that is tried: it either catches the sector or
-//! completes a revolution late, and halving the times that remain finds the least. Each trial gives
-//! one bit whatever noise its time has, as only whole revolutions are told apart.
+//! This is Worthington's MTBRC ("On-line extraction of SCSI disk drive parameters", 1995): of all
+//! times between the completions of two requests, the minimum contains no rotational wait. Here the
+//! second request is sent when its sector is due after a trial time. It either catches the sector
+//! or completes a revolution late, and bisection finds the minimum. Each trial gives one bit,
+//! however noisy its time is, because only whole revolutions are distinguished.
 
 use super::figure::{Estimate, fraction, median, wrapped};
 use super::stopwatch::{OFF_ANGLE, Stopwatch, line};
@@ -12,28 +12,29 @@ use crate::probe::ProbeError;
 use crate::request::Op;
 use crate::units::Lbn;
 
-/// Which pair of sectors, and how closely.
+/// A pair of sectors, and the parameters of the search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Journey {
     pub(super) from: Lbn,
     pub(super) to: Lbn,
-    /// Of the second request.
+    /// The number of sectors of the second request.
     pub(super) sectors: u32,
-    /// Expected bounds of the time, in milliseconds; the search leaves them where they do not hold.
+    /// The expected bounds of the time, in milliseconds. The search extends them if they do not
+    /// hold.
     pub(super) low: f64,
     pub(super) high: f64,
-    /// Milliseconds to find it to.
+    /// The desired precision, in milliseconds.
     pub(super) within: f64,
 }
 
-/// The least response time of a read of sector `to` just after one of sector `from`.
+/// Finds the minimum response time of a read of sector `to` directly after one of sector `from`.
 pub(super) fn reach(watch: &mut Stopwatch<'_>, journey: Journey) -> Result<Estimate, ProbeError> {
     let target = watch.sector_angle(journey.to, 5)?;
     let media = watch.media;
     search(watch, journey, target, media, media)
 }
 
-/// The same for other kinds of requests, each with or without FUA.
+/// The same as [`reach`] for other kinds of requests, each with or without FUA.
 pub(super) fn reach_by(
     watch: &mut Stopwatch<'_>,
     journey: Journey,
@@ -70,22 +71,24 @@ struct Again {
     completed: f64,
 }
 
-/// The least response time of a read of a sector right behind another of the same, near a rough figure,
-/// through a host that is too unsteady for [`reach`] to be exact.
+/// Finds the minimum response time of a read directly after another read of the same sector, near a
+/// rough value, on a host that is too unsteady for [`reach`] to be exact.
 ///
-/// Every read is a trial of the time that it was sent before its sector had passed, and a reading of when the
-/// sector passes. All readings together say that far better than those before a trial can, so the trials are
-/// judged at the end: the least time is that which parts those that caught the sector from those that
-/// did not, but for the few that went wrong on their way.
+/// Every read is a trial of the time by which it was sent before its sector had passed, and also a
+/// measurement of when the sector passes. All measurements together are far more accurate than
+/// those before a single trial, so the trials are evaluated at the end. The result is the time that
+/// best separates the trials that caught the sector from those that did not, except for the few
+/// that were disturbed.
 pub(super) fn reach_again(
     watch: &mut Stopwatch<'_>,
     lbn: Lbn,
     rough: f64,
 ) -> Result<Estimate, ProbeError> {
-    /// The interval's half width that is aimed at, in milliseconds, and how many reads that may take.
+    /// Half the desired width of the interval, in milliseconds, and the limits on the number of
+    /// reads.
     const FINE: f64 = 0.001;
     const READS: (f64, f64) = (300.0, 3_000.0);
-    // On both sides of what may be right; a miss costs a revolution more.
+    // Trials are on both sides of the expected time. A miss costs an additional revolution.
     let unsure = 2.0 * watch.deviation();
     let angle = watch.sector_angle(lbn, 25)?.value;
     let wanted = 1.96 * watch.deviation() / FINE;
@@ -105,7 +108,7 @@ pub(super) fn reach_again(
     Ok(judge(&reads, rough, watch.period))
 }
 
-/// Parts the trials that caught their sector from those that did not.
+/// Separates the trials that caught their sector from those that did not.
 fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
     let first = reads[0].completed;
     let phases: Vec<f64> = reads
@@ -113,7 +116,7 @@ fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
         .map(|read| wrapped((read.completed - first) / period))
         .collect();
     let middle = median(&phases);
-    // What came late is no reading, and no trial either.
+    // A reading that came late is neither a measurement nor a trial.
     let timely: Vec<(f64, Again)> = reads
         .iter()
         .zip(&phases)
@@ -139,7 +142,8 @@ fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
         })
         .collect();
     trials.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // How many more trials below each cut were too late, as they should be, than were not.
+    // For each cut, the number of trials below it that were too late, as they should be, minus
+    // those that were not.
     let mut right = 0;
     let (mut best, mut cut) = (0, 0);
     for (index, (_, caught)) in trials.iter().enumerate() {
@@ -157,7 +161,7 @@ fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
     }
 }
 
-/// Narrows the bounds down.
+/// Narrows the bounds of the search.
 fn search(
     watch: &mut Stopwatch<'_>,
     journey: Journey,
@@ -191,7 +195,8 @@ fn search(
                     break;
                 }
             } else if !checked && samples < 60 {
-                // One failure in a thousand is the drive's own: an additional revolution.
+                // One failure in a thousand is an additional revolution that the drive itself
+                // caused.
                 checked = true;
                 samples += 1;
                 if catches(watch, &journey, target.value, low, (from, to))? {
@@ -225,7 +230,7 @@ fn search(
     })
 }
 
-/// Whether a request sent `lead` milliseconds before its sector has passed catches it.
+/// Returns whether a request sent `lead` milliseconds before its sector has passed catches it.
 fn catches(
     watch: &mut Stopwatch<'_>,
     journey: &Journey,

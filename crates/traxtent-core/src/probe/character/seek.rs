@@ -1,8 +1,9 @@
 //! Overhead, head switch and seek curve.
 //!
-//! A drive without zero-latency access tells the least time from one sector to another
-//! ([`super::reach`]). A drive with it tells more at once: a read of a whole track begins where the
-//! head arrives and ends a revolution later, so that one timing is one seek.
+//! On a drive without zero-latency access, these follow from the minimum time from one sector to
+//! another ([`super::reach`]). A drive with zero-latency access is faster to measure: a read of a
+//! whole track begins where the head arrives and ends a revolution later, so one timing gives one
+//! seek time.
 
 use super::angles::Angles;
 use super::figure::{Estimate, Figure, fraction, median};
@@ -14,23 +15,25 @@ use crate::probe::{ProbeError, TargetError};
 use crate::trackmap::{MappedTrack, TrackMap};
 use crate::units::{Lbn, Sectors};
 
-/// Distances on the curve of a drive with zero-latency access, and timings of each.
+/// The number of distances on the curve of a drive with zero-latency access, and the number of
+/// timings of each.
 const ARRIVALS: (usize, usize) = (190, 5);
-/// The most timings of a whole curve.
+/// The largest number of timings for a whole curve.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
-/// What is known of the drive so far.
+/// The properties of the drive known so far.
 pub(super) struct Known<'a> {
     pub(super) map: &'a TrackMap,
     pub(super) tracks: &'a [MappedTrack],
     pub(super) layout: &'a Layout,
     pub(super) angles: &'a Angles,
-    /// How a read of one LBN takes others along.
+    /// The grouping of LBNs that a read of one LBN covers.
     pub(super) grain: Grain,
 }
 
 impl Known<'_> {
-    /// An LBN in the middle of a track; the last of its physical sector, so that its read ends with it.
+    /// Returns an LBN in the middle of a track. It is the last of its physical sector, so that its
+    /// read ends with it.
     pub(super) fn middle(&self, track: usize) -> Lbn {
         let MappedTrack {
             first_lbn, sectors, ..
@@ -39,12 +42,12 @@ impl Known<'_> {
         Lbn(behind.0.min(first_lbn.0 + sectors.0) - 1)
     }
 
-    /// The time that one sector of a track takes to pass, in milliseconds.
+    /// The time in which one sector of a track passes, in milliseconds.
     pub(super) fn sector_ms(&self, track: usize, period: f64) -> f64 {
         period / f64::from(self.angles.start(self.layout, track).1)
     }
 
-    /// Two tracks that lie `distance` cylinders apart on one surface, `turn` surfaces apart.
+    /// Returns two tracks that are `distance` cylinders and `turn` surfaces apart.
     pub(super) fn pair(
         &self,
         watch: &mut Stopwatch<'_>,
@@ -76,7 +79,7 @@ impl Known<'_> {
     }
 }
 
-/// The time of a read beside any movement, rotation and transfer: what the controller takes.
+/// Measures the command overhead: the time of a read without movement, rotation and transfer.
 pub(super) fn overhead(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -101,7 +104,8 @@ pub(super) fn overhead(
             },
         )?;
         if !steady {
-            // Sectors are caught or missed by microseconds.
+            // On an unsteady host, the more precise method is necessary, because catching a sector
+            // is a matter of microseconds.
             least = reach_again(watch, lbn, least.value)?;
         }
         timings += least.samples;
@@ -114,7 +118,7 @@ pub(super) fn overhead(
     })
 }
 
-/// The time to change heads in a cylinder; none on drives of one surface.
+/// Measures the time to switch heads in a cylinder. Returns `None` on drives with one surface.
 pub(super) fn head_switch(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -158,8 +162,8 @@ pub(super) fn head_switch(
     }))
 }
 
-/// How closely a time is looked for, in milliseconds: to less than a sector takes to pass, if the host is
-/// steady enough for that.
+/// The precision of a search, in milliseconds: less than a sector takes to pass, if the host is
+/// steady enough.
 fn finest(watch: &Stopwatch<'_>) -> f64 {
     if watch.deviation() < STEADY {
         0.0003
@@ -168,7 +172,8 @@ fn finest(watch: &Stopwatch<'_>) -> f64 {
     }
 }
 
-/// The mean of a few searches, no surer than the angles that each of them rests on.
+/// Returns the mean of a few searches, with an interval no narrower than the errors of the angles
+/// that they use.
 fn spread(samples: &[f64], widths: &[f64]) -> Estimate {
     if samples.is_empty() {
         return Estimate::default();
@@ -177,8 +182,8 @@ fn spread(samples: &[f64], widths: &[f64]) -> Estimate {
     Estimate::of(samples).at_least(squares.sqrt() / widths.len() as f64)
 }
 
-/// Whether reads begin where the head arrives: how many revolutions a read of a whole track takes
-/// from random angles. About 1.0 with zero-latency access, about 1.5 without.
+/// Measures how many revolutions a read of a whole track takes from random angles: about 1.0 with
+/// zero-latency access, about 1.5 without.
 pub(super) fn turns_of_a_track(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -202,7 +207,7 @@ pub(super) fn turns_of_a_track(
     Ok(Estimate::of(&samples))
 }
 
-/// The seek curve: distance, time, and the timings it took.
+/// Measures the seek curve: distances with their times and the number of timings.
 pub(super) fn curve(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -238,13 +243,13 @@ pub(super) fn curve(
     Ok(points)
 }
 
-/// The mean seek over random pairs of different cylinders, as the curve has it.
+/// Returns the mean seek time over random pairs of different cylinders, according to the curve.
 pub(super) fn average(points: &[(u32, Estimate)], cylinders: u32, zero_latency: bool) -> Figure {
     let all = f64::from(cylinders);
     let mut before = 0.0;
     let (mut sum, mut width, mut weights, mut samples) = (0.0, 0.0, 0.0, 0);
     for (i, (distance, time)) in points.iter().enumerate() {
-        // Each point stands for the distances half-way to its neighbours.
+        // Each point represents the distances half-way to its neighbours.
         let next = points
             .get(i + 1)
             .map_or(all - 1.0, |next| f64::from(distance + next.0) / 2.0);
@@ -269,7 +274,7 @@ pub(super) fn average(points: &[(u32, Estimate)], cylinders: u32, zero_latency: 
     Figure::around("mechanics.seek", estimate, "ms", how)
 }
 
-/// One distance by whole tracks.
+/// Measures one distance by reads of whole tracks.
 fn arrival(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -286,7 +291,7 @@ fn arrival(
             first_lbn, sectors, ..
         } = known.tracks[to];
         let (start, slots) = known.angles.start(known.layout, to);
-        // Arrives in the middle of the track, where all that comes next is wanted.
+        // The head arrives in the middle of the track, where all following sectors are requested.
         let middle = fraction(
             start + 0.5 * sectors.0 as f64 / f64::from(slots) + 0.1 * watch.rng.fraction(),
         );
@@ -304,7 +309,7 @@ fn arrival(
             Err(error) => return Err(error),
         }
     }
-    // With five samples the middle one is safer than a mean.
+    // For five samples, the median is safer than the mean.
     Ok((!samples.is_empty()).then(|| {
         let middle = median(&samples);
         let sector = watch.period / f64::from(known.angles.patches[0].runs[0].slots);
@@ -317,7 +322,7 @@ fn arrival(
     }))
 }
 
-/// One distance by the least time between completions.
+/// Measures one distance by the minimum time between completions.
 fn least(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -352,7 +357,7 @@ fn least(
     }))
 }
 
-/// Distances from 1 to the longest, closer to each other where they are short.
+/// Returns distances from 1 to the longest, spaced more closely where they are short.
 fn distances(longest: u32, count: usize) -> Vec<u32> {
     let mut all: Vec<u32> = (1..=count)
         .map(|i| {
@@ -368,8 +373,8 @@ fn distances(longest: u32, count: usize) -> Vec<u32> {
     all
 }
 
-/// The shortest and the longest first, then what halves the gaps, so that the curve is known roughly
-/// before it is finely.
+/// Orders the distances: the longest and the shortest first, then those that halve the gaps, so
+/// that the curve is known roughly before it is known finely.
 fn outside_in(distances: Vec<u32>) -> Vec<u32> {
     let count = distances.len();
     let mut order: Vec<usize> = vec![count - 1, 0];
@@ -383,12 +388,13 @@ fn outside_in(distances: Vec<u32>) -> Vec<u32> {
     order.into_iter().map(|i| distances[i]).collect()
 }
 
-/// What the points so far say of a distance.
+/// Interpolates the time of a distance between the points measured so far.
 fn interpolate(points: &[(u32, Estimate)], distance: u32) -> Option<f64> {
     let after = points.partition_point(|point| point.0 < distance);
     match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
         (Some((d0, t0)), Some(&(d1, t1))) => {
-            // Short seeks go by the root of the distance, long ones by the distance itself.
+            // The times of short seeks grow with the square root of the distance, those of long
+            // seeks with the distance itself.
             let root = |d: u32| f64::from(d).sqrt();
             let part = (root(distance) - root(d0)) / (root(d1) - root(d0));
             Some(t0.value + part * (t1.value - t0.value))

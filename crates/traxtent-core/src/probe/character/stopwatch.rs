@@ -1,9 +1,9 @@
 //! Timing requests against the spindle.
 //!
-//! A request for one sector is complete when that sector has passed, so its completion, modulo a
-//! revolution, is the sector's angle (H. Wong 2019). The spindle is followed by reading a
-//! reference sector again every few seconds: angles are told from the last of these readings, so
-//! that neither an error of the speed nor its wander adds up.
+//! A request for one sector completes when that sector has passed, so its completion time, modulo a
+//! revolution, gives the sector's angle (H. Wong 2019). The spindle is tracked by rereading a
+//! reference sector every few seconds. Angles are computed from the latest of these readings, so
+//! that neither an error of the speed nor its wander accumulates.
 
 use super::figure::{Estimate, fraction, median, wrapped};
 use super::physical::Grain;
@@ -12,19 +12,19 @@ use crate::request::{Op, Request};
 use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
-/// How long an angle may be told from one reading of the reference, in milliseconds.
+/// How long one reading of the reference sector may be used for angles, in milliseconds.
 const REFERENCE_AGE: f64 = 2_000.0;
-/// Readings of the reference at a time.
+/// The number of readings of the reference sector at a time.
 const REFERENCE_READS: usize = 9;
-/// How many of them the speed is fitted to.
+/// The number of references to which the speed is fitted.
 const REFERENCES_KEPT: usize = 32;
-/// A reading this far off its expected angle, in milliseconds, has been delayed on its way.
+/// The distance from the expected angle, in milliseconds, beyond which a reading counts as delayed.
 pub(super) const OFF_ANGLE: f64 = 0.2;
 
-/// A host whose times are this good is steady: they deviate by so many milliseconds.
+/// The standard deviation of times, in milliseconds, below which a host counts as steady.
 pub(super) const STEADY: f64 = 0.005;
 
-/// When a request was sent and complete, in milliseconds.
+/// The times at which a request was sent and completed, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub(super) sent: f64,
@@ -37,25 +37,27 @@ impl Answer {
     }
 }
 
-/// A target with a clock that turns with its spindle.
+/// A target with a clock that follows its spindle.
 pub(super) struct Stopwatch<'a> {
     target: &'a mut dyn Target,
-    /// How the media are asked, past the cache.
+    /// The kind of request that reads the media past the cache, with or without FUA.
     pub(super) media: (Op, bool),
     pub(super) rng: Rng,
-    /// How LBNs share physical sectors, which are read whole.
+    /// The grouping of LBNs into physical sectors, which are read as a whole.
     pub(super) grain: Grain,
     pub(super) requests: u64,
     pub(super) translations: u64,
-    /// The best figure of a revolution, in milliseconds.
+    /// The best estimate of a revolution, in milliseconds.
     pub(super) period: f64,
     reference: Lbn,
-    /// Turns since the first, and when the reference sector had passed.
+    /// The revolutions since the first reading, and the time at which the reference sector had
+    /// passed.
     references: Vec<(f64, f64)>,
-    /// How many readings of the reference there were, and the time between the first and the last.
+    /// The number of readings of the reference sector.
     pub(super) reference_reads: u64,
     first_reference: Option<(f64, f64)>,
-    /// By how much readings of the reference came late, in milliseconds: how unsteady the host is.
+    /// How late readings of the reference sector were, in milliseconds. This shows how unsteady the
+    /// host is.
     pub(super) unsteady: Vec<f64>,
 }
 
@@ -77,7 +79,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// What it is that reads the media past the cache.
+    /// The name of the request that reads the media past the cache.
     pub(super) fn method(&self) -> &'static str {
         match self.media.0 {
             Op::Verify => "VERIFY",
@@ -98,7 +100,7 @@ impl<'a> Stopwatch<'a> {
         self.wait_until(until);
     }
 
-    /// Sends any request.
+    /// Sends a request and returns its times.
     pub(super) fn ask(&mut self, request: Request) -> Result<Answer, ProbeError> {
         self.requests += 1;
         let timing = self.target.request(request)?;
@@ -108,12 +110,13 @@ impl<'a> Stopwatch<'a> {
         })
     }
 
-    /// Reads sectors from the media, whatever a cache holds, and moves as little as can be.
+    /// Reads sectors from the media, regardless of the contents of a cache, with as little data
+    /// transfer as possible.
     pub(super) fn media(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
         self.media_by(lbn, sectors, self.media)
     }
 
-    /// The same by another kind of request, with or without FUA.
+    /// The same as [`Stopwatch::media`] with another kind of request, with or without FUA.
     pub(super) fn media_by(
         &mut self,
         lbn: Lbn,
@@ -135,23 +138,23 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Reads sectors as any host does.
+    /// Reads sectors by a plain read.
     pub(super) fn read(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
         self.ask(Request::read(lbn, sectors))
     }
 
-    /// Writes sectors as any host does.
+    /// Writes sectors by a plain write.
     pub(super) fn write(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
         self.ask(Request::write(lbn, sectors))
     }
 
-    /// The place of an LBN, as the drive tells it.
+    /// Returns the place of an LBN according to the drive.
     pub(super) fn translate(&mut self, lbn: Lbn) -> Result<crate::geometry::Place, TargetError> {
         self.translations += 1;
         self.target.translate(lbn)
     }
 
-    /// Finds the speed by reading one sector again and again, over some seconds.
+    /// Measures the speed by reading one sector repeatedly for some seconds.
     pub(super) fn start(&mut self, reference: Lbn) -> Result<(), ProbeError> {
         self.reference = reference;
         self.media(reference, 1)?;
@@ -161,7 +164,7 @@ impl<'a> Stopwatch<'a> {
         }
         let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let coarse = median(&steps);
-        // 20,000 turns a minute and more is a cache; no disk turns as slowly as 300.
+        // At 20,000 revolutions per minute or more it is a cache. No disk turns as slowly as 300.
         if !(3.0..=200.0).contains(&coarse) {
             return Err(ProbeError::NotRotating(format!(
                 "the same sector comes again after {coarse:.3} ms; on a disk it takes a revolution, 3 to 200 ms"
@@ -174,7 +177,8 @@ impl<'a> Stopwatch<'a> {
             )));
         }
         self.period = coarse;
-        // A line through them, the turns counted by the coarse figure as it gets finer.
+        // Fits a line through the times. Revolutions are counted with the coarse period, which is
+        // refined as the span grows.
         let mut span = 8;
         while span < times.len() {
             span = (span * 2).min(times.len());
@@ -191,7 +195,7 @@ impl<'a> Stopwatch<'a> {
         Ok(())
     }
 
-    /// Reads the reference sector, and fits the speed to this reading and those before.
+    /// Reads the reference sector, and fits the speed to this reading and the previous ones.
     pub(super) fn read_reference(&mut self) -> Result<(), ProbeError> {
         self.media(self.reference, 1)?;
         let mut times = Vec::new();
@@ -226,13 +230,13 @@ impl<'a> Stopwatch<'a> {
         Ok(())
     }
 
-    /// A revolution over the whole time since [`Stopwatch::start`], in milliseconds.
+    /// The mean time of a revolution since [`Stopwatch::start`], in milliseconds.
     pub(super) fn revolution(&self) -> Estimate {
         let Some(((first, from), &(last, to))) = self.first_reference.zip(self.references.last())
         else {
             return Estimate::default();
         };
-        // Each end is the mean of nine readings; their scatter is that of the line's points.
+        // Each end is the mean of nine readings. Their scatter is that of the line's points.
         let (at, slope, deviation) = line(&self.references);
         let _ = at;
         let turns = (last - first).max(1.0);
@@ -247,7 +251,8 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// The angle of a time, in turns since the reference sector had passed, from 0 to 1.
+    /// Returns the angle at a time, in revolutions since the reference sector had passed, from 0 to
+    /// 1.
     pub(super) fn angle(&self, ms: f64) -> f64 {
         let (at, slope, _) = line(&self.references);
         fraction((ms - at) / slope)
@@ -263,12 +268,12 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// The next time from `ms` on that has an angle.
+    /// Returns the first time from `ms` that has the given angle.
     pub(super) fn next(&self, ms: f64, angle: f64) -> f64 {
         ms + fraction(angle - self.angle(ms)) * self.period
     }
 
-    /// The angle at which a sector has passed, from so many readings.
+    /// Measures the angle at which a sector has passed, from `reads` readings.
     pub(super) fn sector_angle(&mut self, lbn: Lbn, reads: usize) -> Result<Estimate, ProbeError> {
         self.refresh()?;
         let mut angles = Vec::new();
@@ -276,7 +281,7 @@ impl<'a> Stopwatch<'a> {
             let completed = self.media(lbn, 1)?.completed;
             angles.push(self.angle(completed));
         }
-        // Around the one that most others are near: any of them may be late.
+        // Centre on the reading that most others are near, because any of them may be late.
         let near = |a: &f64| {
             median(
                 &angles
@@ -297,7 +302,7 @@ impl<'a> Stopwatch<'a> {
         })
     }
 
-    /// Reads the reference again if that is long ago.
+    /// Rereads the reference sector if the last reading is too old.
     pub(super) fn refresh(&mut self) -> Result<(), ProbeError> {
         match self.references.last() {
             Some(&(_, at)) if self.now() - at < REFERENCE_AGE => Ok(()),
@@ -306,8 +311,8 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-/// The straight line through points of turns and times: the time at turn 0, the time of a turn, and
-/// the standard deviation of the points from it.
+/// Fits a straight line through points of revolutions and times. Returns the time at revolution 0,
+/// the time per revolution, and the standard deviation of the points from the line.
 pub(super) fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
     let n = points.len() as f64;
     let mean = |f: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;

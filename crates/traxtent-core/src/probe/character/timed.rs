@@ -1,14 +1,15 @@
 //! The layout of a drive that does not translate, from skews and seek times.
 //!
-//! Tracks that follow each other at a constant skew are the heads of a cylinder or a pass over a
-//! surface; where the skew changes, a cylinder or a pass ends. Whether the steps between are head
-//! switches or seeks shows in the least time from the first track of such a run to its last; how many
-//! passes share their cylinders shows in the least time from one to the other.
+//! Consecutive tracks with a constant skew are the heads of a cylinder or a pass over a surface.
+//! Where the skew changes, a cylinder or a pass ends. The minimum time from the first track of such
+//! a run to its last shows whether the steps between are head switches or seeks. The minimum times
+//! between passes show how many passes share their cylinders.
 //!
-//! What changes neither skews nor times is not found: whether a drive whose head switch is no longer
-//! than a step of one cylinder begins every cylinder with the same head; in which order passes
-//! take surfaces, unless a head switch takes longer than the seeks; and heads or passes between which the
-//! skew is the same as within them. Zones are those that the track map shows, by sizes of tracks that begin there.
+//! Properties that affect neither skews nor times are not found: whether a drive whose head switch
+//! is no longer than a step of one cylinder begins every cylinder with the same head; the order in
+//! which passes take surfaces, unless a head switch takes longer than the seeks; and heads or
+//! passes between which the skew is the same as within them. Zones are those that the track map
+//! shows by the sizes of the tracks that begin there.
 
 use std::collections::BTreeMap;
 
@@ -21,24 +22,25 @@ use crate::probe::ProbeError;
 use crate::trackmap::MappedTrack;
 use crate::units::Sectors;
 
-/// The widest pass that is looked for, in tracks.
+/// The widest pass that is recognized, in tracks.
 const WIDTH_MAX: usize = 1 << 15;
-/// How many passes are compared: two groups of as many as any drive has surfaces.
+/// The number of passes that are compared: two groups, with as many surfaces as any drive has.
 const PASSES: usize = 40;
-/// Runs that long are passes, not cylinders, whatever their times.
+/// The length of a run above which it is a pass, not a cylinder, regardless of its times.
 const HEADS_MAX: usize = 32;
-/// Times nearer than this are alike, in milliseconds, through an unsteady host and a steady one.
+/// The difference, in milliseconds, below which times count as equal, for an unsteady and for a
+/// steady host.
 const ALIKE: f64 = 0.06;
 const ALIKE_STEADY: f64 = 0.015;
 
-/// What the first tracks show of the pattern.
+/// The pattern of the first tracks.
 struct Pattern {
     order: Order,
     surfaces: usize,
     width: usize,
 }
 
-/// Finds the layout, and says what it rests on.
+/// Determines the layout, and adds a note on the evidence.
 pub(super) fn layout(
     watch: &mut Stopwatch<'_>,
     tracks: &[MappedTrack],
@@ -46,7 +48,7 @@ pub(super) fn layout(
 ) -> Result<Layout, ProbeError> {
     let runs = runs(watch, tracks)?;
     let length = usual(&runs);
-    // A whole run: the first may begin in the middle of a cylinder.
+    // Use a complete run, because the first may begin in the middle of a cylinder.
     let first: usize = runs.iter().take_while(|run| **run != length).sum();
     let pattern = pattern(watch, tracks, first, length)?;
     notes.push(format!(
@@ -73,7 +75,7 @@ pub(super) fn layout(
     })
 }
 
-/// The lengths of the first runs of constant skew.
+/// Returns the lengths of the first runs of constant skew.
 fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>, ProbeError> {
     let starts: Vec<_> = tracks.iter().map(|track| track.first_lbn).collect();
     let sectors: Vec<u32> = tracks.iter().map(|track| track.sectors.0 as u32).collect();
@@ -96,7 +98,8 @@ fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>,
     Ok(found)
 }
 
-/// The length that most of the runs have; the longer one of two.
+/// Returns the most frequent length of the runs. If two are equally frequent, returns the longer
+/// one.
 fn usual(runs: &[usize]) -> usize {
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     for &run in runs {
@@ -108,7 +111,7 @@ fn usual(runs: &[usize]) -> usize {
         .map_or(1, |(length, _)| length)
 }
 
-/// What runs of so many tracks are.
+/// Determines whether runs of `length` tracks are cylinders or passes.
 fn pattern(
     watch: &mut Stopwatch<'_>,
     tracks: &[MappedTrack],
@@ -127,7 +130,7 @@ fn pattern(
             high: 12.0,
             within: 0.006,
         };
-        // An unsteady host makes one search uncertain by as much as seeks differ.
+        // On an unsteady host, the error of one search is as large as the difference between seeks.
         let searches = if watch.deviation() < STEADY { 1 } else { 3 };
         let mut sum = 0.0;
         for _ in 0..searches {
@@ -146,7 +149,8 @@ fn pattern(
     let step = time(watch, 0, 1)?;
     let across = time(watch, 0, length - 1)?;
     if length <= HEADS_MAX && across - step < ALIKE {
-        // The heads of a cylinder. If a switch takes longer than a step to the next cylinder, its absence shows.
+        // These are the heads of a cylinder. If a switch takes longer than a step to the next
+        // cylinder, its absence shows.
         let onward = time(watch, length - 1, length)?;
         let order = if onward < step - ALIKE {
             Order::HeadFirstAlternating
@@ -160,7 +164,8 @@ fn pattern(
         });
     }
     let turn = time(watch, length - 1, length)?;
-    // The track on the first one's cylinder in pass number `pass`, if it shares its cylinders.
+    // The track on the first track's cylinder in pass number `pass`, if the two passes share their
+    // cylinders.
     let opposite = |pass: usize, back: bool| {
         if back && pass % 2 == 1 {
             (pass + 1) * length - 1
@@ -178,14 +183,15 @@ fn pattern(
             .map(|pass| time(watch, 0, opposite(pass, back)))
             .collect::<Result<Vec<f64>, ProbeError>>()
     };
-    // A turn that is no shorter than the way across is one across, or it is hidden by a slow switch.
+    // A turn that is no shorter than the way across is a way across, or it is hidden by a slow
+    // switch.
     let back = times(true)?;
     let order = if turn < across - ALIKE {
         (Order::SeekAlternatingSurfaceForward, surfaces(&back, near))
     } else {
         let forward = times(false)?;
         own_surface(&back, &forward, near).unwrap_or_else(|| {
-            // Then the way that makes more passes alike is right.
+            // Then the direction for which more passes have equal times is right.
             let (back, forward) = (surfaces(&back, near), surfaces(&forward, near));
             match forward >= back {
                 true => (Order::SeekForwardSurfaceForward, forward),
@@ -204,10 +210,11 @@ fn pattern(
     })
 }
 
-/// The order and the number of surfaces where a head switch takes longer than the seeks: a pass on the first
-/// one's own surface shows, as it saves the switch. Surfaces in the same order each time bring it back
-/// once a group; in alternating order, at the end of one group and the beginning of the next. A pass that runs
-/// back has the nearer track at its end (`back`), others at their beginning (`forward`).
+/// Returns the order and the number of surfaces, if a head switch takes longer than the seeks. A
+/// pass on the first pass's own surface is then recognizable, because it saves the switch. If
+/// surfaces come in the same order each time, this happens once per group. In alternating order, it
+/// happens at the end of one group and the beginning of the next. A pass that runs back has the
+/// nearer track at its end (`back`), others at their beginning (`forward`).
 fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize)> {
     let switch = back.first()?;
     let saves =
@@ -218,7 +225,7 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
     let (&pass, rest) = own.split_first()?;
     let alternates = rest.first() == Some(&(pass + 1));
     let surfaces = if alternates { pass.div_ceil(2) } else { pass };
-    // Other passes save no switch: seeks hide it, or it is not what the times show.
+    // Other passes save no switch. Either seeks hide it, or something else affects the times.
     let expected = |pass: usize| match alternates {
         true => matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1,
         false => pass.is_multiple_of(surfaces),
@@ -235,13 +242,15 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
     })
 }
 
-/// How many passes share their cylinders, by the times from the first track of a group to the track on
-/// its cylinder in each later pass: the greatest number by which they fall into like groups. They
-/// rise from group to group as seeks do; if none rises, nothing is known, and every pass is its own.
+/// Returns how many passes share their cylinders. The times are from the first track of a group to
+/// the track on its cylinder in each later pass. The result is the largest number by which they
+/// divide into groups with equal times. The times grow from group to group as seeks do. If no time
+/// grows, nothing is known, and every pass counts as its own group.
 fn surfaces(times: &[f64], near: f64) -> usize {
     let alike = |surfaces: usize| {
         (0..=times.len() / surfaces).all(|group| {
-            // The first pass of a group may be on the first track's own surface, which saves the switch.
+            // The first pass of a group may be on the first track's own surface, which saves the
+            // switch.
             let passes = (group * surfaces + 1)..((group + 1) * surfaces).min(times.len() + 1);
             let times: Vec<f64> = passes.map(|pass| times[pass - 1]).collect();
             let (low, high) = bounds(&times);
@@ -266,8 +275,8 @@ fn bounds(times: &[f64]) -> (f64, f64) {
     )
 }
 
-/// The pattern in every zone, with one sector a track; in the first zone, the first run has `partial`
-/// tracks, as the drive keeps those before them for itself.
+/// Returns the pattern in every zone, with one sector per track. In the first zone, the first run
+/// has `partial` tracks, because the drive reserves those before them.
 fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySpec {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for track in tracks {
@@ -327,7 +336,8 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
 mod tests {
     use super::{ALIKE, surfaces};
 
-    /// Are surfaces told from the times of passes, also where a switch hides the first seeks?
+    /// Is the number of surfaces found from the times of passes, also if a switch hides the first
+    /// seeks?
     #[test]
     fn passes_that_share_cylinders() {
         for count in [2, 3, 4, 6, 10] {

@@ -1,4 +1,4 @@
-//! From a character to a profile: the twin of the drive.
+//! Converting a characterization to a fitted profile of the drive.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::profile::{
 };
 
 impl Character {
-    /// The drive as a profile that a [`crate::drive::Drive`] runs; each figure says how it was measured
-    /// and how sure it is.
+    /// Returns a profile of the drive that a [`crate::drive::Drive`] runs. For each figure, the
+    /// provenance gives the method of measurement and the confidence interval.
     pub fn to_profile(&self) -> Profile {
         let name: String = self
             .identity
@@ -42,7 +42,7 @@ impl Character {
             read
         };
         let b = &self.buffer;
-        // What comes last has been measured along with what comes first.
+        // The completion time was measured together with the rest of the overhead.
         let o = (self.overhead - b.completion_ms).max(0.0);
         let hit = (b.hit_ms - b.completion_ms).max(0.0);
         Profile {
@@ -140,7 +140,8 @@ impl Character {
             entries.insert(figure.name.clone(), text);
         }
         let mut profile = Provenance(entries);
-        // Figures that the profile does not hold (or holds in the geometry's tree) are in the notes.
+        // Figures that the profile does not hold, or that it holds in the tree of the geometry, are
+        // omitted here.
         profile.0.retain(|key, _| {
             (*key != "mechanics.seek.write" || !self.writes.seek_extra.is_empty())
                 && super::PROFILE_PATHS.iter().any(|path| key == path)
@@ -148,7 +149,8 @@ impl Character {
         profile
     }
 
-    /// The layout as a tree: every boundary as the map has it, places and angles as measured.
+    /// Returns the layout as a tree, with every boundary from the map, and positions and angles as
+    /// measured.
     fn geometry(&self) -> GeometrySpec {
         let mut grove = Grove::default();
         let mut root: Vec<BranchSpec> = Vec::new();
@@ -216,7 +218,7 @@ impl Grove {
         }) as u32
     }
 
-    /// The node of one repetition, whose tracks have these sectors.
+    /// Returns the node of one repetition whose tracks have the given numbers of sectors.
     fn repetition(
         &mut self,
         sectors: &[u32],

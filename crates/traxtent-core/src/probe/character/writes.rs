@@ -1,4 +1,5 @@
-//! What only writes show: overheads, settling, write-back and its room.
+//! Properties that only writes show: overheads, settling, write-back and the room in the buffer for
+//! writes.
 
 use super::crossing::{bounds, crossings};
 use super::figure::{Estimate, Figure, median};
@@ -9,7 +10,7 @@ use super::stopwatch::{STEADY, Stopwatch};
 use crate::probe::ProbeError;
 use crate::request::{Op, Request};
 
-/// What is known of writes.
+/// The measured properties of writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Writes {
     pub(super) settle_ms: f64,
@@ -20,15 +21,16 @@ pub(super) struct Writes {
     pub(super) miss_after_write_ms: Option<f64>,
     pub(super) sector_ms: Option<f64>,
     pub(super) zero_latency: Option<bool>,
-    /// By distance: how much longer a seek to write takes than one to read, beside settling.
+    /// By distance: how much longer a seek before a write takes than one before a read, apart from
+    /// settling.
     pub(super) seek_extra: Vec<(u32, f64)>,
-    /// Whether a write is complete when the buffer has it, and how many fit.
+    /// Whether a write completes once it is in the buffer, and how many writes fit.
     pub(super) back: bool,
     pub(super) room: u32,
 }
 
 impl Writes {
-    /// How much longer a seek to write takes over a distance, beside settling.
+    /// Returns how much longer a seek before a write takes over a distance, apart from settling.
     pub(super) fn extra(&self, distance: u32) -> f64 {
         let after = self.seek_extra.partition_point(|point| point.0 < distance);
         match (
@@ -44,10 +46,10 @@ impl Writes {
     }
 }
 
-/// How writes are asked for, to the media.
+/// The kind of request that writes to the media.
 const WRITE: (Op, bool) = (Op::Write, true);
 
-/// Measures writes. What it overwrites is lost.
+/// Measures the properties of writes. Overwritten data is lost.
 pub(super) fn writes(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -87,7 +89,8 @@ pub(super) fn writes(
             ..Estimate::of(&samples).at_least(0.012)
         })
     };
-    // From the media's side: command, the first sector over the bus, and the media.
+    // The time consists of the command, the transfer of the first sector over the bus, and the
+    // media. The transfer is subtracted.
     let less = |time: Estimate| Estimate {
         value: time.value - sector_ms,
         ..time
@@ -125,18 +128,21 @@ pub(super) fn writes(
     ));
     found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
     found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
-    // The same as after a read, which is known better, unless the interval says otherwise.
+    // The same overhead as after a read, which is known more precisely, unless the interval
+    // excludes it.
     let differs = (read_after.value - overhead).abs() > read_after.half_width;
     found.read_after_write_ms = differs.then(|| read_after.or_none().max(0.0));
     if let Some(switched) = switched {
-        // The switch hides the sector's way over the bus, which a write on the same track waits for.
+        // The switch hides the sector's transfer over the bus, for which a write on the same track
+        // waits.
         let settle = switched.minus(after_read);
         let settle = Estimate {
             value: settle.value - head_switch,
             ..settle
         };
         found.settle_ms = settle.or_none();
-        // As for reads: what the drive was seen to catch, its twin must catch.
+        // As for reads: a crossing that was made in time on the drive must be made in time with the
+        // fitted profile.
         found.settle_ms = found.settle_ms.min(switch_most - head_switch);
         figures.push(Figure::around(
             "mechanics.write_settle_ms",
@@ -167,8 +173,8 @@ pub(super) fn writes(
     Ok(found)
 }
 
-/// How much longer than settling a seek to write takes than one to read, at a few distances; nothing
-/// where it is no longer.
+/// Measures, at a few distances, how much longer than settling a seek before a write takes than one
+/// before a read. Returns an empty list if it is no longer.
 fn seek_extra(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -220,14 +226,14 @@ fn seek_extra(
         "ms more than to read",
         "seeks to write less seeks to read less settling, at nine distances",
     ));
-    // What the angles of so few sectors make uncertain is no difference.
+    // A difference within the uncertainty of the angles of so few sectors does not count.
     if mean.value.abs() < 0.04 {
         extra.clear();
     }
     Ok(extra)
 }
 
-/// Whether writes are complete in the buffer, how long that takes, and how many fit.
+/// Measures whether writes complete in the buffer, how long that takes, and how many fit.
 fn back(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,
@@ -240,7 +246,7 @@ fn back(
         known.tracks[watch.rng.below(count - count / 16) as usize].first_lbn
     };
     let mut times: Vec<(u32, Vec<f64>)> = vec![(1, Vec::new()), (64, Vec::new())];
-    // What a write meets next is in time or not by microseconds.
+    // Whether the next sector is caught after a write is a matter of microseconds.
     let count = match watch.deviation() < STEADY {
         true => 12,
         false => 300,
@@ -301,7 +307,7 @@ fn back(
         "ms",
         "writes that the buffer takes, less the transfer",
     ));
-    // After a write: wait until the first is on the media.
+    // After a write: wait until the first write is on the media.
     let mut samples = Vec::new();
     for _ in 0..12 {
         let (a, b) = (place(watch), place(watch));
@@ -321,7 +327,7 @@ fn back(
         "ms",
         "writes that the buffer takes, less the transfer",
     ));
-    // A burst: how many at once until one has to wait.
+    // A burst: the number of writes accepted until one has to wait.
     let mut bursts = Vec::new();
     for _ in 0..5 {
         watch.ask(Request::flush())?;
@@ -350,7 +356,7 @@ fn back(
     Ok(())
 }
 
-/// Whether writes begin wherever the head arrives.
+/// Measures whether writes begin wherever the head arrives.
 fn full_tracks(
     watch: &mut Stopwatch<'_>,
     known: &Known<'_>,

@@ -1,4 +1,4 @@
-//! Step 3: where spares are, by combining the answers of several queries.
+//! Step 3: locating the spares, by combining the results of several translations.
 
 use super::super::algorithm::ProbeError;
 use super::super::ask::Ask;
@@ -6,11 +6,12 @@ use super::zone::{From, Rule, Zone};
 use crate::geometry::{Place, Sparing};
 use crate::units::Cylinder;
 
-/// The schemes that the expertise covers, those first that say least.
+/// The schemes that the expertise covers, the least specific first.
 ///
-/// All that spare sectors behind a zone look alike within it, so one of them stands for
-/// [`Sparing::TracksPerZone`], [`Sparing::SectorsPerZone`], [`Sparing::SectorsPerZoneSlipToEnd`]
-/// and [`Sparing::SectorsAtDriveEnd`], too: the boundaries are the same.
+/// All schemes with spare sectors after a zone look alike within the zone, so one of them also
+/// stands for [`Sparing::TracksPerZone`], [`Sparing::SectorsPerZone`],
+/// [`Sparing::SectorsPerZoneSlipToEnd`] and [`Sparing::SectorsAtDriveEnd`]: the boundaries are the
+/// same.
 pub(super) const KNOWN: [Sparing; 7] = [
     Sparing::None,
     Sparing::SectorsPerTrack,
@@ -21,10 +22,10 @@ pub(super) const KNOWN: [Sparing; 7] = [
     Sparing::SectorsAtCylinderFrontSlipToEnd,
 ];
 
-/// In so many cylinders spares are looked for; ranges may be half as wide.
+/// The number of cylinders in which spares are sought. Ranges may be half as wide.
 const SCAN_MAX: u32 = 40;
 
-/// Either side of a cylinder, where spares may be.
+/// A side of a cylinder on which spares may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Front,
@@ -41,7 +42,7 @@ struct Spares {
     count: u64,
 }
 
-/// The zones that fit what is seen at the spares' usual places, beginning at `from`.
+/// Returns the zones that fit the observations at the usual places of spares. They begin at `from`.
 pub(super) fn candidates(
     ask: &mut Ask<'_>,
     plain: Zone,
@@ -90,7 +91,8 @@ pub(super) fn candidates(
     Ok(zones)
 }
 
-/// Looks for spares on one side of the cylinders of a zone: every how many cylinders, and how many.
+/// Searches for spares on one side of the cylinders of a zone: the interval in cylinders, and the
+/// number of spares.
 fn look(
     ask: &mut Ask<'_>,
     plain: Zone,
@@ -106,7 +108,7 @@ fn look(
     for ahead in 0..most {
         let cylinder = plain.first_cylinder + ahead;
         if side == Side::Front && cylinder == plain.first_cylinder && from.inside.is_some() {
-            // What is at a zone's front may be reserved.
+            // The sectors at the front of a zone may be reserved.
             continue;
         }
         if ask.bad().in_cylinders(cylinder..cylinder + 1) == 0
@@ -114,7 +116,7 @@ fn look(
         {
             hits.push(ahead);
         }
-        // Spares in each cylinder are seen soon.
+        // If every cylinder has spares, a few are enough to see it.
         if hits.len() > 3 {
             break;
         }
@@ -127,7 +129,7 @@ fn look(
         Side::Front => 1,
         Side::End => apart.unwrap_or(first + 1),
     };
-    // The region should have no defects, lest some of its spares are in use.
+    // The region should have no defects, so that none of its spares are in use.
     let region = |hit: u32| {
         let end = plain.first_cylinder + hit + 1;
         end.saturating_sub(cylinders)..end
@@ -165,7 +167,8 @@ fn look(
     Ok(spares.filter(|spares| spares.count < most))
 }
 
-/// Whether the slot so many from one side of a cylinder holds an LBN that belongs there.
+/// Returns whether the slot `inward` slots from one side of a cylinder holds an LBN that belongs
+/// there.
 fn holds(
     ask: &mut Ask<'_>,
     zone: Zone,
@@ -185,7 +188,7 @@ fn holds(
         surface,
         slot: (position % slots) as u32,
     };
-    // The spares may hold LBNs from elsewhere.
+    // The spares may hold LBNs from other places.
     let most = u64::from(cylinder - zone.first_cylinder + 1) * slots * surfaces;
     let near = from.lbn..from.lbn + most;
     Ok(ask.lbn_at(place)?.is_some_and(|lbn| near.contains(&lbn)))

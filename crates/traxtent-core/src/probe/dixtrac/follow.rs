@@ -1,4 +1,4 @@
-//! Steps 4 and 5: a zone predicted whole, up to where it ends, with the defects in it.
+//! Steps 4 and 5: predicting a whole zone up to its end, with its defects.
 
 use super::super::algorithm::{Confirm, ProbeError};
 use super::super::planned::{Known, Planned, tests};
@@ -7,7 +7,7 @@ use super::{Dixtrac, REACH_MAX};
 use crate::geometry::{Place, Sparing};
 
 impl Dixtrac<'_, '_, '_> {
-    /// Hands over the tracks of a zone as far as they are as predicted; returns how many.
+    /// Passes on the tracks of a zone as long as they are as predicted. Returns their number.
     pub(super) fn follow(&mut self, mut zone: Zone) -> Result<u64, ProbeError> {
         let mut followed = 0;
         let (mut from, mut reach) = (self.here(&zone)?, 1);
@@ -52,7 +52,7 @@ impl Dixtrac<'_, '_, '_> {
         Ok(followed)
     }
 
-    /// The beginning of a plan at the next track.
+    /// Returns the beginning of a plan at the next track.
     fn here(&mut self, zone: &Zone) -> Result<Option<From>, ProbeError> {
         let lbn = self.out.at;
         if lbn >= self.ask.end {
@@ -68,7 +68,8 @@ impl Dixtrac<'_, '_, '_> {
         }))
     }
 
-    /// The tracks with LBNs of so many regions, and what should follow them.
+    /// Returns the tracks with LBNs of the next `reach` regions, and the track that should follow
+    /// them.
     fn ahead(&self, zone: &Zone, mut from: From, reach: u64) -> Vec<Planned> {
         let bad = self.ask.bad();
         let mut plan: Vec<Planned> = Vec::new();
@@ -92,7 +93,7 @@ impl Dixtrac<'_, '_, '_> {
                 break;
             }
         }
-        // Behind the drive's last track there is nothing.
+        // Nothing follows the drive's last track.
         let beyond = plan.iter().position(|track| track.start >= self.ask.end);
         plan.truncate(beyond.map_or(plan.len(), |beyond| beyond + 1));
         if let Some(last) = plan.last().cloned()
@@ -112,8 +113,8 @@ impl Dixtrac<'_, '_, '_> {
         plan
     }
 
-    /// How many of the first `most` tracks of a plan are right; nothing if the plan must be made
-    /// anew because LBNs of bad slots turn out to be elsewhere.
+    /// Returns how many of the first `most` tracks of a plan are right. Returns `None` if the plan
+    /// must be remade, because the LBNs of bad slots turn out to be remapped.
     fn good(&mut self, plan: &[Planned], most: usize) -> Result<Option<usize>, ProbeError> {
         let mut good = self.right_until(plan, most)?;
         'anew: loop {
@@ -142,7 +143,8 @@ impl Dixtrac<'_, '_, '_> {
         }
     }
 
-    /// How many of the first tracks of a plan are right, if deviations do not cancel.
+    /// Returns how many of the first tracks of a plan are right, provided that deviations do not
+    /// cancel.
     fn right_until(&mut self, plan: &[Planned], most: usize) -> Result<usize, ProbeError> {
         let (mut good, mut bad, mut next) = (0, most + 1, most);
         while good + 1 < bad {
@@ -156,14 +158,14 @@ impl Dixtrac<'_, '_, '_> {
         Ok(good)
     }
 
-    /// Whether a track of a plan begins where it should.
+    /// Returns whether a track of a plan begins where it should.
     fn right(&mut self, plan: &[Planned], at: usize) -> Result<bool, ProbeError> {
         let before = at.checked_sub(1).map(|before| &plan[before]);
         plan[at].begins_behind(before, &mut self.ask, true)
     }
 
-    /// Step 5 for a track: whether its bad slots displaced LBNs as planned. If it turns out that
-    /// the LBNs of some are elsewhere, that is noted.
+    /// Performs step 5 for a track: returns whether its bad slots displaced LBNs as planned. If the
+    /// LBNs of some turn out to be remapped, records them.
     fn check_defects(&mut self, track: &Planned) -> Result<bool, ProbeError> {
         let bad = self.ask.bad();
         for (run, behind) in &track.runs {
@@ -184,8 +186,8 @@ impl Dixtrac<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Whether the track is right if the LBNs of the bad slots at its end are elsewhere, which is
-    /// then noted.
+    /// Returns whether the track is right if the LBNs of the bad slots at its end are remapped. If
+    /// so, records them.
     fn keeps_last(&mut self, plan: &[Planned], at: usize) -> Result<bool, ProbeError> {
         let (track, next) = (&plan[at], &plan[at + 1]);
         let Some((run, None)) = track.runs.last() else {
@@ -220,7 +222,8 @@ impl Dixtrac<'_, '_, '_> {
         Ok(())
     }
 
-    /// Another scheme with spares at the same places that fits where one does not.
+    /// Returns the zone under another scheme with spares at the same places, if it fits where the
+    /// present one does not.
     fn reconsidered(&mut self, zone: &Zone, from: From) -> Result<Option<Zone>, ProbeError> {
         let other = match zone.rule.sparing {
             Sparing::None => Sparing::SectorsPerTrack,

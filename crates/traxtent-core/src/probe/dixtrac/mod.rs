@@ -1,21 +1,23 @@
 //! DIXtrac's five steps (paper T, section 4.1.2; J. Schindler and G. R. Ganger, "Automated Disk
-//! Drive Characterization", CMU-CS-99-176): what is known of drives in general guides the questions.
+//! Drive Characterization", CMU-CS-99-176): general knowledge of drives determines which
+//! translations are made.
 //!
-//! 1. The capacity, and by translating LBNs all over the drive its surfaces ([`survey`]).
-//! 2. The list of media defects.
-//! 3. Where spares are, and what a slipped sector displaces ([`expert`]).
-//! 4. The sectors of a track without defects and spares, and by predictions of doubling reach,
-//!    then bisection, where the zone ends.
-//! 5. What was done about each defect: the sector behind it is translated back. Its LBN tells how
-//!    many the bad ones before it still have, which is also a check of all that was predicted.
+//! 1. Determine the capacity and, by translating LBNs all over the drive, the surfaces
+//!    ([`survey`]).
+//! 2. Read the list of media defects.
+//! 3. Find where the spares are, and which LBNs a slipped sector displaces ([`expert`]).
+//! 4. Determine the sectors of a track without defects and spares. Then find the end of the zone,
+//!    by predictions of doubling reach and bisection.
+//! 5. Determine how each defect is handled: the sector after it is translated back. Its LBN shows
+//!    how many LBNs the bad sectors before it still have, which also checks all predictions so far.
 //!
-//! A zone is predicted whole, and checked at its ends, behind each defect, and where deviations might
-//! make up for each other. What
-//! this expertise does not cover ends the prediction: serpentines, surfaces of different sizes,
-//! irregular layouts, drives without defect lists. There the tracks are found as [`walk`](mod@super::walk) does,
-//! and the expert is asked again after ever longer stretches. A note says how many.
+//! A zone is predicted as a whole. It is checked at its ends, after each defect, and where
+//! deviations might compensate each other. Layouts that this expertise does not cover end the
+//! prediction: serpentines, surfaces of different sizes, irregular layouts, and drives without
+//! defect lists. There the tracks are found as in [`walk`](mod@super::walk), and the expertise is
+//! tried again after increasing numbers of tracks. A note gives the number of walked tracks.
 //!
-//! Left out: the order of DIXtrac's own questions, which translates each track of each zone's
+//! Not covered: the order of DIXtrac's own requests, which translates each track of each zone's
 //! first cylinders several times.
 
 mod expert;
@@ -31,14 +33,15 @@ use super::walk::next_end;
 use crate::geometry::{Place, Sparing};
 use zone::{From, Rule, Zone};
 
-/// So many LBNs all over the drive are translated to count surfaces.
+/// The number of LBNs all over the drive that are translated to count surfaces.
 const SURVEYED: u64 = 64;
-/// No plan is made for more tracks at once.
+/// The largest number of tracks in a plan.
 const REACH_MAX: u64 = 1 << 16;
-/// Schemes are compared on so many regions with defects, and on so many regions in all.
+/// The number of regions with defects, and the number of all regions, on which schemes are
+/// compared.
 const TRIED_HURT: u64 = 4;
 const TRIED_MAX: u64 = 1 << 10;
-/// A zone that was predicted for fewer tracks was none.
+/// A zone predicted for fewer tracks per surface does not count as a success.
 const WORTHWHILE: u64 = 4;
 
 struct Dixtrac<'t, 'a, 's> {
@@ -47,13 +50,13 @@ struct Dixtrac<'t, 'a, 's> {
     surfaces: u16,
     /// The scheme of the last zone.
     usual: Option<Sparing>,
-    /// The last track's size.
+    /// The size of the last track.
     expected: Option<u64>,
-    /// How many tracks to walk where the expert is baffled.
+    /// The number of tracks to walk if the expertise fails.
     patience: u64,
     walked: u64,
     predicted: u64,
-    /// Where the expert was baffled first.
+    /// The LBN at which the expertise failed first.
     baffled: Option<u64>,
 }
 
@@ -101,7 +104,7 @@ pub(super) fn dixtrac(
         if followed >= WORTHWHILE * u64::from(surfaces) {
             dixtrac.patience = 0;
         } else {
-            // One failure may be the end of a zone.
+            // A single failure may be the end of a zone.
             if dixtrac.patience > 0 {
                 dixtrac.baffled.get_or_insert(lbn);
             }
@@ -117,7 +120,7 @@ pub(super) fn dixtrac(
     Ok(dixtrac.ask.finish())
 }
 
-/// How many surfaces a drive has, as far as LBNs all over it tell.
+/// Returns the number of surfaces, judging by LBNs all over the drive.
 fn survey(ask: &mut Ask<'_>) -> Result<u16, ProbeError> {
     let mut most = 0;
     let end = ask.end;
@@ -172,7 +175,7 @@ impl Dixtrac<'_, '_, '_> {
         })
     }
 
-    /// The track of an LBN, unless it is kept elsewhere.
+    /// Returns the track that an LBN is on, according to its translation.
     fn home_of(&mut self, lbn: u64) -> Result<Option<Home>, ProbeError> {
         if lbn >= self.ask.end {
             return Ok(None);
@@ -180,8 +183,8 @@ impl Dixtrac<'_, '_, '_> {
         Ok(self.ask.place(lbn)?.map(home))
     }
 
-    /// Walks on to a cylinder's first track, then two cylinders, and finds the zone that they and
-    /// the cylinders behind them fit.
+    /// Walks to the first track of a cylinder and then over two cylinders, and finds the zone that
+    /// fits them and the cylinders after them.
     fn learn(&mut self) -> Result<Option<Zone>, ProbeError> {
         let most = 2 * u32::from(self.surfaces);
         for _ in 0..most {
@@ -225,7 +228,7 @@ impl Dixtrac<'_, '_, '_> {
         self.expertise(&walked)
     }
 
-    /// The zone that fits two cylinders and what is behind them.
+    /// Returns the zone that fits two cylinders and the tracks after them.
     fn expertise(&mut self, walked: &[Walked]) -> Result<Option<Zone>, ProbeError> {
         let bad = self.ask.bad();
         let whole = walked.iter().filter(|track| {
@@ -275,7 +278,7 @@ impl Dixtrac<'_, '_, '_> {
         self.best(&zones, from)
     }
 
-    /// Whether a zone predicts the tracks that have been walked.
+    /// Returns whether a zone predicts the tracks that have been walked.
     fn fits(&self, zone: &Zone, from: From, walked: &[Walked]) -> bool {
         let bad = self.ask.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
@@ -298,7 +301,7 @@ impl Dixtrac<'_, '_, '_> {
             };
             plan.extend(region.into_iter().filter(|track| track.sectors > 0));
         }
-        // Step 5 may yet find that LBNs of defects are kept elsewhere.
+        // Step 5 may still find that LBNs of defects are remapped.
         let mut pairs = walked.iter().zip(&plan);
         pairs.all(|(seen, planned)| {
             let is_hurt = planned.is_hurt();
@@ -308,7 +311,7 @@ impl Dixtrac<'_, '_, '_> {
         })
     }
 
-    /// The zone that predicts best what is behind the next defects.
+    /// Returns the zone that best predicts the tracks after the next defects.
     fn best(&mut self, zones: &[Zone], from: From) -> Result<Option<Zone>, ProbeError> {
         let mut best = None;
         for zone in zones {
@@ -323,7 +326,8 @@ impl Dixtrac<'_, '_, '_> {
             .map(|(_, zone)| zone))
     }
 
-    /// How many regions a zone predicts before it errs behind one of the next with defects.
+    /// Returns how many regions a zone predicts before an error after one of the next regions with
+    /// defects.
     fn held(&mut self, zone: &Zone, from: From) -> Result<u64, ProbeError> {
         let bad = self.ask.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {

@@ -9,22 +9,24 @@ use super::super::planned::Planned;
 use crate::geometry::{Place, Sparing};
 use crate::units::{Cylinder, Surface};
 
-/// Where spares are kept and what a slipped sector displaces: a scheme with its numbers.
+/// A sparing scheme with its parameters: where spares are, and which LBNs a slipped sector
+/// displaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) sparing: Sparing,
-    /// Cylinders that share spares; one where no spares are kept between tracks of the zone.
+    /// The number of cylinders that share spares; one if no spares are between the tracks of the
+    /// zone.
     pub(super) cylinders: u32,
-    /// How many spares they share.
+    /// The number of spares that they share.
     pub(super) spares: u64,
 }
 
-/// What a slipped sector displaces.
+/// The LBNs that a slipped sector displaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slips {
-    /// All LBNs behind it: its track has one fewer, and so has the region.
+    /// All LBNs after it. Its track has one LBN fewer, and so has the region.
     CostAnLbn,
-    /// Those of its track: a spare at the end of the track holds the last.
+    /// Those of its track. A spare at the end of the track holds the last one.
     StayOnTrack,
     /// Those between it and the spares of its region.
     StayInRegion,
@@ -44,7 +46,7 @@ impl Rule {
             Sparing::SectorsPerCylinder
             | Sparing::SectorsAtCylinderFront
             | Sparing::SectorsPerCylinderRange => Slips::StayInRegion,
-            // Spares at the end of a zone give the LBN back only there.
+            // Spares at the end of a zone make up for the LBN only there.
             Sparing::None
             | Sparing::TracksPerZone
             | Sparing::SectorsPerZone
@@ -59,35 +61,35 @@ impl Rule {
 /// Cylinders whose tracks are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Zone {
-    /// Where the first region of spares begins.
+    /// The cylinder at which the first region of spares begins.
     pub(super) first_cylinder: u32,
     pub(super) surfaces: u16,
-    /// Sectors of a track without defects and spares.
+    /// The number of sectors of a track without defects and spares.
     pub(super) slots: u32,
     /// Whether the first cylinder runs from its last surface to its first.
     pub(super) backward: bool,
-    /// Whether every other cylinder runs the other way.
+    /// Whether every other cylinder runs in the opposite direction.
     pub(super) alternates: bool,
     pub(super) rule: Rule,
 }
 
-/// Where a plan begins: an LBN and its place, or the front of a region.
+/// The beginning of a plan: an LBN and its place, or the front of a region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct From {
     pub(super) lbn: u64,
     pub(super) region: u64,
-    /// The place of the LBN where it is inside the region.
+    /// The place of the LBN, if it is inside the region.
     pub(super) inside: Option<Place>,
 }
 
 impl Zone {
-    /// The region of spares that a cylinder is in, counted from the zone's first.
+    /// Returns the region of spares that a cylinder is in, counted from the zone's first region.
     pub(super) fn region_of(&self, cylinder: Cylinder) -> Option<u64> {
         let ahead = cylinder.0.checked_sub(self.first_cylinder)?;
         Some(u64::from(ahead / self.rule.cylinders))
     }
 
-    /// The cylinders of a region.
+    /// Returns the cylinders of a region.
     pub(super) fn cylinders_of(&self, region: u64) -> Range<u32> {
         let wide = u64::from(self.rule.cylinders);
         let first = u64::from(self.first_cylinder) + region * wide;
@@ -95,7 +97,7 @@ impl Zone {
         cylinder(first)..cylinder(first + wide)
     }
 
-    /// The surface that takes LBNs as number `turn` of a cylinder.
+    /// Returns the surface that is number `turn` in a cylinder's order of LBNs.
     pub(super) fn surface(&self, cylinder: u32, turn: u16) -> Surface {
         let odd = self.alternates && (cylinder.wrapping_sub(self.first_cylinder)) % 2 == 1;
         if self.backward == odd {
@@ -105,8 +107,8 @@ impl Zone {
         }
     }
 
-    /// The tracks of a region, in order. Slots listed as bad hold no LBN and displace others,
-    /// except those whose LBN is elsewhere.
+    /// Returns the tracks of a region, in order. Slots listed as bad hold no LBN and displace
+    /// others, except those whose LBN is remapped.
     pub(super) fn plan(&self, from: From, bad: &Bad) -> Vec<Planned> {
         let slots = u64::from(self.slots);
         let cylinders = self.cylinders_of(from.region);
@@ -151,7 +153,7 @@ impl Zone {
         plan
     }
 
-    /// The positions of a region that are for LBNs.
+    /// Returns the positions of a region that are used for LBNs.
     fn data(&self, positions: u64, slipped: &[u64]) -> Range<u64> {
         let spares = self.rule.spares.min(positions);
         let stay = self.rule.slips() == Slips::StayInRegion;

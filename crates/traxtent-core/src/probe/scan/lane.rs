@@ -1,54 +1,54 @@
-//! The search in one place, written as if it were the only one.
+//! The search at one place of the drive, written as if it were the only one.
 
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
 use super::{Shared, turn};
 use crate::units::Lbn;
 
-/// Readings of one sector until two agree.
+/// The largest number of readings of one sector until two agree.
 const READINGS_MAX: usize = 20;
 
-/// Runs of sectors kept elsewhere are not longer than this.
+/// The longest run of remapped sectors.
 const MOVED_MAX: u64 = 4;
 
-/// The arm is given so much more time than it seems to need, in revolutions.
+/// The margin added to the time that the arm seems to need, in revolutions.
 const MARGIN: f64 = 0.1;
 
-/// By this much, in revolutions, less and less time is tried.
+/// The step by which shorter times for the arm are tried, in revolutions.
 const STEP: f64 = 0.15;
 
-/// The time given to the arm where it cannot be measured.
+/// The time given to the arm if it cannot be measured, in revolutions.
 const LEAD_UNKNOWN: f64 = 2.4;
 
-/// What comes later than this lost a revolution.
+/// The excess, in revolutions, above which a read counts as having lost a revolution.
 const LOST: f64 = 0.5;
 
-/// A gap smaller than this may be one of bad sectors, in revolutions.
+/// The gap, in revolutions, below which bad sectors may be its cause.
 const NEAR: f64 = 0.1;
 
-/// So many of the last skews are remembered.
+/// The number of recent skews that are stored.
 const SKEWS: usize = 8;
 
-/// Two measurements of one skew differ by less than this, in revolutions.
+/// The difference, in revolutions, below which two measurements count as the same skew.
 const SAME: f64 = 0.01;
 
-/// A search in one place.
+/// The search at one place.
 pub(super) struct Lane<'s, 'c, 'a> {
     shared: &'s Shared<'c, 'a>,
     index: usize,
-    /// The first LBN of the track to be found next.
+    /// The first LBN of the next track to be found.
     first: u64,
-    /// A sector of the track that is being searched, and where it passes.
+    /// A sector of the track being searched, and its angle.
     at: (u64, f64),
     /// The angle of one sector.
     pitch: f64,
-    /// How long before its first sector has passed a read is sent, in revolutions.
+    /// How long before the end of its first sector a read is sent, in revolutions.
     lead: f64,
-    /// Whether that is the time that the arm needs from where it comes from.
+    /// Whether `lead` has been measured for the place that the arm comes from.
     calibrated: bool,
     /// The lane that read before this one.
     before: Option<usize>,
-    /// The lately found skews that are beyond doubt.
+    /// Recent skews that are certain.
     skews: Vec<f64>,
 }
 
@@ -67,9 +67,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         }
     }
 
-    /// Finds tracks until the first bound of the next lane, or to the end of the region.
+    /// Finds tracks until the lane reaches a boundary found by a later lane, or the end of the
+    /// region.
     ///
-    /// `aligned` says that the lane begins with a track.
+    /// `aligned` means that a track begins at the lane's first LBN.
     pub(super) async fn run(mut self, aligned: bool) -> Result<(), ProbeError> {
         let mut sectors = None;
         if aligned {
@@ -100,7 +101,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         self.shared.met(self.index, self.first).is_some()
     }
 
-    /// Learns how long the arm needs to come back here, by readings of a sector.
+    /// Measures how long the arm needs to return here, by reading a sector.
     async fn calibrate(&mut self, lbn: u64) -> Result<(), ProbeError> {
         while !self.calibrated {
             self.calibrated = true;
@@ -120,7 +121,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(())
     }
 
-    /// Begins this lane's turn. If the arm comes from another lane than before, it needs another time.
+    /// Begins this lane's turn. If a different lane has read last than before, the arm needs a
+    /// different time.
     async fn turn(&mut self) {
         turn().await;
         let before = self.shared.last.replace(Some(self.index));
@@ -130,7 +132,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         }
     }
 
-    /// Whether the next track is like the last: it runs on for so many sectors, and no further.
+    /// Returns whether the next track has the size of the last one: it continues for `sectors`
+    /// sectors and no further.
     async fn is_equal(&mut self, sectors: u64) -> Result<bool, ProbeError> {
         let end = self.first + sectors;
         if end >= self.shared.capacity || !self.runs_on(self.first, end).await? {
@@ -152,11 +155,12 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(ends)
     }
 
-    /// The LBN behind the track that begins at `self.first`, or behind the rest of it; by the base method.
+    /// Returns the first LBN after the track, or the rest of a track, that begins at `self.first`,
+    /// by the base method.
     async fn end_of_track(&mut self, guess: Option<u64>) -> Result<u64, ProbeError> {
         self.anchor().await?;
         let anchor = self.learn_pitch(guess).await?;
-        // From the first sector to the one at which it broke off last, gaps included.
+        // From the first sector to the latest break, including gaps.
         let mut span = (anchor - self.first) as f64 * self.pitch;
         let mut from = anchor;
         let mut hint = guess.map(|sectors| self.first + sectors);
@@ -180,7 +184,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 self.remember(gap);
                 return Ok(stop);
             }
-            // The last sector that can be on this track, and one more.
+            // The last sector that may be on this track, and one more.
             let beyond = stop + (room / self.pitch + 0.5) as u64 + 1;
             if beyond <= self.shared.capacity && self.runs_on(stop, beyond).await? {
                 self.remember(gap);
@@ -196,7 +200,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         }
     }
 
-    /// Takes note of the skew of a boundary.
+    /// Records the skew of a boundary.
     fn remember(&mut self, skew: f64) {
         self.skews.retain(|other| (other - skew).abs() > SAME);
         self.skews.push(skew);
@@ -205,8 +209,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         }
     }
 
-    /// The first LBN at or just behind `self.first` that another follows, with its angle in `self.at`. Those
-    /// before it are kept elsewhere or cannot be read.
+    /// Returns the first LBN at or shortly after `self.first` that the next one follows, and stores
+    /// its angle in `self.at`. The LBNs before it are remapped or cannot be read.
     async fn anchor(&mut self) -> Result<u64, ProbeError> {
         let mut moved = Vec::new();
         for lbn in self.first..(self.first + MOVED_MAX).min(self.shared.capacity) {
@@ -214,7 +218,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 continue;
             };
             self.at = (lbn, angle);
-            // Before the pitch is known, two sectors tell nothing.
+            // Before the pitch is known, two sectors do not show a gap.
             let gap = match self.pitch > 0.0 && lbn + 2 <= self.shared.capacity {
                 true => self.excess(lbn, lbn + 2).await?,
                 false => Some(0.0),
@@ -235,11 +239,12 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(self.first)
     }
 
-    /// The linear model: what a sector more costs, by reads of 1, 2, 4, … sectors more. Returns where the reads began.
+    /// Learns the linear model, which is the additional time per sector, from reads of 1, 2, 4, …
+    /// additional sectors. Returns the LBN at which the reads began.
     async fn learn_pitch(&mut self, guess: Option<u64>) -> Result<u64, ProbeError> {
         let old = self.pitch;
         let anchor = self.at;
-        // A quarter of the track tells whether the old model still holds.
+        // A quarter of the track shows whether the old model still holds.
         let quarter = anchor.0 + guess.unwrap_or(0) / 4;
         if old > 0.0 && quarter > anchor.0 + 1 && quarter < self.shared.capacity {
             if self.runs_on(anchor.0, quarter).await? {
@@ -255,7 +260,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 self.pitch = old;
                 return Ok(self.at.0);
             }
-            // A gap right here is no model: a little further on.
+            // There is a gap here, which no model fits, so try one sector later.
             let next = self.at.0 + 1;
             if let Some(angle) = self.angle_of(next).await? {
                 self.at = (next, angle);
@@ -264,7 +269,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Err(self.baffled("longer reads take times that fit no model"))
     }
 
-    /// Learns the model from ever longer reads; `false` where the first of them disagree.
+    /// Learns the model from reads of doubling length. Returns `false` if the first of them are
+    /// inconsistent.
     async fn double(&mut self) -> Result<bool, ProbeError> {
         let (first, _) = self.at;
         let (mut reached, mut more) = (0, 1);
@@ -284,9 +290,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(reached > 1 && self.pitch > 0.0)
     }
 
-    /// Where the sectors from `from` on stop passing one behind the other: the first LBN that does not follow.
+    /// Returns the end of the run of consecutively passing sectors from `from`: the first LBN that
+    /// does not follow.
     ///
-    /// `room` is what is left of the revolution.
+    /// `room` is the remaining part of the revolution.
     async fn end_of_run(
         &mut self,
         from: u64,
@@ -294,9 +301,9 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         mut hint: Option<u64>,
     ) -> Result<u64, ProbeError> {
         let half = self.half();
-        // Far behind a boundary, a smaller pitch could just make up for the skew.
+        // Far after a boundary, a smaller pitch could exactly compensate the skew.
         let limit = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
-        // The sectors up to `low` follow each other, those up to `high` do not.
+        // The sectors up to `low` follow each other; those up to `high` do not.
         let (mut low, mut high) = (from + 1, limit + 1);
         while high - low > 1 {
             let aim = match hint {
@@ -320,8 +327,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(low)
     }
 
-    /// Whether the LBNs at `stop` are kept elsewhere, and if so, the first behind them that is not: it passes
-    /// where it would if nothing had happened.
+    /// If the LBNs at `stop` are remapped, returns the first LBN after them that is not. It passes
+    /// where it would if no LBN were remapped.
     async fn behind_moved(&mut self, stop: u64) -> Result<Option<u64>, ProbeError> {
         let (before, angle) = self.at;
         let end = (stop + MOVED_MAX + 1).min(self.shared.capacity);
@@ -349,7 +356,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(None)
     }
 
-    /// The LBN behind one that cannot be read, if it passes where it would on the same track.
+    /// Returns the LBN after one that cannot be read, if it passes where it would on the same
+    /// track.
     async fn behind_unreadable(&mut self, lbn: u64) -> Result<Option<u64>, ProbeError> {
         for behind in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
             if let Some(there) = self.angle_of(behind).await? {
@@ -363,9 +371,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(None)
     }
 
-    /// Whether the sectors of `[from, to)` pass one behind the other, `from` where it is expected.
+    /// Returns whether the sectors of `[from, to)` pass consecutively, with `from` at its expected
+    /// angle.
     ///
-    /// The linear model is made better by what is read.
+    /// Refines the linear model with each read.
     async fn runs_on(&mut self, from: u64, to: u64) -> Result<bool, ProbeError> {
         let mut first = from;
         while first + 1 < to {
@@ -382,19 +391,20 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 self.pitch += excess / more;
             }
             self.at = (end - 1, passed);
-            // Sectors side by side must be in one read.
+            // Two adjacent sectors must be in one read.
             first = end - 1;
         }
         Ok(true)
     }
 
-    /// How much longer a read of `[from, to)` takes than the linear model says; `None` where it fails.
+    /// Returns how much longer a read of `[from, to)` takes than the linear model predicts, or
+    /// `None` if it fails.
     async fn excess(&mut self, from: u64, to: u64) -> Result<Option<f64>, ProbeError> {
         let start = (from, self.angle_at(from));
         let sectors = (to - from) as u32;
         let mut least = f64::INFINITY;
         let (mut seen, mut given) = (0, self.lead);
-        // Whatever goes wrong makes it longer, so the shortest of several counts.
+        // Every disturbance makes the read longer, so the shortest of several counts.
         while seen < READINGS_MAX {
             if !self.calibrated {
                 self.calibrate(from).await?;
@@ -411,7 +421,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             };
             seen += 1;
             if excess < -self.jump_min() {
-                // The arm came so early that the drive began with what lies further on; or the model is wrong.
+                // Either the arm came so early that the drive began with later sectors, or the
+                // model is wrong.
                 if (excess - least).abs() < SAME {
                     self.lead = given;
                     return Ok(Some(excess));
@@ -437,7 +448,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(Some(least))
     }
 
-    /// The angle of a sector, by readings until two agree; `None` where it cannot be read.
+    /// Returns the angle of a sector, from readings until two agree, or `None` if it cannot be
+    /// read.
     async fn angle_of(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
         let mut seen: Vec<f64> = Vec::new();
         while seen.len() < READINGS_MAX {
@@ -459,7 +471,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Err(self.baffled("reads took times that do not agree"))
     }
 
-    /// One read in this lane's turn.
+    /// Makes one read in this lane's turn.
     async fn read(
         &mut self,
         lead: f64,
@@ -471,19 +483,20 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         clock.overrun(lead, lbn, sectors, fraction(angle), self.pitch)
     }
 
-    /// Where a sector passes that is on the track being searched.
+    /// The expected angle of a sector on the track being searched.
     fn angle_at(&self, lbn: u64) -> f64 {
         let (known, angle) = self.at;
         angle + (lbn as f64 - known as f64) * self.pitch
     }
 
-    /// The least gap that is seen: less than a sector, if the clock is that good.
+    /// The smallest gap that can be detected: less than a sector, if the clock is good enough.
     fn jump_min(&self) -> f64 {
         let sigma = self.shared.clock.borrow().sigma;
         (3.5 * sigma).max(0.4 * self.pitch).max(1e-6)
     }
 
-    /// Sectors that pass in half a revolution, and so many more that two reads that overlap cover a track.
+    /// The number of sectors that pass in half a revolution, with enough added for two overlapping
+    /// reads to cover a track.
     fn half(&self) -> u64 {
         (0.5 / self.pitch) as u64 + 2
     }

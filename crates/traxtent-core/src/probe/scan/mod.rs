@@ -1,35 +1,39 @@
 //! Track boundaries by reads of growing length: the general approach of paper T (section 4.1.1).
 //!
-//! From the first sector S of a track, reads of N sectors are synchronized with the rotation and
-//! take longer with N as a linear model says, until N goes past the track: then the skew comes on
-//! top, or a lost revolution. A binary search finds that N. Once the length of a track is known, it
-//! is tried on the next, with a read across the expected boundary; only where that fails, the search
-//! begins anew with N = 1 ([`lane`]). To keep caches out of it, up to a hundred places of the drive
-//! are searched at a time, a read in each in turn, until each search meets the beginning of the next.
+//! From the first sector S of a track, reads of N sectors are synchronized with the rotation. Their
+//! time grows with N as a linear model predicts, until N exceeds the track. Then the skew, or a
+//! lost revolution, is added. A binary search finds that N. Once the length of a track is known,
+//! the same length is tried on the next track, with a read across the expected boundary. Only if
+//! that fails, the search starts again with N = 1 ([`lane`]). To defeat caches, up to a hundred
+//! places of the drive are searched at the same time, with one read in each in turn, until each
+//! search reaches the beginning of the next.
 //!
-//! The paper does not say how tracks are told from defects, or what a drive does that reads sectors
-//! out of order. It takes this much more:
-//! - A read goes over half a revolution, and not more, since a drive that starts anywhere on a track could
-//!   gain what it loses. The next one begins with the last sector of the one before.
-//! - The arm comes from another place each time, so each lane measures how long before its sectors pass a
-//!   read must be sent, and again when the lane before it has ended.
-//! - Behind a slipped sector a track goes on. A gap ends the track if no sector would fit behind it, if
-//!   it loses a revolution, or if what follows runs on for longer than the rest of the track could.
-//!   Where none of this tells, it is measured against the least skew that is certain.
-//! - An LBN kept elsewhere breaks a read twice, and the sectors behind it pass as if nothing had
-//!   happened. At a boundary it may be counted with either track.
-//! - The expected track has the length of the last one, but its end may show any of the last skews, or any
-//!   at all where no other sector would fit.
-//! - No read goes far past where a track must end: a zone of another pitch could make up for the skew.
+//! The paper does not say how tracks are distinguished from defects, or how to handle a drive that
+//! reads sectors out of order. That requires the following additions:
+//! - A read covers at most half a revolution, because a drive that can start anywhere on a track
+//!   could make up for the lost time. The next read begins with the last sector of the previous
+//!   one.
+//! - The arm comes from another place each time. So each lane measures how long before its sectors
+//!   pass a read must be sent, and measures again when the lane before it has ended.
+//! - After a slipped sector, the track continues. A gap ends the track if no sector would fit after
+//!   it, if it loses a revolution, or if the sectors after it continue for longer than the rest of
+//!   the track could. If none of this decides, the gap is compared with the smallest skew that is
+//!   certain.
+//! - A remapped LBN interrupts a read twice, and the sectors after it pass as if nothing had
+//!   happened. At a boundary, it may be counted with either track.
+//! - The predicted track has the length of the last one, but its end may show any of the recent
+//!   skews, or any skew at all if no further sector would fit.
+//! - No read extends far past the point where a track must end, because a zone of another pitch
+//!   could compensate the skew.
 //!
-//! Tracks are handed over as far as they are known from the beginning on: most of them when the first lane
-//! has met the second.
+//! Tracks are passed on once all tracks before them are known. For most of them, this is when the
+//! first lane has reached the second.
 //!
-//! What it leaves out: times that jitter by more than a fraction of a sector, and spindles that wander
-//! while the other places have their turns. Where only plain reads between reads elsewhere can be timed
-//! (caches that no order switches off), it is baffled or goes astray on two of the model drives, `hp-c2247`
-//! and `hp-c3323a`: reads take longer with N than any rotation explains, probably because their buses do not
-//! keep up with the media.
+//! Not covered: times that jitter by more than a fraction of a sector, and spindles that wander
+//! while the other places have their turns. If a drive can only be timed by plain reads between
+//! reads elsewhere (because its caches cannot be switched off), the search fails or gives wrong
+//! results on two of the model drives, `hp-c2247` and `hp-c3323a`. Their read times grow with N
+//! more than any rotation explains, probably because their buses do not keep up with the media.
 
 mod lane;
 
@@ -44,27 +48,27 @@ use super::clock::Clock;
 use crate::units::Lbn;
 use lane::Lane;
 
-/// So many places at a time (paper T).
+/// The largest number of places searched at a time (paper T).
 const LANES_MAX: u64 = 100;
 
-/// Less than this, in sectors, is not worth a lane of its own.
+/// The smallest number of sectors for which a separate lane is worthwhile.
 const LANE_MIN: u64 = 1 << 15;
 
-/// A lane whose turn it will be.
+/// The search of a lane, waiting for its next turn.
 type Turn<'s> = Pin<Box<dyn Future<Output = Result<(), ProbeError>> + 's>>;
 
-/// What lanes share.
+/// The state shared by all lanes.
 struct Shared<'c, 'a> {
     clock: RefCell<&'c mut Clock<'a>>,
-    /// The LBN behind the region.
+    /// The first LBN after the region.
     end: u64,
-    /// The LBN behind the last of the drive.
+    /// The first LBN after the drive's last.
     capacity: u64,
-    /// Boundaries found in each lane, ascending: its tracks begin and end there.
+    /// The boundaries found in each lane, ascending. The lane's tracks begin and end there.
     bounds: Vec<RefCell<Vec<u64>>>,
     /// The lane that read last.
     last: Cell<Option<usize>>,
-    /// The least skew of a boundary that is beyond doubt, in revolutions.
+    /// The smallest skew of a certain boundary, in revolutions.
     least_skew: Cell<Option<f64>>,
     moved: RefCell<Vec<Lbn>>,
 }
@@ -126,11 +130,11 @@ pub(super) fn scan(
     Ok(result)
 }
 
-/// How far tracks have been handed over: lane by lane, as far as they are known from the beginning on.
+/// The progress of passing on tracks: lane by lane, up to the first track that is not yet known.
 #[derive(Default)]
 struct Handed {
     lane: usize,
-    /// How many bounds of the lane have been passed.
+    /// The number of boundaries of the lane that have been passed on.
     bound: usize,
 }
 
@@ -158,16 +162,17 @@ impl Handed {
 }
 
 impl Shared<'_, '_> {
-    /// The lane behind this one that knows a bound, and which of its bounds that is.
+    /// Returns the later lane that contains a boundary, and the position of that boundary in it.
     ///
-    /// Usually it is the first of the next lane. If that lane begins with an error, it may be a later one.
+    /// Usually it is the first boundary of the next lane. If that lane began with an error, it may
+    /// be a later one.
     fn met(&self, lane: usize, bound: u64) -> Option<(usize, usize)> {
         (lane + 1..self.bounds.len())
             .take(2)
             .find_map(|lane| Some((lane, self.bounds[lane].borrow().binary_search(&bound).ok()?)))
     }
 
-    /// Takes note of a skew.
+    /// Records a skew.
     fn learn_skew(&self, skew: f64) {
         if self.least_skew.get().is_none_or(|least| skew < least) {
             self.least_skew.set(Some(skew));
@@ -175,7 +180,7 @@ impl Shared<'_, '_> {
     }
 }
 
-/// Lets the other lanes have their turns.
+/// Gives the other lanes their turns.
 async fn turn() {
     let mut waited = false;
     poll_fn(|_| match std::mem::replace(&mut waited, true) {

@@ -1,11 +1,13 @@
-//! Whose a stray is where no defect list tells: on a drive without lists, or one whose primary
-//! defects have their LBNs elsewhere, too.
+//! Assigning a remapped LBN to a track when no defect list decides: on a drive without lists, or on
+//! a drive some of whose primary defects have remapped LBNs too.
 //!
-//! With a list, a stray has a bad slot where it belongs. A single physical sector is a stray, since
-//! tracks of one are rarer. A longer run is a track itself if bad slots are right behind it, which
-//! say why it is so short, or if nothing else is on its track, which is next to another. Strays
-//! belong where as many slots in a row are bad, or else the size expected decides. Without a list
-//! there is one stray at most, if that size says so.
+//! With a list, a remapped LBN has a bad slot on the track that it belongs to. A run as short as
+//! one physical sector counts as remapped, because tracks of that size are rarer. A longer run is
+//! itself a track in two cases: if bad slots follow it directly, which explain why it is so short;
+//! or if no other LBN is on its track and that track is next to one of its neighbours. Remapped
+//! LBNs belong to the track that has the same number of bad slots in a row, or else the expected
+//! size decides. Without a list, at most one LBN counts as remapped, and only if the expected size
+//! suggests it.
 
 use std::ops::Range;
 
@@ -14,17 +16,17 @@ use crate::geometry::Place;
 use crate::probe::algorithm::ProbeError;
 use crate::probe::ask::{are_neighbours, home};
 
-/// A run of no more LBNs may be of strays.
+/// The longest run of LBNs that may be remapped.
 const RUN_MAX: u64 = 256;
 
-/// Of strays at a boundary, no more are sought for either track.
+/// The largest number of remapped LBNs sought on each side of a boundary.
 const EDGE_MAX: u64 = 8;
 
-/// How far from a run of LBNs it is looked for others on the same track.
+/// The distances, in slots, from a run of LBNs at which other LBNs on the same track are sought.
 const NEARBY: [u64; 11] = [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023];
 
 impl Track<'_, '_> {
-    /// The LBN `outside`, if it begins what is left of a track and those before it are strays.
+    /// Returns the LBN `outside` if it begins the rest of a track whose earlier LBNs are remapped.
     pub(super) fn guessed_rest(
         &mut self,
         anchor: Anchor,
@@ -54,8 +56,8 @@ impl Track<'_, '_> {
         Ok(Some(rest).filter(|_| is_rest))
     }
 
-    /// The end of a track whose last LBN known to be on it is at `last`, and the one behind it,
-    /// `outside`, at `next`.
+    /// Returns the end of a track. Its last LBN known to be on it is at `last`, and the following
+    /// LBN, `outside`, is at `next`.
     pub(super) fn guessed_end(
         &mut self,
         outside: u64,
@@ -63,7 +65,8 @@ impl Track<'_, '_> {
         next: Place,
     ) -> Result<u64, ProbeError> {
         let bad = self.ask.bad();
-        // How many strays the track has room for, and how many more the next one may have.
+        // How many remapped LBNs this track has room for, and how many more the next track may
+        // have.
         let (room, theirs_max) = if self.ask.has_list {
             let room = last.map_or(0, |last| bad.after(last).len() as u64);
             (room.min(EDGE_MAX), if room > 0 { EDGE_MAX } else { 0 })
@@ -119,9 +122,9 @@ impl Track<'_, '_> {
         Ok(outside)
     }
 
-    /// Whether a run of LBNs from a place to another is itself a track, however short: bad slots
-    /// end it, or it is next to a track of others and nothing else is on it, as would be where
-    /// LBNs are only kept.
+    /// Returns whether a run of LBNs between two places is itself a track, however short. This is
+    /// so if bad slots end it; or if it is next to the track of other LBNs and no other LBN is on
+    /// it, as there would be on a track that merely stores remapped LBNs.
     fn looks_like_a_track(
         &mut self,
         run: Range<u64>,
@@ -152,7 +155,7 @@ impl Track<'_, '_> {
         Ok(true)
     }
 
-    /// Whether the LBN behind one at `place` is on the same track, or none is any more.
+    /// Returns whether the LBN after one at `place` is on the same track, or the track is full.
     fn goes_on(&mut self, place: Place, lbn: u64) -> Result<bool, ProbeError> {
         let is_full = lbn + 1 >= self.ask.end || !self.ask.bad().after(place).is_empty();
         let after = self.at(lbn + 1)?;

@@ -1,10 +1,10 @@
-//! Where a track ends, by translations alone: the base method of the algorithms by translation.
+//! The end of a track by translations alone: the base method of the translating algorithms.
 //!
-//! A track is a run of LBNs on one surface of one cylinder in which slots ascend with LBNs, and
-//! pass over bad ones only. An LBN that is kept elsewhere, a stray, does not end it: the track
-//! goes on behind it, and its slot there is bad. Amid a track, translations show that. At the
-//! track's beginning or end, a stray may also be of the track before or behind, or a short track
-//! of its own: there the defect lists tell ([`Bad`](super::bad::Bad)), or else it is a [`guess`].
+//! A track is a run of LBNs on one surface of one cylinder in which slots ascend with LBNs and skip
+//! only bad slots. A remapped LBN does not end it: the track continues after it, and the LBN's own
+//! slot is bad. In the middle of a track, translations show this. At the beginning or end of a
+//! track, a remapped LBN may also belong to the previous or the next track, or be a short track of
+//! its own. There the defect lists decide ([`Bad`](super::bad::Bad)), or else it is a [`guess`].
 
 mod guess;
 
@@ -12,18 +12,18 @@ use super::algorithm::{ProbeError, Region};
 use super::ask::{Ask, home};
 use crate::geometry::Place;
 
-/// How to look for the first LBN behind a track.
+/// The way to search for the first LBN after a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
-    /// Ever longer steps from the track's beginning, then bisection (paper T, section 4.1).
+    /// Increasing steps from the track's beginning, then bisection (paper T, section 4.1).
     Binary,
     /// LBN by LBN (paper Q, section 2.3).
     Linear,
-    /// Ever longer steps from the expected end in either direction, then bisection.
+    /// Increasing steps from the expected end in either direction, then bisection.
     Near,
 }
 
-/// Strays at a track's beginning that are kept apart from each other are sought among so many LBNs.
+/// The number of LBNs at a track's beginning among which separate remapped LBNs are sought.
 const APART_MAX: u64 = 32;
 
 /// An LBN and its place.
@@ -33,8 +33,8 @@ pub(super) struct Anchor {
     pub(super) place: Place,
 }
 
-/// The LBN behind the last of the track that begins at `start`. `expected` is the size it should
-/// have, if there is one.
+/// Returns the first LBN after the track that begins at `start`. `expected` is the expected size of
+/// the track, if there is one.
 pub(super) fn track_end(
     ask: &mut Ask<'_>,
     start: u64,
@@ -77,7 +77,7 @@ pub(super) fn track_end(
     }
 }
 
-/// Where the first track of a region begins.
+/// Returns the LBN at which the first track of a region begins.
 pub(super) fn first_track(ask: &mut Ask<'_>, region: Region) -> Result<u64, ProbeError> {
     let first = region.first.0;
     if region.aligned || first == 0 || first >= ask.end {
@@ -86,7 +86,7 @@ pub(super) fn first_track(ask: &mut Ask<'_>, region: Region) -> Result<u64, Prob
     track_end(ask, first - 1, None, Search::Binary)
 }
 
-/// Whether two LBNs lie on one track, as far as their places tell.
+/// Returns whether two LBNs may lie on one track, judging by their places.
 pub(super) fn are_on_one_track(ask: &Ask<'_>, one: Anchor, other: Anchor) -> bool {
     let ahead = u64::from(one.place.slot) + (other.lbn - one.lbn);
     let Some(over) = u64::from(other.place.slot).checked_sub(ahead) else {
@@ -94,12 +94,12 @@ pub(super) fn are_on_one_track(ask: &Ask<'_>, one: Anchor, other: Anchor) -> boo
     };
     let track = home(one.place);
     let passed = one.place.slot..other.place.slot;
-    // On a drive without lists any slots may be bad.
+    // On a drive without lists, any slot may be bad.
     track == home(other.place)
         && (!ask.has_list || over <= ask.bad().within(track, passed).len() as u64)
 }
 
-/// Whether a place is on the track of another, and behind it.
+/// Returns whether `next` is on the same track as `place` and after it.
 fn follows(place: Place, next: Place) -> bool {
     home(place) == home(next) && place.slot < next.slot
 }
@@ -108,17 +108,17 @@ fn follows(place: Place, next: Place) -> bool {
 struct Track<'a, 't> {
     ask: &'a mut Ask<'t>,
     start: u64,
-    /// The size that it should have.
+    /// The expected size of the track.
     expected: Option<u64>,
 }
 
 impl Track<'_, '_> {
-    /// Whether the defect lists tell of which bad slots the LBNs are kept elsewhere.
+    /// Returns whether the defect lists show which bad slots have remapped LBNs.
     fn lists_tell(&self) -> bool {
         self.ask.has_list && self.ask.bad().tells_moved()
     }
 
-    /// An LBN with its place.
+    /// Returns an LBN with its place.
     fn at(&mut self, lbn: u64) -> Result<Option<Anchor>, ProbeError> {
         if lbn >= self.ask.end {
             return Ok(None);
@@ -126,13 +126,13 @@ impl Track<'_, '_> {
         Ok(self.ask.place(lbn)?.map(|place| Anchor { lbn, place }))
     }
 
-    /// Whether an LBN lies on the track of another before it.
+    /// Returns whether an LBN lies on the track of the earlier LBN `anchor`.
     fn is_on(&mut self, anchor: Anchor, lbn: u64) -> Result<bool, ProbeError> {
         let at = self.at(lbn)?;
         Ok(at.is_some_and(|at| are_on_one_track(self.ask, anchor, at)))
     }
 
-    /// An LBN that is not on the track although the one before it is.
+    /// Finds an LBN that is not on the track although the LBN before it is.
     fn outside(&mut self, anchor: Anchor, search: Search) -> Result<u64, ProbeError> {
         let (mut inside, end) = (anchor.lbn, self.ask.end);
         if search == Search::Linear {
@@ -150,7 +150,8 @@ impl Track<'_, '_> {
                 inside = guess;
             } else {
                 beyond = Some(guess);
-                // What the next track already shows tells how much too far the guess was.
+                // If the place on the next track is already known, it shows how far the guess was
+                // too high.
                 let late = self
                     .ask
                     .known(guess)
@@ -193,7 +194,7 @@ impl Track<'_, '_> {
         Ok(beyond)
     }
 
-    /// Where the track goes on behind `outside`, if that LBN is a stray.
+    /// Returns where the track continues after `outside`, if `outside` is a remapped LBN.
     fn resumes(&mut self, anchor: Anchor, outside: u64) -> Result<Option<Anchor>, ProbeError> {
         let bad = self.ask.bad();
         let (last, at) = (self.ask.place(outside - 1)?, self.ask.place(outside)?);
@@ -233,8 +234,8 @@ impl Track<'_, '_> {
         }
     }
 
-    /// Where the track goes on if a gap that no list names comes after its slot `last`, and then the
-    /// slots of strays, `outside` the first of them.
+    /// Returns where the track continues if a gap that no list contains follows its slot `last`,
+    /// and then the slots of remapped LBNs, the first of which is `outside`.
     fn resumes_behind_a_gap(
         &mut self,
         last: Place,
@@ -257,7 +258,7 @@ impl Track<'_, '_> {
         Ok(Some(next).filter(|_| resumes))
     }
 
-    /// Where the track's first LBN is that is on it, if those from its start on are strays.
+    /// Returns the first LBN that is on the track itself, if the LBNs from its start are remapped.
     fn begins_elsewhere(
         &mut self,
         anchor: Anchor,
@@ -281,7 +282,8 @@ impl Track<'_, '_> {
         Ok(None)
     }
 
-    /// An LBN on the track of the one before it, behind slots that no list names.
+    /// Returns an LBN that is on the same track as the one before it, after slots that no list
+    /// contains.
     fn behind_a_gap(&mut self, lbn: u64) -> Result<Option<Anchor>, ProbeError> {
         let (last, next) = (self.ask.place(lbn - 1)?, self.at(lbn)?);
         let is_gap = |next: &Anchor| {
@@ -292,11 +294,11 @@ impl Track<'_, '_> {
         Ok(next.filter(is_gap))
     }
 
-    /// The end of a track whose LBNs from `outside` on may be strays.
+    /// Returns the end of a track whose LBNs from `outside` may be remapped.
     fn with_last_strays(&mut self, outside: u64) -> Result<u64, ProbeError> {
         let last = self.ask.place(outside - 1)?;
         let Some(next) = self.ask.place(outside)? else {
-            // Unreadable: the expected size decides.
+            // Unreadable, so the expected size decides.
             let end = self.expected.map_or(outside, |size| self.start + size);
             return Ok(end.clamp(outside, self.ask.end));
         };
@@ -310,7 +312,7 @@ impl Track<'_, '_> {
             && let (Some(one), Some(two)) = (self.at(end - 1)?, self.at(end)?)
             && follows(one.place, two.place)
         {
-            // The next track has begun before.
+            // The next track has begun earlier.
             return Ok(outside);
         }
         Ok(end)

@@ -1,8 +1,10 @@
-//! Who has the drive: one request at a time, the one next whose sector passes first.
+//! Scheduling of the drive: one request at a time. The next request is the one whose sector passes
+//! first.
 //!
-//! Everyone who wants the drive says where it could begin; whenever it is free, all copies of all who wait are weighed together
-//! (shortest positioning time first among copies). Work that nobody waits for goes when nothing else does. Without a survey the
-//! drive orders what it gets itself: everybody goes at once.
+//! Each waiter states the LBNs at which its request could begin. Whenever the drive is free, all
+//! replicas of all waiters are compared (shortest positioning time first, among replicas).
+//! Background work runs only when nothing else waits. Without a survey, the drive orders its
+//! requests itself, and every request is sent at once.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard};
@@ -14,10 +16,10 @@ use super::Clocked;
 use crate::layout::tpl::{Accuracy, Head};
 use crate::units::{Lbn, SimTime};
 
-/// Whoever has let so many others go first is next.
+/// The largest number of others that may be served before a waiter. After that, it is next.
 const PATIENCE: u64 = 64;
 
-/// Places where a request could begin.
+/// LBNs at which a request could begin.
 pub(super) type Places = SmallVec<[Lbn; 8]>;
 
 #[derive(Debug)]
@@ -28,7 +30,7 @@ struct State {
     head: Option<Head>,
     is_taken: bool,
     waiting: Vec<Waiting>,
-    /// Counts those who came, and those who had the drive.
+    /// The number of waiters that arrived, and the number that were given the drive.
     came: u64,
     went: u64,
 }
@@ -39,18 +41,18 @@ struct Waiting {
     since: u64,
     is_work: bool,
     places: Places,
-    /// Set when the drive is theirs.
+    /// The index of the chosen LBN, set when the waiter is given the drive.
     chosen: Option<usize>,
     waker: Option<Waker>,
 }
 
-/// The drive is somebody's until this is dropped.
+/// Exclusive use of the drive until this is dropped.
 pub(super) struct Turn<'a, M: Clocked> {
     arm: &'a Arm,
     clock: &'a M,
-    /// None where there is no survey, and nobody waits.
+    /// The waiter's ticket; `None` without a survey, in which case there is no waiting.
     ticket: Option<u64>,
-    /// Which of the places to take.
+    /// The index of the LBN to use.
     pub(super) index: usize,
 }
 
@@ -65,7 +67,7 @@ impl Arm {
         }))
     }
 
-    /// Waits for the drive. `is_work` is what nobody waits for.
+    /// Waits for the drive. `is_work` marks background work.
     pub(super) async fn turn<'a, M: Clocked>(
         &'a self,
         clock: &'a M,
@@ -80,7 +82,7 @@ impl Arm {
                 index: 0,
             };
         };
-        // Dropped before its turn comes, it leaves the queue; dropped later, it gives the drive up.
+        // If dropped before its turn, it leaves the queue. If dropped later, it releases the drive.
         let mut turn = Turn {
             arm: self,
             clock,
@@ -104,7 +106,7 @@ impl Arm {
         turn
     }
 
-    /// Joins those who wait; nothing, where nobody does.
+    /// Joins the queue. Returns `None` without a survey, in which case there is no queue.
     fn come(&self, now: SimTime, places: Places, is_work: bool) -> Option<u64> {
         let mut state = self.state();
         state.head.as_ref()?;
@@ -122,14 +124,14 @@ impl Arm {
         Some(ticket)
     }
 
-    /// Lets the head learn.
+    /// Updates the head's state.
     pub(super) fn learn(&self, what: impl FnOnce(&mut Head)) {
         if let Some(head) = &mut self.state().head {
             what(head);
         }
     }
 
-    /// How far off the predictions have been; nothing without a survey.
+    /// Returns the accuracy of the predictions; `None` without a survey.
     pub(super) fn accuracy(&self) -> Option<Accuracy> {
         self.state().head.as_ref().map(Head::accuracy)
     }
@@ -140,7 +142,7 @@ impl Arm {
 }
 
 impl State {
-    /// Gives the drive to who is next.
+    /// Gives the drive to the next waiter.
     fn grant(&mut self, now: SimTime) {
         if self.is_taken || self.waiting.is_empty() {
             return;

@@ -1,69 +1,69 @@
-//! Why a volume with copies cannot be opened, or do what was asked.
+//! The errors of volumes with replicas.
 
 use crate::layout::tpl::TplError;
 use crate::units::{Lbn, Sectors};
 use crate::volume::superblock::SuperblockError;
 use crate::volume::{Failed, NoSpace};
 
-/// Why a volume with copies cannot be opened, or do what was asked.
+/// The reason why a volume with replicas cannot be opened, or did not carry out a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopiesError {
-    /// Sectors that the volume does not have.
+    /// Sectors beyond the end of the volume.
     #[error("sectors {first} to {end}: the volume has {capacity}")]
     Range {
-        /// The first asked for.
+        /// The first sector requested.
         first: Lbn,
-        /// Behind the last.
+        /// The first sector after the request.
         end: Lbn,
-        /// What there is.
+        /// The capacity of the volume.
         capacity: Sectors,
     },
-    /// Not whole sectors.
+    /// A length that is not a whole number of sectors.
     #[error("{bytes} bytes are no whole number of sectors of {sector_bytes} bytes")]
     Length {
-        /// Asked for.
+        /// The number of bytes requested.
         bytes: usize,
-        /// A sector.
+        /// The size of a sector in bytes.
         sector_bytes: usize,
     },
-    /// No current copy can be read.
+    /// No current replica can be read.
     #[error("sector {0}: no current copy can be read")]
     Unreadable(Lbn),
-    /// No copy can be written.
+    /// No replica can be written.
     #[error("sector {0}: no copy can be written")]
     Unwritable(Lbn),
     /// A page of the table cannot be written.
     #[error("the table cannot be written: the volume can only be read")]
     Broken,
-    /// The device has no room for a write, of which nothing was written.
+    /// The device has no space for a write. Nothing was written.
     #[error("no space left for the write; free some where the device lies")]
     NoSpace,
-    /// It was stopped.
+    /// The volume was stopped.
     #[error("the volume has been stopped")]
     Stopped,
-    /// What the device does not do.
+    /// An operation that the device cannot perform.
     #[error("the device cannot {0}")]
     Device(&'static str),
-    /// Neither superblock.
+    /// Neither superblock is usable.
     #[error(transparent)]
     Superblock(#[from] SuperblockError),
-    /// A device of another size.
+    /// A device of a different size.
     #[error(
         "the device has {found} of {sector_bytes} bytes, and the volume was made on {expected}"
     )]
     Size {
-        /// What it has.
+        /// The number of sectors that the device has.
         found: Sectors,
-        /// Bytes of each.
+        /// The size of a sector in bytes.
         sector_bytes: u32,
-        /// What it had.
+        /// The number of sectors that the device had when the volume was made.
         expected: Sectors,
     },
-    /// An attachment that is damaged in both copies.
+    /// An attachment of which both copies are damaged.
     #[error("the {0} of the volume is damaged in both copies")]
     Damaged(&'static str),
-    /// What the layout says.
+    /// An error of the layout.
     #[error(transparent)]
     Layout(#[from] TplError),
 }

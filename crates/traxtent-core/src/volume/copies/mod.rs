@@ -1,27 +1,34 @@
-//! A volume that keeps copies of its blocks around their tracks, on one device whose firmware knows nothing of it.
+//! A volume that keeps replicas of its blocks around their tracks, on one device with ordinary
+//! firmware.
 //!
-//! [`Copies`] takes requests for sectors and turns them into operations on its device, as the layout
-//! ([`crate::layout::tpl`]) says. Like [`super::Volume`], it does no I/O and has no threads: its methods are futures that wait for
-//! [`Members::run`] and for each other. Time comes from whoever runs it ([`Clocked`]).
+//! [`Copies`] turns requests for sectors into operations on its device, according to the layout
+//! ([`crate::layout::tpl`]). Like [`super::Volume`], it does no I/O and has no threads. Its methods
+//! are futures that wait for [`Members::run`] and for each other. The caller supplies the time
+//! ([`Clocked`]).
 //!
-//! # What holds
-//! - No read sees stale data, and what was flushed survives any crash: see [the layout](crate::layout::tpl).
-//! - A sector that cannot be read is served from a sister copy, and written again from it.
-//! - When a page of the table cannot be written, nothing is written any more; what is there can be read.
+//! # Guarantees
+//! - No read returns stale data, and flushed data survives any crash: see [the
+//!   layout](crate::layout::tpl).
+//! - A sector that cannot be read is served from another replica, and is rewritten from it.
+//! - When a page of the table cannot be written, the volume becomes read-only.
 //!
-//! # How
-//! A write goes to the copy that passes first. Its sisters are written from memory, as the head passes while nothing else waits,
-//! and when the drive has been idle for a revolution: the best of three ways that were measured (docs/tpl.md). Whoever
-//! runs the volume asks when work is [`due`](Copies::due) and has it [done](Copies::work). A flush writes the first copies that
-//! are behind, which are what a crash leaves to be believed. Where too much is behind, a write goes to all copies at once.
+//! # Design
+//! A write goes to the replica that passes first. The other replicas are written from memory, as
+//! the head passes them while no other request waits, and when the drive has been idle for a
+//! revolution. This was the best of three methods that were measured (docs/tpl.md). The caller
+//! polls when work is [`due`](Copies::due), and has it [done](Copies::work). A flush writes the
+//! first replicas that are out of date, because only these are trusted after a crash. When too much
+//! data is out of date, a write goes to all replicas at once.
 //!
-//! A future that is dropped before its end leaves the volume as a crash does: it has to be opened anew.
+//! A future that is dropped before it completes leaves the volume in the same state as a crash
+//! does. The volume has to be opened again.
 //!
-//! Locks are taken in this order: one plan at a time; pages of the table, which a plan has for itself and requests share; tracks,
-//! which a write has for itself, reads share, and what brings copies up to date shares with reads.
+//! Locks are taken in this order. First, the lock for plans, one at a time. Then the locks of the
+//! table's pages: exclusive for a plan, shared for requests. Then the locks of tracks: exclusive
+//! for a write, shared for reads, and upgradable, shared with reads, for synchronizing replicas.
 //!
 //! # Left out
-//! Several devices; requests to the device side by side, where it has a survey.
+//! Several devices; concurrent requests to the device if it has a survey.
 
 mod arm;
 mod error;
@@ -45,22 +52,23 @@ use crate::layout::tpl::{Accuracy, Head, Home, Plan, Run, Step, Tpl};
 use crate::units::{Lbn, Sectors, SimTime, Span};
 use arm::{Arm, Places};
 
-/// The device's position among the members.
+/// The device's index among the members.
 const DEVICE: usize = 0;
 
-/// Pages, and tracks, share so many locks.
+/// The number of locks for pages, and the number for tracks.
 const LOCKS: usize = 64;
 
-/// Bytes of blocks that are behind in some copies, and kept in memory.
+/// The largest amount of block data kept in memory, in bytes, because some replicas are out of
+/// date.
 const BEHIND_BYTES: usize = 16 << 20;
 
 /// A device with a clock.
 pub trait Clocked: Members {
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> SimTime;
 }
 
-/// A volume that is open. See the module.
+/// An open volume. See [the module](self).
 #[derive(Debug)]
 pub struct Copies<M> {
     members: M,
@@ -70,37 +78,37 @@ pub struct Copies<M> {
     revolution: Span,
     arm: Arm,
     state: Now<State>,
-    /// Held by who carries out a plan.
+    /// Held while a plan is carried out.
     plans: Mutex<()>,
     pages: Vec<RwLock<()>>,
     tracks: Vec<RwLock<()>>,
-    /// A page of the table could not be written.
+    /// Whether a page of the table could not be written.
     is_broken: AtomicBool,
     is_stopped: AtomicBool,
     repaired: AtomicU64,
 }
 
-/// What changes with each request; nobody waits while holding it.
+/// The state that changes with each request. The lock is never held across an await.
 #[derive(Debug)]
 struct State {
     tpl: Tpl,
-    /// What blocks hold that have copies which are behind.
+    /// The contents of blocks that have out-of-date replicas.
     behind: BTreeMap<Home, Box<[u8]>>,
-    /// Copies that could not be written.
+    /// Replicas that could not be written.
     hopeless: BTreeMap<Home, u32>,
-    /// Copies that could not be read, and are to be written.
+    /// Replicas that could not be read, and are to be rewritten.
     unread: BTreeMap<Home, u32>,
-    /// What blocks hold that no copy has as a whole.
+    /// The contents of blocks of which no replica is fully readable.
     mend: BTreeMap<Home, Box<[u8]>>,
-    /// Requests under way, the end of the last one, and its track.
+    /// The number of outstanding requests, the end of the last one, and its track.
     asked: u64,
     last: SimTime,
     track: Option<usize>,
-    /// The next track to bring up to date, and to split.
+    /// The next tracks to synchronize and to split.
     next: work::Next,
 }
 
-/// A request that is under way.
+/// An outstanding request.
 struct Asked<'a, M: Clocked>(&'a Copies<M>);
 
 impl<M: Clocked> Drop for Asked<'_, M> {
@@ -116,7 +124,7 @@ impl<M: Clocked> Drop for Asked<'_, M> {
 #[derive(Clone, Copy)]
 struct Piece {
     run: Run,
-    /// From this sector of the run on.
+    /// The offset of the first sector in the run.
     from: u64,
     sectors: u64,
 }
@@ -125,7 +133,7 @@ impl<M: Clocked> Copies<M> {
     fn new(members: M, tpl: Tpl, head: Option<Head>) -> Copies<M> {
         let header = tpl.header();
         let locks = || (0..LOCKS).map(|_| RwLock::new(())).collect();
-        // Without a survey: of the usual 7200 revolutions a minute.
+        // Without a survey, the usual 7200 revolutions per minute are assumed.
         let period = head.as_ref().map_or(8.33e9, Head::period);
         Copies {
             sector_bytes: header.sector_bytes as usize,
@@ -154,45 +162,46 @@ impl<M: Clocked> Copies<M> {
         }
     }
 
-    /// What the volume offers.
+    /// Returns the capacity available to users.
     pub fn capacity(&self) -> Sectors {
         Sectors(self.blocks * self.block_sectors)
     }
 
-    /// Bytes of a sector.
+    /// Returns the size of a sector in bytes.
     pub fn sector_bytes(&self) -> usize {
         self.sector_bytes
     }
 
-    /// Bytes of a block: what is written at once without reading.
+    /// Returns the size of a block in bytes. A block is the unit that is written without reading.
     pub fn block_bytes(&self) -> usize {
         self.block_sectors as usize * self.sector_bytes
     }
 
-    /// What it lies on.
+    /// Returns the device of the volume.
     pub fn members(&self) -> &M {
         &self.members
     }
 
-    /// The layout as it stands.
+    /// Returns a copy of the layout in its present state.
     pub fn layout(&self) -> Tpl {
         self.state().tpl.clone()
     }
 
-    /// How far off its predictions have been; nothing without a survey.
+    /// Returns the accuracy of the head's predictions; `None` without a survey.
     pub fn accuracy(&self) -> Option<Accuracy> {
         self.arm.accuracy()
     }
 
-    /// Blocks' copies that were written anew because they could not be read.
+    /// Returns the number of replicas of blocks that were rewritten because they could not be read.
     pub fn repaired(&self) -> u64 {
         self.repaired.load(Ordering::Relaxed)
     }
 
-    /// Reads from a sector on.
+    /// Reads sectors, starting at `at`.
     ///
     /// # Errors
-    /// Outside of the volume, or if no current copy can be read.
+    /// Returns an error if the range is not within the volume, or if no current replica can be
+    /// read.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), CopiesError> {
         let _asked = self.ask();
         let mut rest = into;
@@ -206,20 +215,21 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Writes from a sector on.
+    /// Writes sectors, starting at `at`.
     ///
     /// # Errors
-    /// Outside of the volume, if no copy can be written, or part of a block is written whose rest cannot be read.
+    /// Returns an error if the range is not within the volume, if no replica can be written, or if
+    /// a block is written in part and the rest of it cannot be read.
     pub async fn write(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         self.write_to(at, bytes, false).await
     }
 
-    /// Writes from a sector on; it is durable when this returns.
+    /// Writes sectors, starting at `at`. The data is durable when this returns.
     ///
     /// # Errors
-    /// As of [`Copies::write`] and [`Copies::flush`].
+    /// Returns an error in the same cases as [`Copies::write`] and [`Copies::flush`].
     pub async fn write_through(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
-        // The first copies are what a crash leaves to be believed.
+        // Only the first replicas are trusted after a crash.
         self.write_to(at, bytes, true).await?;
         let _asked = self.ask();
         Ok(self.one(Op::flush(DEVICE)).await?)
@@ -236,7 +246,7 @@ impl<M: Clocked> Copies<M> {
             rest = others;
             loop {
                 let page = self.page(piece.run).read().await;
-                // A plan may have come between.
+                // A plan may have been carried out in between.
                 if self.state().tpl.is_prepared(piece.run) {
                     let _track = self.track(piece.run.home.track).write().await;
                     self.write_piece(piece, part, first).await?;
@@ -249,15 +259,15 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Makes sectors zero.
+    /// Writes zeros to sectors.
     ///
     /// # Errors
-    /// As of [`Copies::write`].
+    /// Returns an error in the same cases as [`Copies::write`].
     pub async fn zero(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
         self.trim(at, sectors).await?;
         let mut zeros = Vec::new();
         for piece in self.pieces_of(at, sectors.0)? {
-            // What holds nothing reads as zeros.
+            // Blocks that hold no data read as zeros.
             if !self.state().tpl.holds(piece.run.home) {
                 continue;
             }
@@ -269,16 +279,16 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Tells that sectors are not needed any more: as far as they are all that a track holds of a layer, they read as zeros
-    /// from then on.
+    /// Discards sectors that are no longer needed. Those that make up all of a layer on a track
+    /// read as zeros afterwards.
     ///
     /// # Errors
-    /// Outside of the volume, or if the table cannot be written.
+    /// Returns an error if the range is not within the volume, or if the table cannot be written.
     pub async fn trim(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
         let _asked = self.ask();
         self.check_writable()?;
         self.pieces_of(at, sectors.0)?;
-        // Whole blocks alone.
+        // Only whole blocks can be discarded.
         let first = at.0.div_ceil(self.block_sectors);
         let end = (at.0 + sectors.0) / self.block_sectors;
         if first >= end {
@@ -298,17 +308,17 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Makes durable what was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// If a first copy cannot be written, or the device cannot be flushed.
+    /// Returns an error if a first replica cannot be written, or if the device cannot be flushed.
     pub async fn flush(&self) -> Result<(), CopiesError> {
         let _asked = self.ask();
         let behind: Vec<(Run, u32)> = work::groups(self.state().tpl.before_flush());
         for (run, _) in behind {
             let _page = self.page(run).read().await;
             let _track = self.track(run.home.track).upgradable_read().await;
-            // Some may have been brought up to date, or given up, meanwhile.
+            // Some may have been synchronized or discarded in the meantime.
             let first = |home| (home, !self.state().tpl.current(Run { home, blocks: 1 }) & 1);
             for (run, copies) in work::groups(run.homes().map(first)) {
                 if !self.bring(run, copies, false).await? {
@@ -319,10 +329,11 @@ impl<M: Clocked> Copies<M> {
         Ok(self.one(Op::flush(DEVICE)).await?)
     }
 
-    /// Stops in order: all copies become current, and the table tells so. Writes fail from then on.
+    /// Stops the volume cleanly: makes all replicas current, and records this in the table. Later
+    /// writes fail.
     ///
     /// # Errors
-    /// As of [`Copies::flush`].
+    /// Returns an error in the same cases as [`Copies::flush`].
     pub async fn stop(&self) -> Result<(), CopiesError> {
         if self.is_stopped.swap(true, Ordering::SeqCst) {
             return Ok(());
@@ -332,7 +343,7 @@ impl<M: Clocked> Copies<M> {
         Ok(self.one(Op::flush(DEVICE)).await?)
     }
 
-    /// Makes room for pieces, a page of the table at a time.
+    /// Prepares the layout for writing pieces, one page of the table at a time.
     async fn prepare(&self, pieces: &[Piece]) -> Result<(), CopiesError> {
         let runs: Vec<Run> = pieces.iter().map(|piece| piece.run).collect();
         for same in runs.chunk_by(|one, two| self.follows(*one, *two)) {
@@ -353,13 +364,14 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Carries out a plan. Its pages are locked.
+    /// Carries out a plan whose pages are locked.
     async fn carry_out(&self, plan: Plan, is_work: bool) -> Result<(), CopiesError> {
         for step in plan.steps().to_vec() {
             if let Err(error) = self.perform(&step, is_work).await {
                 if matches!(step, Step::Table { .. }) || plan.changes_table() && step == Step::Flush
                 {
-                    // Nobody knows which of both stands there: what relies on either must not be written.
+                    // It is unknown which of the two states is on the device. Anything that relies
+                    // on either must not be written.
                     self.is_broken.store(true, Ordering::SeqCst);
                     return Err(CopiesError::Broken);
                 }
@@ -384,7 +396,8 @@ impl<M: Clocked> Copies<M> {
             rest
         };
         for step in rest {
-            // The first copy of the page is durable: without the second, one damage more is lost.
+            // The first copy of the page is durable. Without the second, the page is merely not
+            // protected against damage.
             let _ = self.perform(&step, is_work).await;
         }
         Ok(())
@@ -439,7 +452,7 @@ impl<M: Clocked> Copies<M> {
         }
     }
 
-    /// Sectors from one on, run by run.
+    /// Returns the sectors from `at` on, run by run.
     fn pieces(&self, at: Lbn, bytes: usize) -> Result<Vec<Piece>, CopiesError> {
         if !bytes.is_multiple_of(self.sector_bytes) {
             return Err(CopiesError::Length {
@@ -479,7 +492,8 @@ impl<M: Clocked> Copies<M> {
         Ok(pieces)
     }
 
-    /// A piece, block by block.
+    /// Splits a piece into blocks. Returns each block with the first sector within it and the
+    /// number of sectors.
     fn blocks_of(&self, piece: Piece) -> impl Iterator<Item = (Run, u64, u64)> {
         let size = self.block_sectors;
         let end = piece.from + piece.sectors;
@@ -513,7 +527,7 @@ impl<M: Clocked> Copies<M> {
         Lbn(block.expect("it is the layout's") * self.block_sectors)
     }
 
-    /// Whether a run is the next one behind another, on the same page of the table.
+    /// Returns whether a run directly follows another, on the same page of the table.
     fn follows(&self, one: Run, two: Run) -> bool {
         let state = self.state();
         let block = |run: Run| state.tpl.shape().block(run.home);
@@ -521,13 +535,13 @@ impl<M: Clocked> Copies<M> {
             && block(one).map(|first| first + u64::from(one.blocks)) == block(two)
     }
 
-    /// The blocks of runs behind one another.
+    /// Returns the blocks of consecutive runs.
     fn blocks_in(&self, runs: &[Run]) -> Range<u64> {
         let first = self.block_of(runs[0]);
         first..first + runs.iter().map(|run| u64::from(run.blocks)).sum::<u64>()
     }
 
-    /// The lock of the page of the table that a run's track is on.
+    /// Returns the lock of the table page that has the run's track.
     fn page(&self, run: Run) -> &RwLock<()> {
         let state = self.state();
         let each = state.tpl.header().tracks_of_page();

@@ -1,4 +1,4 @@
-//! Making, finding and opening volumes with copies.
+//! Making, finding and opening volumes with replicas.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,47 +13,47 @@ use crate::units::{Lbn, Sectors};
 use crate::volume::superblock::SuperblockError;
 use crate::volume::{Members, Op};
 
-/// What a volume with copies is to be.
+/// The parameters of a new volume with replicas.
 #[derive(Clone, Debug)]
 pub struct NewVolume {
-    /// Its name among all.
+    /// The volume's unique ID.
     pub volume: Uuid,
-    /// Tells its layout from others that were on the device.
+    /// The ID that distinguishes the layout from others that were on the device.
     pub layout: u64,
-    /// What the device has.
+    /// The number of sectors on the device.
     pub sectors: Sectors,
-    /// Bytes of each.
+    /// The size of a sector in bytes.
     pub sector_bytes: u32,
-    /// Bytes that the device writes as one: a page of the table.
+    /// The number of bytes that the device writes atomically: a page of the table.
     pub page_bytes: u32,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block_bytes: u32,
-    /// The fewest and the most copies.
+    /// The smallest and largest number of replicas.
     pub bounds: Bounds,
-    /// Parts of the device that are filled one after another.
+    /// The number of regions of the device, which are filled one after another.
     pub regions: u16,
-    /// The device's tracks.
+    /// The device's track map.
     pub map: MapFile,
-    /// Where they begin around the platter, and how long the arm takes.
+    /// The angles at which the tracks begin, and the positioning times.
     pub survey: Option<Survey>,
 }
 
-/// What is to be written for a volume, before any of it is.
+/// The data to be written for a new volume.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// Says what it is.
+    /// The superblock.
     pub superblock: Superblock,
-    /// Its empty layout.
+    /// The empty layout.
     pub layout: Tpl,
     steps: Vec<Step>,
     attachments: Vec<u8>,
 }
 
 impl NewVolume {
-    /// What is to be written.
+    /// Prepares the data to be written.
     ///
     /// # Errors
-    /// If a figure is out of its bounds, or there is no room.
+    /// Returns an error if a value is out of bounds, or if the device is too small.
     pub fn make(&self) -> Result<Made, CopiesError> {
         let mut attachments = self.map.to_text().into_bytes();
         let too_large = CopiesError::Device("hold so large a map");
@@ -106,11 +106,11 @@ impl NewVolume {
 }
 
 impl Made {
-    /// Writes it. What was on the device before is no volume any more from the first write on, and this is one from the
-    /// last on.
+    /// Writes the volume. From the first write on, earlier contents of the device are no longer a
+    /// volume. The new volume exists after the last write.
     ///
     /// # Errors
-    /// If the device fails.
+    /// Returns an error if the device fails.
     pub async fn write<M: Members>(&self, members: &M) -> Result<(), CopiesError> {
         let mut block = self.superblock.encode();
         let own = Superblock::own(self.superblock.sector_bytes).0;
@@ -144,23 +144,23 @@ impl Made {
     }
 }
 
-/// A volume that was found, before anything is written.
+/// A volume that was found. Nothing has been written yet.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it says of itself.
+    /// The volume's superblock.
     pub superblock: Superblock,
-    /// The device's tracks.
+    /// The device's track map.
     pub map: Arc<TrackMap>,
     /// The survey, if there is one.
     pub survey: Option<Survey>,
-    /// Its layout.
+    /// The volume's layout.
     pub layout: Tpl,
-    /// Copies of the table that are behind or damaged.
+    /// The steps that rewrite copies of the table that are out of date or damaged.
     repairs: Vec<Step>,
 }
 
 impl Found {
-    /// How many writes put the table right before the volume is used.
+    /// Returns the number of steps that repair the table before the volume is used.
     pub fn repairs(&self) -> usize {
         self.repairs.len()
     }
@@ -169,7 +169,9 @@ impl Found {
 /// Finds the superblock of a volume on a device.
 ///
 /// # Errors
-/// What stands there instead, in the first of both places.
+/// Returns an error if neither position has a usable superblock. The error is that of the first
+/// position, unless nothing is there. Also returns an error if the superblock states another device
+/// size.
 pub async fn find_superblock<M: Members>(
     members: &M,
     sectors: Sectors,
@@ -178,7 +180,7 @@ pub async fn find_superblock<M: Members>(
     let own = Superblock::own(sector_bytes.max(1));
     let mut first = None;
     let last = sectors.0.checked_sub(own.0).map(Lbn);
-    // Less than one is none.
+    // A device smaller than a superblock has none.
     for at in last.map(|last| [Lbn(0), last]).into_iter().flatten() {
         let mut bytes = members.buffer(SUPERBLOCK_BYTES.max(sector_bytes as usize));
         let read = one(members, Op::read(DEVICE, at, &mut bytes)).await;
@@ -196,7 +198,7 @@ pub async fn find_superblock<M: Members>(
             }
             Ok(found) => return Ok(found),
             Err(error) => {
-                // Damage says more than nothing.
+                // Damage takes precedence over absence.
                 if first.is_none() || first == Some(SuperblockError::None) {
                     first = Some(error);
                 }
@@ -206,10 +208,11 @@ pub async fn find_superblock<M: Members>(
     Err(first.unwrap_or(SuperblockError::None).into())
 }
 
-/// Finds the volume on a device; nothing is written.
+/// Finds the volume on a device. Nothing is written.
 ///
 /// # Errors
-/// If there is none, it is damaged in both copies, or its map is not the one it was made with.
+/// Returns an error if there is no volume, if both copies of a part of it are damaged, or if its
+/// map is not the one with which it was made.
 pub async fn find<M: Members>(
     members: &M,
     sectors: Sectors,
@@ -278,13 +281,13 @@ pub async fn find<M: Members>(
     })
 }
 
-/// The LBNs that a layout may have.
+/// Returns the LBNs available to a layout.
 fn range(superblock: &Superblock, map: &TrackMap) -> Range<Lbn> {
     let inside = superblock.inside();
     inside.start.max(map.first())..inside.end.min(map.end())
 }
 
-/// What has been read, since opening a layout asks for one thing after another.
+/// The data read so far. Opening a layout requests one range after another.
 #[derive(Default)]
 struct Known {
     read: Vec<(Lbn, Sectors, Option<Vec<u8>>)>,
@@ -308,10 +311,10 @@ impl Known {
 }
 
 impl<M: Clocked> Copies<M> {
-    /// Opens a volume that was found on these members: copies of the table are put right.
+    /// Opens a volume that was found on these members. Copies of the table are repaired first.
     ///
     /// # Errors
-    /// If the device fails.
+    /// Returns an error if the device fails.
     pub async fn open(members: M, found: Found) -> Result<Copies<M>, CopiesError> {
         for step in &found.repairs {
             match step {

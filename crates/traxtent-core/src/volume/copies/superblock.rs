@@ -1,7 +1,8 @@
-//! What stands at the beginning and at the end of the device of a volume with copies; to the byte in docs/tpl.md.
+//! The superblocks and attachments of a volume with replicas, at the beginning and the end of its
+//! device. The exact format is in docs/tpl.md.
 //!
-//! A superblock is written once. Behind the first and before the second stand the *attachments*: the track map's text, and
-//! the survey where there is one.
+//! A superblock is written once. The *attachments* follow the first superblock and precede the
+//! second one. They are the text of the track map, and the survey if there is one.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};
@@ -11,49 +12,46 @@ use crate::layout::tpl::{Reach, Survey};
 use crate::units::{Lbn, Sectors, SimTime};
 use crate::volume::superblock::SuperblockError;
 
-/// A superblock has so many bytes.
+/// The size of a superblock in bytes.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 
 const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"traxtcpy";
-/// The checksum covers what lies behind it.
+/// The offset from which the checksum covers the superblock.
 const COVERED: usize = 12;
-/// No device has more sectors.
+/// The upper bound of a device's number of sectors.
 const SECTORS_MAX: u64 = 1 << 62;
-/// Distances of a survey: more than any has.
+/// The upper bound of a survey's number of distances, more than any survey has.
 const DISTANCES_MAX: usize = 1 << 16;
 
-/// What the device of a volume with copies says of it.
+/// The description of a volume with replicas, on its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// The volume.
+    /// The volume's ID.
     pub volume: Uuid,
-    /// Bytes of a logical sector.
+    /// The size of a logical sector in bytes.
     pub sector_bytes: u32,
-    /// How many the device has.
+    /// The number of sectors on the device.
     pub sectors: Sectors,
-    /// The ID of the layout that belongs to it.
+    /// The ID of the volume's layout.
     pub layout: u64,
-    /// The track map's text.
+    /// The text of the track map.
     pub map: Attached,
-    /// The survey; of no bytes where there is none.
+    /// The survey. It has no bytes if there is none.
     pub survey: Attached,
 }
 
-/// Bytes of an attachment, and their CRC-32.
+/// The size and the checksum of an attachment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
-    /// How many.
+    /// The number of bytes.
     pub bytes: u32,
-    /// Their checksum.
+    /// The CRC-32 of the bytes.
     pub crc: u32,
 }
 
 impl Attached {
-    /// Those of these bytes.
-    ///
-    /// # Errors
-    /// If they are more than 4 GiB: none can be.
+    /// Describes these bytes. Returns `None` if they are 4 GiB or more, which no attachment can be.
     pub fn of(bytes: &[u8]) -> Option<Attached> {
         Some(Attached {
             bytes: u32::try_from(bytes.len()).ok()?,
@@ -61,7 +59,7 @@ impl Attached {
         })
     }
 
-    /// The attachment, if these bytes begin with it.
+    /// Returns the attachment, if these bytes begin with it.
     pub fn take(self, bytes: &[u8]) -> Option<&[u8]> {
         let bytes = bytes.get(..self.bytes as usize)?;
         (crc32fast::hash(bytes) == self.crc).then_some(bytes)
@@ -85,38 +83,38 @@ struct Bytes {
     layout: U64,
 }
 
-/// Sectors of so many bytes, up to a multiple of 4096 bytes.
+/// Returns the number of sectors that hold `bytes` bytes, rounded up to a multiple of 4096 bytes.
 fn whole(bytes: u64, sector_bytes: u32) -> Sectors {
     let bytes = bytes.next_multiple_of(SUPERBLOCK_BYTES as u64);
     Sectors(bytes.div_ceil(sector_bytes.into()))
 }
 
 impl Superblock {
-    /// Sectors of a superblock.
+    /// Returns the number of sectors of a superblock.
     pub fn own(sector_bytes: u32) -> Sectors {
         whole(SUPERBLOCK_BYTES as u64, sector_bytes)
     }
 
-    /// Sectors of the attachments.
+    /// Returns the number of sectors of the attachments.
     pub fn attachments(&self) -> Sectors {
         let bytes = u64::from(self.map.bytes) + u64::from(self.survey.bytes);
         whole(bytes, self.sector_bytes)
     }
 
-    /// Where both superblocks begin, with their attachments.
+    /// Returns the first LBN of each superblock, with that of its attachments.
     pub fn places(&self) -> [(Lbn, Lbn); 2] {
         let own = Superblock::own(self.sector_bytes);
         let second = Lbn(self.sectors.0) - own;
         [(Lbn(0), Lbn(own.0)), (second, second - self.attachments())]
     }
 
-    /// What is left for the layout.
+    /// Returns the LBNs that remain for the layout.
     pub fn inside(&self) -> std::ops::Range<Lbn> {
         let around = Superblock::own(self.sector_bytes).0 + self.attachments().0;
         Lbn(around)..Lbn(self.sectors.0.saturating_sub(around).max(around))
     }
 
-    /// The bytes of the superblock.
+    /// Returns the bytes of the superblock.
     pub fn encode(&self) -> Vec<u8> {
         let own = Bytes {
             magic: MAGIC,
@@ -141,7 +139,8 @@ impl Superblock {
     /// Reads a superblock.
     ///
     /// # Errors
-    /// If it is none, of another version, damaged, or says what cannot be.
+    /// Returns an error if the bytes are not a superblock, have another version, are damaged, or
+    /// hold impossible values.
     pub fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
         use SuperblockError::Impossible;
         let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
@@ -182,7 +181,7 @@ impl Superblock {
     }
 }
 
-/// Sets the checksum anew: for tests that want damaged superblocks believed.
+/// Recomputes the checksum. For tests in which damaged superblocks must pass the checksum.
 pub fn reseal(bytes: &mut [u8]) {
     if let Some(covered) = bytes.get(COVERED..SUPERBLOCK_BYTES) {
         let crc = crc32fast::hash(covered);
@@ -190,7 +189,7 @@ pub fn reseal(bytes: &mut [u8]) {
     }
 }
 
-/// The bytes of a survey. Its phase is left out: it says nothing of another day.
+/// Returns the bytes of a survey. The phase is omitted, since it is not valid on another day.
 pub fn encode_survey(survey: &Survey) -> Vec<u8> {
     let points = survey.reach.points();
     let mut bytes = Vec::with_capacity(28 + 16 * points.len() + 2 * survey.angles.len());
@@ -208,7 +207,8 @@ pub fn encode_survey(survey: &Survey) -> Vec<u8> {
     bytes
 }
 
-/// What the bytes of a survey say, if that can be of a map of so many tracks.
+/// Reads a survey from its bytes. Returns `None` if the survey is impossible for a map of `tracks`
+/// tracks.
 pub fn decode_survey(bytes: &[u8], tracks: usize) -> Option<Survey> {
     let mut rest = bytes;
     let mut eight = || -> Option<[u8; 8]> {
@@ -222,7 +222,7 @@ pub fn decode_survey(bytes: &[u8], tracks: usize) -> Option<Survey> {
     let (count, mut rest) = rest.split_first_chunk()?;
     let count = u32::from_le_bytes(*count) as usize;
     let fits = first_track.checked_add(angles)? <= tracks && (1..=DISTANCES_MAX).contains(&count);
-    // From a microsecond to a minute.
+    // The period is between a microsecond and a minute.
     if !fits || !(1e6..6e13).contains(&period) || rest.len() != 16 * count + 2 * angles {
         return None;
     }

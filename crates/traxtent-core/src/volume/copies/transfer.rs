@@ -1,4 +1,4 @@
-//! Blocks on their way between memory and their copies.
+//! Transfers of blocks between memory and their replicas.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::layout::tpl::{Home, Run};
 use crate::units::{Lbn, Sectors};
 
 impl<M: Clocked> Copies<M> {
-    /// Writes the same to several places, in the order in which they pass.
+    /// Writes the same data to several places, in the order in which they pass.
     pub(super) async fn write_all(
         &self,
         to: &[Lbn],
@@ -54,7 +54,7 @@ impl<M: Clocked> Copies<M> {
             let completed = self.members.now();
             let sectors = piece.sectors;
             self.arm.learn(|head| match read {
-                // What it was surveyed with.
+                // Reads of the length with which the drive was surveyed.
                 Ok(()) if sectors == self.block_sectors => {
                     head.completed(lbn, sectors as u32, sent, completed);
                 }
@@ -64,7 +64,7 @@ impl<M: Clocked> Copies<M> {
                 return Ok(());
             }
         }
-        // Some blocks have other copies than others, or one cannot be read.
+        // The current replicas differ between blocks, or one cannot be read.
         let mut rest = into;
         for (run, from, sectors) in self.blocks_of(piece) {
             let (part, others) = rest.split_at_mut(sectors as usize * self.sector_bytes);
@@ -74,7 +74,7 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Reads sectors of one block from any copy that can be read, and notes those that cannot.
+    /// Reads sectors of one block from any replica that can be read, and records those that cannot.
     async fn read_apart(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
         let run = piece.run;
         let mut failed = 0;
@@ -85,7 +85,7 @@ impl<M: Clocked> Copies<M> {
                 state.tpl.places(run, mask).collect()
             };
             if places.is_empty() {
-                // Copies may have lost different sectors.
+                // Different sectors may be unreadable in different replicas.
                 return self.read_sectors(piece, into).await;
             }
             let from = Sectors(piece.from);
@@ -110,7 +110,8 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Reads a block sector by sector, each from any copy that has it, and notes what to write to all copies.
+    /// Reads a block sector by sector, each from any replica that has it. Records the result, which
+    /// is to be written to all replicas.
     async fn read_sectors(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
         let run = piece.run;
         let places: Vec<Lbn> = {
@@ -156,7 +157,7 @@ impl<M: Clocked> Copies<M> {
         if piece.sectors == size {
             return self.write_run(piece.run, bytes, first).await;
         }
-        // Parts of blocks are put together with the rest of them.
+        // A block that is written in part is combined with the rest of its contents.
         let mut whole = self.members.buffer(size as usize * self.sector_bytes);
         let all = Piece {
             run: piece.run,
@@ -169,7 +170,8 @@ impl<M: Clocked> Copies<M> {
         self.write_run(piece.run, &whole, first).await
     }
 
-    /// Writes whole blocks: to the copy that passes first, or to the first one; to all, where too much is behind.
+    /// Writes whole blocks to the replica that passes first, or to the first one if `first` is set.
+    /// Writes to all of these if too much data is out of date.
     async fn write_run(&self, run: Run, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
         let (mut left, is_full): (Vec<(u32, Lbn)>, bool) = {
             let mut state = self.state();
@@ -194,7 +196,7 @@ impl<M: Clocked> Copies<M> {
         }
         let mut state = self.state();
         if written == 0 {
-            // What a failed write has left there, nobody knows.
+            // The contents are unknown after a failed write.
             for home in run.homes() {
                 let _ = state.tpl.failed(Run { home, blocks: 1 }, failed);
             }
@@ -203,7 +205,7 @@ impl<M: Clocked> Copies<M> {
         state.tpl.wrote(run, written)?;
         for (home, block) in run.homes().zip(bytes.chunks_exact(self.block_bytes())) {
             let one = Run { home, blocks: 1 };
-            // They are as written as all others.
+            // These replicas are now like all others.
             state.unread.remove(&home);
             state.mend.remove(&home);
             if failed != 0 {
@@ -217,14 +219,14 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Makes sure that the device has room for the same at several places.
+    /// Checks that the device has space for the same data at several places.
     fn reserve(&self, places: &[Lbn], bytes: &[u8]) -> Result<(), NoSpace> {
         let sectors = Sectors((bytes.len() / self.sector_bytes) as u64);
         let mut places = places.iter();
         places.try_for_each(|lbn| self.members.reserve(DEVICE, *lbn..*lbn + sectors))
     }
 
-    /// Brings copies of blocks up to date; says whether all could be written. Their track is locked.
+    /// Updates replicas of blocks. Returns whether all could be written. Their track is locked.
     pub(super) async fn bring(
         &self,
         run: Run,
@@ -287,7 +289,7 @@ impl<M: Clocked> Copies<M> {
         Ok(all)
     }
 
-    /// Counts a copy that could not be read, and has been written.
+    /// Counts a replica that could not be read, and has been rewritten.
     fn note_repaired(&self, state: &mut State, home: Home, copy: u32) {
         let Some(unread) = state.unread.get_mut(&home) else {
             return;

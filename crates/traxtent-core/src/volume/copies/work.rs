@@ -1,5 +1,5 @@
-//! What is done while nobody waits: copies brought up to date, what a crash has left made equal, tracks split, pages of the
-//! table closed.
+//! Background work: synchronize replicas, make replicas equal after a crash, split tracks, close
+//! pages of the table.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -8,23 +8,23 @@ use super::{Clocked, Copies, CopiesError, State};
 use crate::layout::tpl::{Home, Run, Step, Tpl};
 use crate::units::{SimTime, Span};
 
-/// So long nobody may have asked for anything before the sisters of what was written are, as the head passes: less than the
-/// way to the next copy, and more than a client takes to go on.
+/// The idle time before a write's other replicas are updated while the head is still on the track.
+/// It is less than the time to the next replica, and more than the turnaround of a client.
 const PASSING_AFTER: Span = Span(500_000_000);
 
-/// So long nobody may have asked for anything before pages of the table are closed, in revolutions: the next write on a page
-/// has to open it again.
+/// The idle time before pages of the table are closed, in revolutions. The next write on a closed
+/// page must open it again.
 const CLOSING_AFTER: u64 = 250;
 
-/// How far the work has come.
+/// The progress of background work.
 #[derive(Debug)]
 pub(super) struct Next {
-    /// The next track to bring up to date, and to split.
+    /// The next tracks to synchronize and to split.
     sync: usize,
     split: usize,
-    /// A track that is being filled, and what is left to be done for it, the next last.
+    /// A track that is being filled, and its remaining steps, with the next one last.
     filling: (usize, Vec<Step>),
-    /// Tracks that could not be worked on.
+    /// Tracks on which the work failed.
     given_up: BTreeSet<usize>,
 }
 
@@ -40,24 +40,24 @@ impl Next {
     }
 }
 
-/// What is to be done.
+/// A unit of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
-    /// Bring a track's copies up to date.
+    /// Update a track's replicas.
     Sync(usize),
-    /// Write a block anew that no copy has as a whole.
+    /// Rewrite a block of which no replica is fully readable.
     Mend(Home),
-    /// Make a track's copies equal that a crash has left.
+    /// Make the replicas of a track equal after a crash.
     Resync(usize),
-    /// Go on with the splitting of tracks.
+    /// Continue splitting tracks.
     Split,
     /// Close the page of a track.
     Close(usize),
 }
 
 impl State {
-    /// The next thing to do, and how long nobody must have asked for anything before it; `settling`, if the volume is to be
-    /// stopped.
+    /// Returns the next job, and the idle time required before it. `settling` is set if the volume
+    /// is to be stopped.
     fn job(&self, revolution: Span, settling: bool) -> Option<(Job, Span)> {
         let first = self.tpl.shape().tracks().start;
         if let Some(track) = self.track.filter(|track| self.is_behind(*track)) {
@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    /// Whether a track has copies that are behind and may be written.
+    /// Returns whether a track has out-of-date replicas that may be written.
     fn is_behind(&self, track: usize) -> bool {
         let on = self.tpl.stale(Home { track, index: 0 });
         on.take_while(|(home, _)| home.track == track)
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    /// Gives up what has been filled, and could not be split.
+    /// Abandons tracks that have been filled but could not be split.
     fn give_up_filled(&mut self) {
         let first = self.tpl.shape().tracks().start;
         while let Some(track) = self.tpl.filled(first) {
@@ -144,7 +144,8 @@ impl State {
 }
 
 impl<M: Clocked> Copies<M> {
-    /// When work is due, if nobody asks for anything before; nothing, while requests are under way or all is done.
+    /// Returns the time at which work is due if no request arrives before. `None` while requests
+    /// are outstanding, or when nothing is left to do.
     pub fn due(&self) -> Option<SimTime> {
         let state = self.state();
         let may = self.check_writable().is_ok() && state.asked == 0;
@@ -152,17 +153,18 @@ impl<M: Clocked> Copies<M> {
         Some(state.last + after)
     }
 
-    /// Does a bit of what is to be done; says whether there was any. By one at a time.
+    /// Does one unit of work. Returns whether there was any. Only one call may be in progress at a
+    /// time.
     ///
     /// # Errors
-    /// If the table cannot be written.
+    /// Returns an error if the table cannot be written.
     pub async fn work(&self) -> Result<bool, CopiesError> {
         self.check_writable()?;
         let job = self.state().job(self.revolution, false);
         self.carry_on(job.map(|(job, _)| job)).await
     }
 
-    /// Does a bit of what is to be done before the volume is stopped.
+    /// Does one unit of the work required before the volume is stopped.
     pub(super) async fn settle(&self) -> Result<bool, CopiesError> {
         let job = self.state().job(self.revolution, true);
         self.carry_on(job.map(|(job, _)| job)).await
@@ -194,7 +196,7 @@ impl<M: Clocked> Copies<M> {
         }
     }
 
-    /// Brings the copies on a track up to date, those of blocks behind one another in one go.
+    /// Updates the replicas on a track. Consecutive blocks are updated together.
     async fn sync(&self, track: usize) -> Result<(), CopiesError> {
         let home = Home { track, index: 0 };
         let _page = self.page(Run { home, blocks: 1 }).read().await;
@@ -208,7 +210,7 @@ impl<M: Clocked> Copies<M> {
         };
         for (run, missing) in groups {
             if let Err(error) = self.bring(run, missing, true).await {
-                // Nobody can read it: there is nothing to write.
+                // The block cannot be read, so there is nothing to write.
                 let mut state = self.state();
                 for home in run.homes() {
                     *state.hopeless.entry(home).or_default() |= missing;
@@ -221,14 +223,14 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Writes all copies of a block that no copy has as a whole.
+    /// Writes all replicas of a block of which none is fully readable.
     async fn mend(&self, home: Home) -> Result<(), CopiesError> {
         let run = Run { home, blocks: 1 };
         let _page = self.page(run).read().await;
         let _track = self.track(home.track).write().await;
         let (block, places) = {
             let mut state = self.state();
-            // Gone, if it was written or given up meanwhile.
+            // It is gone if it was written or discarded in the meantime.
             let Some(block) = state.mend.remove(&home) else {
                 return Ok(());
             };
@@ -242,7 +244,7 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    /// Makes the copies on a track equal to the first ones.
+    /// Makes the replicas on a track equal to the first ones.
     async fn resync(&self, track: usize) -> Result<(), CopiesError> {
         let home = Home { track, index: 0 };
         let _plans = self.plans.lock().await;
@@ -252,7 +254,8 @@ impl<M: Clocked> Copies<M> {
         self.carry_out(plan, true).await
     }
 
-    /// Fills a place of a track that is to be split, or writes the page of the table whose tracks have all been filled.
+    /// Fills a place on a track that is to be split, or writes the page of the table after all its
+    /// tracks have been filled.
     async fn split_some(&self) -> Result<(), CopiesError> {
         let (track, step) = {
             let mut state = self.state();
@@ -346,7 +349,7 @@ impl<M: Clocked> Copies<M> {
     }
 }
 
-/// Blocks behind one another that have the same mask, as runs.
+/// Groups consecutive blocks that have the same mask into runs.
 pub(super) fn groups(blocks: impl Iterator<Item = (Home, u32)>) -> Vec<(Run, u32)> {
     let mut groups: Vec<(Run, u32)> = Vec::new();
     for (home, mask) in blocks.filter(|(_, mask)| *mask != 0) {

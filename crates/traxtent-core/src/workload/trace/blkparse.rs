@@ -1,12 +1,14 @@
 //! The default text output of blkparse(1).
 //!
-//! A line holds the device as major,minor; processor; sequence number; seconds; process; action; RWBS; then, for
-//! requests, `sector + sectors` of 512 bytes, and `[process name]`. Only lines whose action is the chosen event count;
-//! messages, merges, completions and the rest are skipped, and so are discards and requests that only carry a command
-//! to the drive. The summary behind the events ends the trace.
+//! A line holds the device as major,minor; processor; sequence number; seconds; process; action;
+//! RWBS; then, for requests, `sector + sectors` of 512 bytes, and `[process name]`. Only lines
+//! whose action is the chosen event are requests. Messages, merges, completions and other actions
+//! are skipped, as are discards and requests that only carry a command to the drive. The summary
+//! after the events ends the trace.
 //!
-//! RWBS, as the kernel writes it: an F first asks for a flush before, then R, W, D (discard) or N, and F behind it
-//! forces unit access. A flush before a write becomes a request of its own. Time counts from the first record.
+//! RWBS, as the kernel writes it: a leading F requests a flush first, then comes R, W, D (discard)
+//! or N, and a later F forces unit access. A flush before a write becomes a request of its own.
+//! Time counts from the first record.
 
 use std::io::BufRead;
 
@@ -17,16 +19,17 @@ use super::{BlkparseEvent, TraceRecord};
 use crate::request::{Op, Request};
 use crate::units::{SimTime, Span};
 
-/// Major and minor number as one: Linux's 12 and 20 bits.
+/// The number of bits of the minor number. Major and minor number are combined as in Linux: 12 and
+/// 20 bits.
 const MINOR_BITS: u32 = 20;
 
 pub(super) struct Blkparse {
     sector_bytes: u32,
     action: &'static str,
     origin: Option<u64>,
-    /// How long before the first record the last one arrived.
+    /// The time by which the last record arrived before the first one.
     pub(super) early: Span,
-    /// The write behind a flush.
+    /// The write that follows a flush.
     behind: Option<TraceRecord>,
 }
 
@@ -84,7 +87,8 @@ impl Blkparse {
         let mut words = event.rest.split_ascii_whitespace();
         let range = match (words.next(), words.next(), words.next()) {
             (Some(sector), Some("+"), Some(sectors)) => Some((sector, sectors)),
-            // A bare flush has only the process name, a command for the drive its bytes in parentheses.
+            // A bare flush has only the process name; a command for the drive has its bytes in
+            // parentheses.
             (Some(name), ..) if name.starts_with('[') => None,
             (Some(_), Some(bytes), _) if bytes.starts_with('(') => None,
             _ if op.is_none() => None,
@@ -130,12 +134,12 @@ impl Blkparse {
     }
 }
 
-/// Whether the line begins blkparse's summary.
+/// Returns whether the line begins blkparse's summary.
 pub(super) fn is_summary(line: &Line<'_>) -> bool {
     line.text.starts_with("CPU") || line.text.starts_with("Total (")
 }
 
-/// The part that every line has.
+/// The fields that every line has.
 pub(super) struct Event<'a> {
     device: u32,
     ps: u64,

@@ -1,21 +1,23 @@
-//! Which format is it?
+//! Detection of a trace's format.
 
 use super::error::TraceError;
 use super::lines::Lines;
 use super::{TraceFormat, blkparse, disksim, fio, log, msr, spc, srt};
 
-/// How many bytes [`detect`] can make use of.
+/// The maximum number of bytes that [`detect`] uses.
 pub const DETECT_BYTES: usize = 16 * 1024;
 
-/// How many lines are tried.
+/// The number of lines that are tried.
 const LINES_TRIED: usize = 20;
 
-/// Tells the format of a trace by its first bytes, [`DETECT_BYTES`] of them or all there are.
+/// Detects the format of a trace from its first [`DETECT_BYTES`] bytes, or all of them if there are
+/// fewer.
 ///
-/// Binary files, fio's and our own are told by how they begin, the others by which format reads the first lines.
+/// Binary files, fio's logs and our own log are recognized by how they begin. The other formats are
+/// recognized by whether they can parse the first lines.
 ///
 /// # Errors
-/// [`TraceError::Unrecognized`] if no format fits, with what stands in the first line.
+/// Returns [`TraceError::Unrecognized`] with the content of the first line if no format fits.
 pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     let unrecognized = |reason: String| Err(TraceError::Unrecognized { reason });
     if bytes.is_empty() {
@@ -41,7 +43,7 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
             return unrecognized(format!("the file is {what}-compressed"));
         }
     }
-    // The last line may be cut.
+    // The last line may be incomplete.
     let bytes = &bytes[..bytes.len().min(DETECT_BYTES)];
     let whole = match bytes.iter().rposition(|&byte| byte == b'\n') {
         Some(end) => &bytes[..=end],
@@ -65,7 +67,8 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     ]
     .map(|format| (format, reads(format, whole)));
     let fits = |least| tried.iter().find(|(_, fit)| *fit >= least);
-    // A format that reads the first line, or finds a request for nothing there, says what is wrong and in which line.
+    // If a format parses the first line, or finds an empty request there, reading the trace in that
+    // format reports the error and its line.
     if let Some((format, _)) = fits(Fit::All).or_else(|| fits(Fit::Begins)) {
         return Ok(*format);
     }
@@ -79,14 +82,14 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     unrecognized(format!("it begins with \"{shown}\""))
 }
 
-/// How the first lines fit a format.
+/// The degree to which the first lines fit a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
-    /// The first does not.
+    /// The first line does not fit.
     No,
-    /// The first does, or is a request for nothing; a later one does not.
+    /// The first line fits or is an empty request, but a later line does not fit.
     Begins,
-    /// All do, and there is one.
+    /// All lines fit, and there is at least one.
     All,
 }
 
@@ -107,7 +110,7 @@ fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
             TraceFormat::Msr if tried == 0 && msr::is_heading(&line) => Ok(()),
             TraceFormat::Msr => msr::msr(&line, 512, &mut origin).map(drop),
             TraceFormat::Spc => spc::spc(&line, 512).map(drop),
-            // What follows a summary is no longer events.
+            // Lines after a summary are no longer events.
             TraceFormat::Blkparse if tried > 0 && blkparse::is_summary(&line) => return Fit::All,
             TraceFormat::Blkparse => blkparse::Event::parse(&line).map(drop),
             TraceFormat::HpSrt

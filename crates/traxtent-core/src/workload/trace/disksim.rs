@@ -1,10 +1,12 @@
-//! DiskSim's own two formats.
+//! DiskSim's own two trace formats.
 //!
-//! Ascii (`iotrace_ascii_get_ioreq_event`): arrival in ms since the trace's beginning, device, block, blocks, flags in
-//! hexadecimal. Bit 0 of the flags marks a read. Flags of synchrony are not used.
+//! Ascii (`iotrace_ascii_get_ioreq_event`): arrival in ms since the beginning of the trace, device,
+//! block, blocks, flags in hexadecimal. Bit 0 of the flags marks a read. The flags for synchronous
+//! requests are not used.
 //!
-//! Validate (`iotrace_validate_get_ioreq_event`): R or W, the buffer's action on the real drive (a word, not used),
-//! block, blocks, service time in µs, pause in µs between this completion and the next request.
+//! Validate (`iotrace_validate_get_ioreq_event`): R or W, the buffer's action on the real drive (a
+//! word, not used), block, blocks, service time in µs, pause in µs between this completion and the
+//! next request.
 
 use std::io::BufRead;
 

@@ -1,20 +1,20 @@
-//! What is wrong with a trace.
+//! Errors in a trace.
 
 use std::fmt;
 
 use super::TraceFormat;
 use crate::units::Span;
 
-/// Where in a trace.
+/// A position in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line of text, from 1.
+    /// A line of text, counted from 1.
     Line(u64),
-    /// A binary record, from 1, and the offset of its first byte.
+    /// A binary record, counted from 1, and the offset of its first byte.
     Record {
-        /// Which record.
+        /// The record's number.
         number: u64,
-        /// Its first byte.
+        /// The offset of its first byte.
         offset: u64,
     },
 }
@@ -28,81 +28,81 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a trace, in one line.
+/// An error in a trace, described in one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// A field that holds something else than it should.
+    /// A field with a wrong value.
     #[error("{format} trace, {place}: {field}: {value:?}: {expected}")]
     Field {
-        /// The format that it is read as.
+        /// The format that the trace is read as.
         format: TraceFormat,
-        /// Where.
+        /// The position.
         place: Place,
-        /// Which field.
+        /// The name of the field.
         field: &'static str,
-        /// What it holds, cut after 60 bytes.
+        /// The value found, cut after 60 bytes.
         value: String,
-        /// What would be right, with its bound.
+        /// The values expected, with the bound.
         expected: String,
     },
     /// A line or record of the wrong shape.
     #[error("{format} trace, {place}: {expected}")]
     Shape {
-        /// The format that it is read as.
+        /// The format that the trace is read as.
         format: TraceFormat,
-        /// Where.
+        /// The position.
         place: Place,
-        /// What would be right, and what is there.
+        /// The shape expected, and the one found.
         expected: String,
     },
-    /// A file that ends within a record or before its first.
+    /// A file that ends within a record or before the first one.
     #[error("{format} trace, {place}: the file ends within {within}")]
     Truncated {
-        /// The format that it is read as.
+        /// The format that the trace is read as.
         format: TraceFormat,
-        /// Where.
+        /// The position.
         place: Place,
-        /// In what.
+        /// The part within which the file ends.
         within: &'static str,
     },
-    /// A request for nothing.
+    /// A request for no sectors or bytes.
     #[error("{format} trace, {place}: a request of 0 {unit}; it needs at least 1")]
     Empty {
-        /// The format that it is read as.
+        /// The format that the trace is read as.
         format: TraceFormat,
-        /// Where.
+        /// The position.
         place: Place,
-        /// The unit that it counts in: sectors or bytes.
+        /// The unit of the request's length: sectors or bytes.
         unit: &'static str,
     },
-    /// An arrival before the one above it, in a format whose records are in order of time.
+    /// An arrival before that of an earlier record, in a format whose records are in order of time.
     #[error(
         "{format} trace, {place}: the request arrives {} ms before one above it; sort the trace by time", back.as_ms()
     )]
     Order {
-        /// The format that it is read as.
+        /// The format that the trace is read as.
         format: TraceFormat,
-        /// Where.
+        /// The position.
         place: Place,
-        /// How long before.
+        /// The time by which the request arrives too early.
         back: Span,
     },
-    /// A record without what a replay needs.
+    /// A record without a field that the replay needs.
     #[error("trace, record {record}: no {field}, which this way of replaying needs")]
     Missing {
-        /// Which record, from 1.
+        /// The record, counted from 1.
         record: u64,
-        /// What it lacks.
+        /// The missing field.
         field: &'static str,
     },
-    /// Bytes that no format fits.
+    /// Bytes that fit no format.
     #[error("not a trace of a known format ({}): {reason}", names())]
     Unrecognized {
-        /// What was looked at.
+        /// The bytes that were examined.
         reason: String,
     },
-    /// A name that no format has.
+    /// An unknown format name.
     #[error("{name:?} is no trace format; they are {}", names())]
     UnknownFormat {
         /// The name.
@@ -111,11 +111,11 @@ pub enum TraceError {
     /// The input could not be read.
     #[error("{format} trace, {place}: {error}")]
     Io {
-        /// The format that it is read as.
+        /// The format that the trace is read as.
         format: TraceFormat,
-        /// Where.
+        /// The position.
         place: Place,
-        /// Why not.
+        /// The I/O error.
         error: std::io::Error,
     },
 }

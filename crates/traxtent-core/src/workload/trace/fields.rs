@@ -1,21 +1,23 @@
-//! The values in a line of a trace: exact decimal times, numbers within bounds, byte ranges as sectors.
+//! The values in a line of a trace: exact decimal times, numbers within bounds, and byte ranges as
+//! sectors.
 
 use super::error::TraceError;
 use super::lines::Line;
 use crate::request::{Op, Request};
 use crate::units::Lbn;
 
-/// Picoseconds in the units that traces use.
+/// Picoseconds in each unit that traces use.
 pub(super) const PS_PER_NS: u64 = 1_000;
 pub(super) const PS_PER_US: u64 = 1_000_000;
 pub(super) const PS_PER_MS: u64 = 1_000_000_000;
 pub(super) const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// No trace is longer than what the simulator's clock holds; half of it, so that sums fit.
+/// The longest trace: half of what the simulator's clock can hold, so that sums do not overflow.
 pub(super) const TIME_MAX_PS: u64 = u64::MAX / 2;
 
 impl Line<'_> {
-    /// A decimal number times `unit` (a power of ten), in whole picoseconds, exact; digits beyond are dropped.
+    /// Parses a decimal number times `unit` (a power of ten) as an exact number of whole
+    /// picoseconds. Further digits are dropped.
     pub(super) fn time(
         &self,
         field: &'static str,
@@ -33,7 +35,7 @@ impl Line<'_> {
             })
     }
 
-    /// A whole number of at most `most`.
+    /// Parses a whole number of at most `most`.
     pub(super) fn whole(
         &self,
         field: &'static str,
@@ -50,7 +52,7 @@ impl Line<'_> {
         })
     }
 
-    /// A request for whole sectors.
+    /// Returns a request for whole sectors.
     pub(super) fn sectors(&self, op: Op, lbn: u64, sectors: &str) -> Result<Request, TraceError> {
         let count = self.whole("sectors", sectors, u64::from(u32::MAX))?;
         if count == 0 {
@@ -71,7 +73,7 @@ impl Line<'_> {
         })
     }
 
-    /// A request for bytes, in sectors that cover them.
+    /// Returns a request for the sectors that cover a byte range.
     pub(super) fn bytes(
         &self,
         op: Op,
@@ -103,7 +105,7 @@ impl Line<'_> {
     }
 }
 
-/// The sectors that hold the bytes; `None` for no bytes or too many.
+/// Returns the sectors that cover the bytes, or `None` for no bytes or too many.
 pub(super) fn covering(offset: u128, length: u128, sector_bytes: u32) -> Option<(Lbn, u32)> {
     let sector = u128::from(sector_bytes);
     let first = offset / sector;
@@ -114,7 +116,8 @@ pub(super) fn covering(offset: u128, length: u128, sector_bytes: u32) -> Option<
     Some((Lbn(first as u64), u32::try_from(end - first).ok()?))
 }
 
-/// `text` times `unit`, exact, for unsigned decimals; through floating point if there is an exponent.
+/// Returns `text` times `unit`, exact for unsigned decimals. A number with an exponent is computed
+/// in floating point.
 fn decimal(text: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -177,7 +180,8 @@ mod tests {
         }
     }
 
-    /// Does a byte range that touches a sector cover it, and is the first refused value refused?
+    /// Does a byte range cover every sector that it touches, and is the first value that is too
+    /// large refused?
     #[test]
     fn byte_ranges_cover_their_sectors() {
         assert_eq!(covering(0, 1, 512), Some((Lbn(0), 1)));

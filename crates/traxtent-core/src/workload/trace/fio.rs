@@ -1,11 +1,13 @@
 //! fio's iolog, versions 2 and 3 (fio(1), "Trace file format").
 //!
-//! After a first line that names the version, a line is `filename action` or `filename action offset length`; version 3
-//! puts a time before it. Files are numbered in the order in which they appear. `read` and `write` become requests,
-//! `sync` and `datasync` flushes; `add`, `open`, `close` and `trim` are passed over.
+//! The first line names the version. After it, a line is `filename action` or `filename action
+//! offset length`; version 3 puts a time before it. Files are numbered in the order in which they
+//! appear. `read` and `write` become requests, `sync` and `datasync` become flushes; `add`, `open`,
+//! `close` and `trim` are skipped.
 //!
-//! Times: version 2 has only `wait N`, N µs after the wait before, so an arrival is the sum of the waits. Version 3's
-//! times are in µs (as fio 3.33 writes them; its manual names no unit) from the start of the job.
+//! Times: version 2 has only `wait N`, N µs after the previous wait, so an arrival is the sum of
+//! the waits. The times of version 3 are in µs from the start of the job, as fio 3.33 writes them;
+//! its manual names no unit.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -17,10 +19,10 @@ use super::lines::{Line, Lines};
 use crate::request::{Op, Request};
 use crate::units::SimTime;
 
-/// More files than a job of fio has; their names are kept.
+/// More files than a fio job has. Their names are kept in memory.
 const FILES_MAX: usize = 16_384;
 
-/// Linux's longest path.
+/// The longest path in Linux.
 const NAME_BYTES_MAX: usize = 4096;
 
 pub(super) const V2: &str = "fio version 2 iolog";
@@ -152,11 +154,11 @@ impl Fio {
     }
 }
 
-/// File, action, and offset and length.
+/// File, action, and the optional offset and length.
 type Parts<'a> = (&'a str, &'a str, Option<(&'a str, &'a str)>);
 
-/// Splits file, action, and offset and length if they are there. File names may hold blanks, so it is split from
-/// behind.
+/// Splits a line into file, action, and the optional offset and length. File names may hold blanks,
+/// so the line is split from its end.
 fn split(text: &str) -> Option<Parts<'_>> {
     let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
     let (rest, last) = text.trim_end().rsplit_once(' ')?;
@@ -168,6 +170,6 @@ fn split(text: &str) -> Option<Parts<'_>> {
         let (file, action) = rest.rsplit_once(' ')?;
         return Some((file, action, Some((offset, last))));
     }
-    // `wait` has one number only.
+    // `wait` has only one number.
     Some((rest, offset, Some((last, ""))))
 }

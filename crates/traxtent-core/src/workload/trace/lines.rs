@@ -1,21 +1,21 @@
-//! The input of a trace: lines or binary words, of bounded length, with their place.
+//! The input of a trace: lines or binary words of bounded length, with their positions.
 
 use std::io::{BufRead, ErrorKind, Read};
 
 use super::TraceFormat;
 use super::error::{Place, TraceError};
 
-/// No line of any format comes near this; a longer one is refused before it fills the memory.
+/// The longest line. No format comes near it; a longer line is refused before it fills the memory.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Input, counted.
+/// Input with counted lines and bytes.
 pub(super) struct Lines<R> {
     format: TraceFormat,
     input: R,
     line: Vec<u8>,
-    /// Where the last record is.
+    /// The position of the last record.
     at: Place,
-    /// The line being read, from 1; or the record.
+    /// The line or record being read, counted from 1.
     number: u64,
     offset: u64,
 }
@@ -36,17 +36,18 @@ impl<R: BufRead> Lines<R> {
         self.format
     }
 
-    /// Where the last record is: the last line read, unless the format says otherwise by [`Lines::mark`].
+    /// The position of the last record. It is the last line read, unless the format sets it by
+    /// [`Lines::mark`].
     pub(super) fn place(&self) -> Place {
         self.at
     }
 
-    /// Says where the record is that is handed out.
+    /// Sets the position of the record that is returned.
     pub(super) fn mark(&mut self, place: Place) {
         self.at = place;
     }
 
-    /// The next line that is neither empty nor a `#` comment, without its end.
+    /// Returns the next line that is neither empty nor a `#` comment, without its end.
     pub(super) fn next_line(&mut self) -> Result<Option<Line<'_>>, TraceError> {
         loop {
             self.line.clear();
@@ -91,13 +92,14 @@ impl<R: BufRead> Lines<R> {
         }))
     }
 
-    /// One byte of a binary header.
+    /// Returns one byte of a binary header.
     pub(super) fn byte(&mut self) -> Result<Option<u8>, TraceError> {
         let mut byte = [0];
         Ok(self.fill(&mut byte)?.then_some(byte[0]))
     }
 
-    /// Fills `words` with big-endian words; false at the end of the input, which may only come before the first.
+    /// Fills `words` with big-endian words. Returns false at the end of the input, which may only
+    /// come before the first word of a record.
     pub(super) fn words(
         &mut self,
         words: &mut [u32],
@@ -119,7 +121,7 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    /// Fills the buffer; false if the input was at its end.
+    /// Fills the buffer. Returns false if the input was already at its end.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, TraceError> {
         let mut done = 0;
         while done < buffer.len() {
@@ -141,7 +143,7 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    /// Bytes read so far as binary.
+    /// The number of bytes read so far as binary.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -161,7 +163,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// What is wrong when a text trace ends before its first record.
+    /// Returns the error for a text trace that ends before its first record.
     pub(super) fn ends_within(&self, within: &'static str) -> TraceError {
         TraceError::Truncated {
             format: self.format,
@@ -171,7 +173,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// A line of text and where it stands.
+/// A line of text and its position.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) format: TraceFormat,
@@ -180,7 +182,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// A request for nothing.
+    /// Returns the error for a request for no sectors or bytes.
     pub(super) fn empty(&self, unit: &'static str) -> TraceError {
         TraceError::Empty {
             format: self.format,
@@ -217,7 +219,8 @@ impl Line<'_> {
         }
     }
 
-    /// The fields between commas, or between blanks; exactly `N` of them unless `more` are allowed behind.
+    /// Returns the fields separated by commas or blanks. There must be exactly `N` of them, unless
+    /// `more` allows further ones after them.
     pub(super) fn split<const N: usize>(
         &self,
         comma: bool,

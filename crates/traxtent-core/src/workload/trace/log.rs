@@ -1,11 +1,14 @@
-//! Our own request log, version 1 (docs/sim.md): what `traxtent sim --log` and a served drive write.
+//! Our own request log, version 1 (docs/sim.md), written by `traxtent sim --log` and by a served
+//! drive.
 //!
-//! A CSV with a line of names. Read of it: number, device, op, fua, LBN, sectors, time of issue, and the time that was
-//! measured. Times are exact to the picosecond, so that a replay at recorded arrivals gives the logged completions.
+//! The log is a CSV file with a line of column names. The reader uses number, device, op, fua, LBN,
+//! sectors, time of issue, and measured time. Times are exact to the picosecond, so that a replay
+//! at recorded arrivals reproduces the logged completions.
 //!
-//! Rows are in order of completion; records come in the order of their numbers. Rows are held back until the one with
-//! the next number has come, but no more than [`HELD_MAX`] of them: where numbers are missing (the log of a run with a
-//! warm-up, or one that was cut), the lowest goes on.
+//! Rows are in order of completion; records are returned in the order of their numbers. Rows are
+//! held until the one with the next number arrives, but at most [`HELD_MAX`] of them. If numbers
+//! are missing (the log of a run with a warm-up, or a truncated log), the record with the lowest
+//! number is returned.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -21,13 +24,13 @@ use crate::units::{SimTime, Span};
 pub const COLUMNS: &str = "request,device,op,fua,lbn,sectors,issued_ms,submitted_ms,completed_ms,response_ms,\
     queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,served,measured_ms";
 
-/// No drive has so many requests outstanding.
+/// The maximum number of rows held. No drive has this many requests outstanding.
 const HELD_MAX: usize = 65_536;
 
 #[derive(Default)]
 pub(super) struct Log {
     begun: bool,
-    /// The number that comes next.
+    /// The number of the next record.
     next: u64,
     held: BTreeMap<u64, (TraceRecord, Place)>,
 }
@@ -65,7 +68,7 @@ impl Log {
     }
 }
 
-/// The number and the record of a row.
+/// Parses a row and returns its number and record.
 fn row(line: &Line<'_>) -> Result<(u64, TraceRecord), TraceError> {
     let fields: [&str; 20] = line.split(true, false, "the columns of version 1")?;
     let [number, device, op, fua, lbn, sectors, issued, ..] = fields;

@@ -1,16 +1,17 @@
 //! Traces of real disks, read as a stream.
 //!
-//! [`TraceReader`] turns any [`BufRead`] into an iterator of records and holds no more than a line of it. Files are
-//! opened and unpacked by the caller. [`TraceFormat`] is the list of formats; [`detect()`] tells them apart by the first
-//! bytes.
+//! [`TraceReader`] turns any [`BufRead`] into an iterator of records and buffers no more than one
+//! line. The caller opens and decompresses files. [`TraceFormat`] lists the formats; [`detect()`]
+//! distinguishes them by the first bytes.
 //!
-//! Sectors: a record's request counts logical sectors of the simulated drive ([`TraceOptions::sector_bytes`]). Formats
-//! that count bytes are converted: a request that begins or ends within a sector covers it. Formats that count
-//! sectors of a stated size (SPC, blkparse: 512 bytes; HP SRT: in the header) are converted the same way. DiskSim's two
-//! and our own count sectors of the drive itself and are taken as they are.
+//! Sectors: a record's request counts logical sectors of the simulated drive
+//! ([`TraceOptions::sector_bytes`]). Formats that count bytes are converted: a request that begins
+//! or ends within a sector covers the whole sector. Formats that count sectors of a stated size
+//! (SPC, blkparse: 512 bytes; HP SRT: in the header) are converted the same way. DiskSim's two
+//! formats and our own log count sectors of the drive itself and are used unchanged.
 //!
-//! Left out: DiskSim's formats of traces that are no longer to be had (raw, dec, emcsymm, emcbackend, batch), and what
-//! records say beyond the request (process names, directors, cylinders).
+//! Left out: DiskSim's formats whose traces are no longer available (raw, dec, emcsymm, emcbackend,
+//! batch), and fields of records beyond the request (process names, directors, cylinders).
 
 mod blkparse;
 mod detect;
@@ -44,13 +45,14 @@ use units::GapCheck;
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// When it arrived. Counted from the first record where the format gives the time of day, else as recorded.
+    /// The arrival time. It counts from the first record if the format gives the time of day, else
+    /// it is as recorded.
     pub arrival: Option<SimTime>,
-    /// The pause between its completion and the next request.
+    /// The pause between this request's completion and the next request.
     pub think: Option<Span>,
-    /// The time that the real drive took for it.
+    /// The time that the real drive took for the request.
     pub measured: Option<Span>,
-    /// The device: the format's own number, or the order of appearance where it gives names.
+    /// The device: the format's own number, or the order of appearance if the format gives names.
     pub device: u32,
     /// The request.
     pub request: Request,
@@ -60,13 +62,16 @@ pub struct TraceRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceFormat {
-    /// DiskSim's default: arrival in ms, device, block, blocks, flags in hexadecimal of which bit 0 marks a read.
+    /// DiskSim's default: arrival in ms, device, block, blocks, flags in hexadecimal; bit 0 of the
+    /// flags marks a read.
     DiskSimAscii,
-    /// DiskSim's validation traces: R or W, the buffer's action, block, blocks, service time and pause in µs.
+    /// DiskSim's validation traces: R or W, the buffer's action, block, blocks, service time and
+    /// pause in µs.
     DiskSimValidate,
     /// HP Labs' SRT, binary.
     HpSrt,
-    /// The Storage Performance Council's, as of the UMass repository: ASU, LBA, bytes, opcode, seconds.
+    /// The Storage Performance Council's format, as used by the UMass repository: ASU, LBA, bytes,
+    /// opcode, seconds.
     Spc,
     /// MSR Cambridge's CSV: file time, host, disk, type, offset, bytes, response time.
     Msr,
@@ -76,11 +81,11 @@ pub enum TraceFormat {
     FioV2,
     /// fio's iolog, version 3.
     FioV3,
-    /// Our own request log: of a simulation, or of a served drive.
+    /// Our own request log, from a simulation or a served drive.
     RequestLog,
 }
 
-/// The name of each format, as it is given on a command line.
+/// The name of each format on a command line.
 const NAMES: &[(TraceFormat, &str)] = &[
     (TraceFormat::DiskSimAscii, "disksim-ascii"),
     (TraceFormat::DiskSimValidate, "disksim-validate"),
@@ -94,7 +99,7 @@ const NAMES: &[(TraceFormat, &str)] = &[
 ];
 
 impl TraceFormat {
-    /// All formats.
+    /// Returns all formats.
     pub fn all() -> impl Iterator<Item = TraceFormat> {
         NAMES.iter().map(|entry| entry.0)
     }
@@ -128,24 +133,26 @@ impl FromStr for TraceFormat {
     }
 }
 
-/// Which of a request's events in blkparse output counts as its arrival.
+/// The event of a request in blkparse output that counts as its arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlkparseEvent {
-    /// `D`: it is sent to the drive, after merging and scheduling. What a drive sees, so the default.
+    /// `D`: the request is sent to the drive, after merging and scheduling. This is the drive's
+    /// view, so it is the default.
     #[default]
     Dispatch,
-    /// `Q`: it enters the queue, as the application sent it.
+    /// `Q`: the request enters the queue, as the application sent it.
     Queue,
 }
 
-/// What a trace does not say about itself.
+/// Parameters of a trace that the trace itself does not record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     /// The size of the simulated drive's logical sectors.
     pub sector_bytes: u32,
-    /// The event that counts in blkparse output.
+    /// The blkparse event that counts as the arrival.
     pub blkparse: BlkparseEvent,
-    /// Whether arrivals that go backwards are refused or counted. Off where a replay uses no arrivals.
+    /// Whether arrivals out of order are refused or counted. Off for a replay that uses no
+    /// arrivals.
     pub check_order: bool,
 }
 
@@ -159,7 +166,7 @@ impl Default for TraceOptions {
     }
 }
 
-/// An iterator over the records of a trace. Ends at the first error.
+/// An iterator over the records of a trace. It ends at the first error.
 pub struct TraceReader<R> {
     lines: lines::Lines<R>,
     parser: Parser,
@@ -181,7 +188,7 @@ enum Parser {
 }
 
 impl<R: BufRead> TraceReader<R> {
-    /// Reads `input` as `format`.
+    /// Creates a reader of `input` in the given format.
     pub fn new(format: TraceFormat, input: R, options: TraceOptions) -> TraceReader<R> {
         let sector_bytes = options.sector_bytes.max(1);
         let parser = match format {
@@ -211,12 +218,14 @@ impl<R: BufRead> TraceReader<R> {
         self.lines.format()
     }
 
-    /// A doubt about the unit of times, once [`GAPS_JUDGED`] records are read or the trace has ended.
+    /// A suspicion about the unit of times, available once [`GAPS_JUDGED`] records have been read
+    /// or the trace has ended.
     pub fn gap_warning(&self) -> Option<GapWarning> {
         self.gaps.warning()
     }
 
-    /// The arrivals so far that lie before one above them, in formats whose records need not be in order.
+    /// The arrivals so far that precede that of an earlier record, in formats whose records need
+    /// not be in order.
     pub fn order_warning(&self) -> Option<OrderWarning> {
         self.order.warning()
     }

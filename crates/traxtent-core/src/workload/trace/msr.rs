@@ -1,7 +1,9 @@
-//! The CSV of the MSR Cambridge traces (Narayanan, Donnelly and Rowstron, "Write off-loading", FAST 2008).
+//! The CSV of the MSR Cambridge traces (Narayanan, Donnelly and Rowstron, "Write off-loading", FAST
+//! 2008).
 //!
-//! Timestamp (Windows file time: 100 ns since 1601), host name, disk number (the device), `Read` or `Write`, offset and
-//! size in bytes, response time in 100 ns. A line of column names may come first.
+//! The columns are: timestamp (Windows file time: 100 ns since 1601), host name, disk number (the
+//! device), `Read` or `Write`, offset and size in bytes, response time in 100 ns. A line of column
+//! names may come first.
 
 use std::io::BufRead;
 
@@ -16,9 +18,9 @@ const PS_PER_TICK: u64 = 100 * PS_PER_NS;
 
 pub(super) struct Msr {
     sector_bytes: u32,
-    /// The first record's file time.
+    /// The file time of the first record.
     origin: Option<u64>,
-    /// How long before the first record the last one arrived.
+    /// The time by which the last record arrived before the first one.
     pub(super) early: Span,
 }
 
@@ -53,7 +55,7 @@ pub(super) fn is_heading(line: &Line<'_>) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case("timestamp"))
 }
 
-/// The record of a line, and how long before the first record it arrived.
+/// Returns the record of a line, and the time by which it arrived before the first record.
 pub(super) fn msr(
     line: &Line<'_>,
     sector_bytes: u32,

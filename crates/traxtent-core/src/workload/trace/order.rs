@@ -1,22 +1,23 @@
-//! Arrivals that go backwards: refused where the format orders its records, counted elsewhere.
+//! Arrivals out of order: refused if the format orders its records, counted otherwise.
 //!
-//! DiskSim ends a run on an arrival before the one above it, in any of its formats. The Storage Performance Council's
-//! format and fio's iolog are written in order of time. In these a step back means a damaged file, or two joined ones.
-//! MSR Cambridge's records, blkparse's events and our own log are gathered from several processors or threads; a
-//! step back of some microseconds is normal there, so those are counted.
+//! DiskSim ends a run at an arrival before that of an earlier record, in any of its formats. The
+//! Storage Performance Council's format and fio's iolog are written in order of time. In all of
+//! these, a step back means a damaged file, or two joined ones. MSR Cambridge's records, blkparse's
+//! events and our own log are gathered from several processors or threads. A step back of some
+//! microseconds is normal there, so these are counted.
 
 use super::error::{Place, TraceError};
 use super::{TraceFormat, TraceRecord};
 use crate::units::Span;
 
-/// Arrivals that lie before one above them, in a format whose records need not be in order.
+/// Arrivals that precede that of an earlier record, in a format whose records need not be in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderWarning {
-    /// How many.
+    /// The number of such arrivals.
     pub count: u64,
-    /// Where the first one is.
+    /// The position of the first one.
     pub first: Place,
-    /// The largest distance from the latest arrival above.
+    /// The largest time by which one precedes the latest arrival before it.
     pub furthest: Span,
 }
 
@@ -37,7 +38,7 @@ impl std::fmt::Display for OrderWarning {
     }
 }
 
-/// Whether a step back in time is refused.
+/// Returns whether a step back in time is refused.
 fn is_ordered(format: TraceFormat) -> bool {
     match format {
         TraceFormat::DiskSimAscii
@@ -68,7 +69,7 @@ impl OrderCheck {
         }
     }
 
-    /// Takes a record in; `early` is how long before the trace's origin it arrived.
+    /// Checks a record; `early` is the time by which it arrived before the trace's origin.
     pub(super) fn see(
         &mut self,
         record: &TraceRecord,

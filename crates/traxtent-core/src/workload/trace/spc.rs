@@ -1,7 +1,9 @@
-//! The Storage Performance Council's trace format, revision 1.0.1, as of the UMass trace repository.
+//! The Storage Performance Council's trace format, revision 1.0.1, as used by the UMass trace
+//! repository.
 //!
-//! Comma-separated: application storage unit (the device), address in blocks of 512 bytes, bytes, `R` or `W` in either
-//! case, seconds since the beginning; optional fields behind are not used.
+//! Fields separated by commas: application storage unit (the device), address in blocks of 512
+//! bytes, bytes, `R` or `W` in upper or lower case, seconds since the beginning. Optional fields
+//! after these are not used.
 
 use std::io::BufRead;
 

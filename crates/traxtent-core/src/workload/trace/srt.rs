@@ -1,14 +1,17 @@
-//! HP Labs' SRT traces, versions 1 to 4 of the short I/O record (as DiskSim's `hpl` and `hpl2` formats read them).
+//! HP Labs' SRT traces, versions 1 to 4 of the short I/O record (as DiskSim's `hpl` and `hpl2`
+//! formats read them).
 //!
-//! A text header ends with a form feed; `hpl2` files have none and begin with a record. Records are big-endian 32-bit
-//! words: size in bytes, version (high half) and type, seconds and µs since the beginning, µs from there to the start
-//! and to the end of service, bytes, address, device, driver, cylinder, flags (bit 0 marks a read), origin; version 4
-//! adds the queue length, and suspect records (skipped, as in DiskSim) a word of flags.
+//! A text header ends with a form feed; `hpl2` files have no header and begin with a record.
+//! Records are big-endian 32-bit words: size in bytes, version (high half) and type, seconds and µs
+//! since the beginning, µs from there to the start and to the end of service, bytes, address,
+//! device, driver, cylinder, flags (bit 0 marks a read), origin. Version 4 adds the queue length.
+//! Suspect records, which are skipped as in DiskSim, add a word of flags.
 //!
-//! The address counts the sectors of the header's `sectorsize`, 256 bytes on the disks of the trace that comes with
-//! DiskSim: its cylinder field is always the address divided by the 8 x 113 such sectors of a cylinder. (DiskSim takes
-//! the address for 512-byte sectors.) Without a header, or where disks differ, 512 bytes are taken.
-//! The device is the unit in bits 8 to 15 of the device word.
+//! The address counts sectors of the header's `sectorsize`. This is 256 bytes on the disks of the
+//! trace that comes with DiskSim: its cylinder field is always the address divided by the 8 x 113
+//! such sectors of a cylinder. (DiskSim takes the address as 512-byte sectors.) Without a header,
+//! or if the disks differ, 512 bytes are assumed. The device is the unit in bits 8 to 15 of the
+//! device word.
 
 use std::io::BufRead;
 
@@ -19,27 +22,27 @@ use super::lines::Lines;
 use crate::request::{Op, Request};
 use crate::units::{SimTime, Span};
 
-/// What files with a header begin with.
+/// The first bytes of files with a header.
 pub(super) const MAGIC: &[u8] = b"$$TR_IOREC";
 
-/// No header is longer; what goes on without a form feed is none.
+/// The longest header. A longer text without a form feed is not a header.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 const FORM_FEED: u8 = 0x0c;
 const SHORT_IO: u32 = 1;
 const SUSPECT_IO: u32 = 4;
-/// Seconds and µs, then eleven words; id and size come before.
+/// The number of words of a record after id and size: seconds, µs, and nine more.
 const WORDS: usize = 11;
-/// The word that holds the length.
+/// The index of the word that holds the length.
 const BYTES: usize = 4;
 
 pub(super) struct Srt {
     sector_bytes: u32,
-    /// The size of the address's sectors, once the header is read.
+    /// The size of the sectors that addresses count, once the header has been read.
     unit_bytes: Option<u32>,
 }
 
-/// Whether a record can begin with these two words: its size, and version and type.
+/// Returns whether a record can begin with these two words: its size, and its version and type.
 pub(super) fn plausible(size: u32, id: u32) -> bool {
     let (version, kind) = (id >> 16, id & 0xffff);
     (1..=4).contains(&version)
@@ -120,7 +123,7 @@ impl Srt {
         }
     }
 
-    /// Reads the header, if there is one, and the first two words behind it.
+    /// Reads the header, if there is one, and the first two words after it.
     fn begin<R: BufRead>(
         &mut self,
         lines: &mut Lines<R>,
@@ -206,7 +209,7 @@ impl Srt {
     }
 }
 
-/// Picks `sectorsize = N` out of the header as it passes.
+/// Extracts `sectorsize = N` from the header while it is read.
 #[derive(Default)]
 struct SectorSizes {
     line: Vec<u8>,
@@ -217,7 +220,7 @@ struct SectorSizes {
 impl SectorSizes {
     fn see(&mut self, byte: u8) {
         if byte != b'\n' {
-            // Lines that matter are short.
+            // The lines of interest are short.
             if self.line.len() < 200 {
                 self.line.push(byte);
             }

@@ -1,24 +1,26 @@
-//! Are the times of a trace plausible, or off by a thousand?
+//! A check whether the times of a trace are plausible or off by a factor of a thousand.
 //!
-//! Where a person writes a trace, milliseconds and seconds are easily confused. After [`GAPS_JUDGED`] records (or at the
-//! end) the gaps between arrivals, or the pauses, are judged:
-//! - too short, if their mean is below 50 µs in the formats whose unit people choose (DiskSim's and SPC): no disk of their
-//!   time gets 20,000 requests a second for long; below 1 µs in the others. The mean, since many traces have
-//!   coarse clocks and so many gaps of 0.
-//! - too long, if their median is above 5 s, whatever the format. The median, since nights and week-ends are long.
+//! Milliseconds and seconds are easily confused in a trace written by hand. After [`GAPS_JUDGED`]
+//! records (or at the end) the gaps between arrivals, or the pauses, are judged:
+//! - too short, if their mean is below 50 µs in the formats whose unit people choose (DiskSim's and
+//!   SPC), or below 1 µs in the others. No disk of the time of these formats sustains 20,000
+//!   requests per second. The mean is used because many traces have coarse clocks and therefore
+//!   many gaps of 0.
+//! - too long, if their median is above 5 s, in any format. The median is used because nights and
+//!   weekends are long.
 
 use super::{TraceFormat, TraceRecord};
 use crate::units::{SimTime, Span};
 
-/// How many gaps are looked at.
+/// The number of gaps that are judged.
 pub const GAPS_JUDGED: usize = 1000;
 
-/// Fewer gaps tell nothing.
+/// The smallest number of gaps that permits a judgement.
 const GAPS_LEAST: usize = 10;
 
 const LONG: Span = Span(5_000_000_000_000);
 
-/// In which direction gaps look wrong.
+/// The direction in which gaps look wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapSuspicion {
     /// The times may be in a larger unit than the format's.
@@ -27,16 +29,16 @@ pub enum GapSuspicion {
     TooLong,
 }
 
-/// A doubt about the unit of a trace's times.
+/// A suspicion about the unit of a trace's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapWarning {
-    /// The format that it is read as.
+    /// The format that the trace is read as.
     pub format: TraceFormat,
-    /// What looks wrong.
+    /// The direction in which the gaps look wrong.
     pub suspicion: GapSuspicion,
-    /// The typical gap: the mean of short ones, the median of long ones.
+    /// The typical gap: the mean if gaps are short, the median if they are long.
     pub gap: Span,
-    /// How many gaps were looked at.
+    /// The number of gaps judged.
     pub gaps: usize,
 }
 
@@ -79,7 +81,7 @@ impl GapCheck {
             gaps: Vec::new(),
             last: None,
             warning: None,
-            // Nobody mistook the unit of our own.
+            // The unit of our own log is certain.
             done: format == TraceFormat::RequestLog,
         }
     }
@@ -115,7 +117,7 @@ impl GapCheck {
 
     fn judge(&mut self) -> Option<GapWarning> {
         let gaps = self.gaps.len();
-        // fio's version 2 may hold no times at all.
+        // A version 2 log of fio may hold no times at all.
         if gaps < GAPS_LEAST
             || (self.format == TraceFormat::FioV2 && self.gaps.iter().all(|&gap| gap == Span::ZERO))
         {

@@ -1,4 +1,4 @@
-//! What power cuts leave.
+//! The state of a disk after power cuts.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use traxtent_core::workload::Rng;
 use super::history::{History, stamps};
 use super::{SECTORS, random, small, stamped, write_back};
 
-/// A disk in the middle of random work, and what may be expected of it.
+/// A disk in the middle of random work, and the history that determines what a host may expect of
+/// it.
 struct Busy {
     disk: Disk,
     history: History,
@@ -31,7 +32,7 @@ impl Busy {
         }
     }
 
-    /// Submits so many commands, `depth` at a time, and leaves some under way.
+    /// Submits `commands` commands, `depth` at a time, and leaves some outstanding.
     fn work(&mut self, commands: u64, depth: usize) {
         let mut now = self.disk.now();
         for _ in 0..commands {
@@ -46,7 +47,7 @@ impl Busy {
                     self.history.completed(&done);
                 }
             }
-            // What has been completed meanwhile is acknowledged.
+            // Commands that have completed meanwhile are acknowledged.
             while let Some(done) = self.disk.poll(now) {
                 self.history.completed(&done);
             }
@@ -69,7 +70,8 @@ impl Busy {
     }
 }
 
-/// Runs random work with cuts in between on every size of sectors, and hands over what each left.
+/// Runs random work with power cuts on every sector size, and passes the state after each cut to
+/// `check`.
 fn for_each_cut(
     seeds: u64,
     tearing: Tearing,
@@ -94,8 +96,9 @@ fn for_each_cut(
     counts
 }
 
-/// After a cut, is every 512 bytes the last durable version, or one that was written later, and is
-/// so what was flushed or forced there? Are writes kept, lost and torn?
+/// After a cut, does every grain of 512 bytes hold the last durable version or a later one, also
+/// where it was flushed or written with forced unit access? Are some writes kept, some lost and
+/// some torn?
 #[test]
 fn every_grain_is_a_version_since_the_last_durable_one() {
     for tearing in [Tearing::Physical, Tearing::Bytes512] {
@@ -111,16 +114,16 @@ fn every_grain_is_a_version_since_the_last_durable_one() {
             }
         });
         assert!(counts.into_iter().all(|count| count > 100), "{counts:?}");
-        // Old, new, and what is in between were all left.
+        // Old, new and intermediate versions all occurred.
         for wanted in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
             assert!(choices.contains(&wanted), "{wanted:?} never: {choices:?}");
         }
     }
 }
 
-/// Does tearing at physical sectors leave every physical sector of one piece, and does tearing at
-/// 512 bytes not? A write is seen in a physical sector if any of its 512 bytes is; then all of them
-/// there are its own or those of a later write that is seen too.
+/// Does tearing at physical sectors leave every physical sector in one piece, and does tearing at
+/// 512 bytes not? A write is visible in a physical sector if any of the sector's grains holds it.
+/// All grains there must then hold it, or a later write that is also visible.
 #[test]
 fn physical_sectors_are_torn_only_where_that_is_asked_for() {
     let torn = |tearing| {
@@ -148,14 +151,14 @@ fn is_torn(history: &History, left: &[u64], sector: std::ops::Range<usize>) -> b
         let possible = history.possible(grain);
         let shown = possible.iter().rposition(|stamp| *stamp == left[grain]);
         let later = &possible[shown.map_or(0, |shown| shown + 1)..];
-        // Zeros do not tell which write they are from.
+        // Zeros do not identify the write that they come from.
         later
             .iter()
             .any(|stamp| *stamp != 0 && seen.contains(stamp))
     })
 }
 
-/// Is later work kept at a cut while earlier work is lost, also on other sectors?
+/// Can a cut keep later writes while earlier ones are lost, also on other sectors?
 #[test]
 fn later_writes_outlive_earlier_ones() {
     let mut found = BTreeSet::new();
@@ -169,7 +172,7 @@ fn later_writes_outlive_earlier_ones() {
     assert_eq!(found, BTreeSet::from([(0, 0), (0, 2), (1, 0), (1, 2)]));
 }
 
-/// Does the same seed leave the same bytes, and do others leave others?
+/// Does the same seed leave the same bytes, and do different seeds leave different bytes?
 #[test]
 fn the_same_seed_leaves_the_same_bytes() {
     for (i, sizes) in SECTORS.into_iter().enumerate() {
@@ -187,8 +190,8 @@ fn the_same_seed_leaves_the_same_bytes() {
     }
 }
 
-/// Does forced unit access make its own sectors durable, not those of earlier writes, and is it
-/// never undone by an older write that is flushed, evicted or kept later?
+/// Does forced unit access make its own sectors durable but not those of earlier writes, and is it
+/// never overwritten by an older write that is flushed, evicted or kept later?
 #[test]
 fn forced_unit_access_covers_its_own_sectors() {
     let mut earlier_lost = 0;
@@ -215,7 +218,7 @@ fn forced_unit_access_covers_its_own_sectors() {
     assert!(earlier_lost > 0);
 }
 
-/// The negative control: does a drive that lies about flushes lose what an honest one keeps?
+/// Negative control: does a drive that falsely reports flushes lose data that an honest one keeps?
 #[test]
 fn a_lying_flush_loses_data() {
     let lost = |lie: Option<&str>| {
@@ -235,12 +238,12 @@ fn a_lying_flush_loses_data() {
     assert_eq!(lost(None), 0);
     assert!(lost(Some("lying-flush")) > 5);
     assert!(lost(Some("lying-fua")) > 5);
-    // It has stopped lying before the first write.
+    // The fault ends before the first write.
     assert_eq!(lost(Some("lying-flush,for=0")), 0);
 }
 
-/// Without a write-back cache, can a cut undo nothing that was acknowledged, and tear only what was
-/// under way?
+/// Without a write-back cache, does a cut undo no acknowledged write, and tear only outstanding
+/// ones?
 #[test]
 fn write_through_loses_nothing_acknowledged() {
     let mut torn = 0;

@@ -1,4 +1,4 @@
-//! What a host reads while nothing goes wrong.
+//! The data that a host reads when there are no faults.
 
 use traxtent_core::disk::{Command, Disk};
 use traxtent_core::profile::{Unmap, WriteBack};
@@ -8,8 +8,8 @@ use traxtent_core::workload::Rng;
 use super::history::{History, stamps};
 use super::{SECTORS, random, small, stamped, write_back};
 
-/// Does every read return what was written last, with many commands under way, for all sizes of
-/// sectors, with and without a write-back cache?
+/// Does every read return the data written last, with many commands outstanding, for all sector
+/// sizes, with and without a write-back cache?
 #[test]
 fn reads_return_what_was_written_last() {
     for seed in 0..testkit::repeats(120) {
@@ -71,8 +71,8 @@ fn a_write_is_visible_when_it_completes() {
     assert_eq!(stamps(&disk, 10, 1), [5]);
 }
 
-/// Is what the cache holds bounded by the profile's write segments, and does what exceeds it
-/// become durable, oldest first?
+/// Is the content of the cache bounded by the profile's write segments, and does the excess become
+/// durable, oldest first?
 #[test]
 fn the_cache_is_bounded() {
     let mut disk = write_back();
@@ -81,7 +81,7 @@ fn the_cache_is_bounded() {
         disk.write(lbn, &stamped(lbn + 1, 512)).unwrap();
         assert_eq!(disk.unflushed_bytes(), room.min((lbn + 1) * 512));
     }
-    // Written through, since it has no room at all.
+    // This write goes through to the media, since it is larger than the cache.
     disk.write(1000, &stamped(9, 200 * 512)).unwrap();
     let media = Disk::with_media(disk.drive().clone(), disk.into_media());
     let expected: Vec<u64> = (1..=300)
@@ -91,7 +91,7 @@ fn the_cache_is_bounded() {
     assert_eq!(stamps(&media, 1000, 200), [9; 200]);
 }
 
-/// Does TRIM do what the profile says, and WRITE ZEROES always make zeros?
+/// Does TRIM behave as the profile states, and does WRITE ZEROES always write zeros?
 #[test]
 fn trim_is_the_profiles_matter() {
     for unmap in [Unmap::Ignored, Unmap::Zeroes] {
@@ -110,7 +110,7 @@ fn trim_is_the_profiles_matter() {
     }
 }
 
-/// Are commands refused, by name and bound, that the disk cannot serve, and do they leave no trace?
+/// Are commands that the disk cannot serve refused with a reason and the bound, without any effect?
 #[test]
 fn refusals() {
     let mut disk = write_back();

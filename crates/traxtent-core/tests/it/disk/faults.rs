@@ -1,4 +1,4 @@
-//! What each fault does, to the picosecond on the tiny drive, whose revolution takes 10 ms.
+//! The effect of each fault, to the picosecond, on the tiny drive, whose revolution takes 10 ms.
 
 use traxtent_core::disk::{Command, Disk, DiskError, Scenario};
 use traxtent_core::drive::Breakdown;
@@ -13,7 +13,7 @@ fn hurt(disk: &mut Disk, fault: &str) {
     disk.inject(disk.now(), fault.parse().unwrap()).unwrap();
 }
 
-/// The breakdown of a read by a fresh tiny disk that a fault has happened to.
+/// Returns the breakdown of a read by a fresh tiny disk with a fault.
 fn first_read(profile: &Profile, fault: Option<&str>, lbn: u64, sectors: usize) -> Breakdown {
     let mut disk = Disk::new(profile).unwrap();
     if let Some(fault) = fault {
@@ -23,8 +23,8 @@ fn first_read(profile: &Profile, fault: Option<&str>, lbn: u64, sectors: usize) 
     disk.read(lbn, &mut into).unwrap()
 }
 
-/// Does a slow sector cost so many whole revolutions, once a physical sector, wherever in a read it
-/// is, and does it cost nothing beside it?
+/// Does a slow sector cost its number of whole revolutions, once per physical sector, wherever it
+/// is in a read, and nothing in reads next to it?
 #[test]
 fn slow_sectors_cost_whole_revolutions() {
     let revolution = Span::from_ms(10.0);
@@ -43,7 +43,7 @@ fn slow_sectors_cost_whole_revolutions() {
         let sound = first_read(&tiny(), None, lbn, sectors);
         assert_eq!(first_read(&tiny(), slow, lbn, sectors), sound);
     }
-    // One physical sector, of which two logical ones are named; and two of them.
+    // One physical sector of which two logical ones are named, and two physical sectors.
     for (sectors, more) in [(2, 3), (9, 6)] {
         let profile = small(SECTORS[1]);
         let fault = format!("slow-sector,lbn=50,sectors={sectors},revolutions=3");
@@ -54,7 +54,8 @@ fn slow_sectors_cost_whole_revolutions() {
     }
 }
 
-/// Does a slow sector that read-ahead has fetched cost nothing more, and one that is written nothing?
+/// Is there no further cost for a slow sector that read-ahead has fetched, and none for one that is
+/// written?
 #[test]
 fn slow_sectors_are_slow_on_the_media_only() {
     let mut disk = Disk::new(&tiny()).unwrap();
@@ -69,8 +70,8 @@ fn slow_sectors_are_slow_on_the_media_only() {
     assert!(disk.write(50, &sector).unwrap().rotation < Span::from_ms(10.0));
 }
 
-/// Does a latent error fail reads of its physical sector, name the first bad LBN, keep the rest
-/// readable, and end when it is written?
+/// Does a latent error fail reads of its physical sector, name the first bad LBN, leave the rest
+/// readable, and end when the sector is written?
 #[test]
 fn latent_errors_last_until_they_are_written() {
     let mut profile = small(SECTORS[1]);
@@ -95,7 +96,7 @@ fn latent_errors_last_until_they_are_written() {
     assert_eq!(stamps(&disk, 14, 12), [1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1]);
 }
 
-/// Is a bad sector readable while the cache has it, and bad again if the power goes before it is
+/// Is a bad sector readable while the cache holds it, and bad again if the power fails before it is
 /// on the media?
 #[test]
 fn a_latent_error_is_mended_on_the_media_only() {
@@ -121,8 +122,8 @@ fn a_latent_error_is_mended_on_the_media_only() {
     assert!(mended > 0 && bad > 0);
 }
 
-/// Does a grown defect move its sectors to a spare, so that reading over it takes longer and the
-/// data stay, on drives with spares, without, and with large physical sectors?
+/// Does a grown defect move its sectors to a spare, so that reading across it takes longer and the
+/// data stay intact, on drives with spares, without spares, and with large physical sectors?
 #[test]
 fn grown_defects_go_to_spares() {
     for name in [
@@ -173,8 +174,8 @@ fn grown_defects_go_to_spares() {
     }
 }
 
-/// Does a stall hold back what is under way and what comes to its end, and not a picosecond longer,
-/// while the platters turn on?
+/// Does a stall hold back outstanding and new commands until its end, and not a picosecond longer,
+/// while the media keep turning?
 #[test]
 fn a_stall_holds_everything_back() {
     let mut disk = Disk::new(&tiny()).unwrap();
@@ -197,8 +198,8 @@ fn a_stall_holds_everything_back() {
     let first: Vec<_> = std::iter::from_fn(|| disk.poll(end)).collect();
     let tags: Vec<_> = first.iter().map(|done| done.tag).collect();
     assert_eq!(tags, [under_way, flush]);
-    // Sector 40 of the track passes from 54 to 54.1 ms, sector 60 from 56 to 56.1 ms; the bus
-    // takes 0.01 ms.
+    // Sector 40 of the track passes from 54 to 54.1 ms, sector 60 from 56 to 56.1 ms; the bus takes
+    // 0.01 ms.
     let rest: Vec<_> = std::iter::from_fn(|| {
         let wake = disk.next_wakeup()?;
         disk.poll(wake)
@@ -221,8 +222,8 @@ fn a_stall_holds_everything_back() {
     }
 }
 
-/// Does a drive that vanishes fail what is under way at once and what comes, return on time, and
-/// keep what it had acknowledged?
+/// Does a drive that vanishes fail outstanding commands at once and also new ones, return on time,
+/// and keep acknowledged data?
 #[test]
 fn a_drive_vanishes_and_returns() {
     let mut disk = write_back();
@@ -247,8 +248,8 @@ fn a_drive_vanishes_and_returns() {
     assert_eq!(stamps(&disk, 10, 2), [1, 0]);
 }
 
-/// Does a power cut fail what is under way, keep the drive away for as long as it is said to, and
-/// take what was not durable with some seeds?
+/// Does a power cut fail outstanding commands, keep the drive absent for the stated time, and with
+/// some seeds lose data that was not durable?
 #[test]
 fn the_power_goes_and_returns() {
     let mut lost = 0;
@@ -267,7 +268,8 @@ fn the_power_goes_and_returns() {
     assert!(lost > 2 && lost < 18, "{lost}");
 }
 
-/// Do the faults of a scenario happen at their times, while the embedding's clock runs on?
+/// Do the faults of a scenario happen at their times, on the clock that the embedding program
+/// drives?
 #[test]
 fn a_scenario_plays_on_the_disks_clock() {
     let scenario: Scenario = r#"faults = [

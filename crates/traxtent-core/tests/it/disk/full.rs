@@ -1,4 +1,4 @@
-//! A medium that fails.
+//! Media that fail.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use traxtent_core::drive::Drive;
 
 use super::{SECTORS, small, stamped};
 
-/// Memory that takes only so many more writes.
+/// Memory that accepts only a limited number of further writes.
 struct Limited {
     memory: Memory,
     left: Rc<Cell<u32>>,
@@ -44,8 +44,8 @@ impl Media for Limited {
 
 const FULL: DiskError = DiskError::Media(MediaError::NoSpace);
 
-/// When there is no room below, is the client told, is nothing lost that was acknowledged or
-/// flushed, and does the flush succeed when there is room again?
+/// If the media have no room, is the client informed, is nothing lost that was acknowledged or
+/// flushed, and does the flush succeed once there is room again?
 #[test]
 fn no_room_is_reported_and_nothing_is_lost() {
     let left = Rc::new(Cell::new(1));
@@ -63,7 +63,7 @@ fn no_room_is_reported_and_nothing_is_lost() {
 
     disk.write(0, &stamped(1, 512)).unwrap();
     disk.flush().unwrap();
-    // The cache takes what the media do not.
+    // The cache accepts writes for which the media have no room.
     for lbn in 1..=128 {
         disk.write(lbn, &stamped(2, 512)).unwrap();
     }

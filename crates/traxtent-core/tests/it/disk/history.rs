@@ -1,24 +1,24 @@
-//! What a host may expect of a disk, kept without looking at how the disk does it.
+//! A model of the data that a host may expect of a disk, independent of the disk's implementation.
 
 use std::collections::BTreeMap;
 
 use traxtent_core::disk::{Command, Completion, Disk, Tag};
 
-/// For every 512 bytes: the stamp that is durable, and those that may be there after a power cut.
+/// For every grain of 512 bytes: the durable stamp, and those that may be found after a power cut.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     grains: Vec<Grain>,
-    /// 512 bytes in a logical sector.
+    /// The number of grains in a logical sector.
     per_sector: usize,
     under_way: BTreeMap<Tag, (Command, u64, usize)>,
-    /// How many writes have been acknowledged.
+    /// The number of writes acknowledged.
     acknowledged: usize,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Grain {
     durable: u64,
-    /// Acknowledged later, in order: the stamp, and the number of its acknowledgement.
+    /// Later acknowledged writes, in order: the stamp, and the number of the acknowledgement.
     since: Vec<(u64, usize)>,
 }
 
@@ -33,7 +33,7 @@ impl History {
         }
     }
 
-    /// Notes a command, which stamps what it writes.
+    /// Records a command and the stamp of the data that it writes.
     pub(super) fn submitted(&mut self, tag: Tag, command: Command, stamp: u64) {
         let stamp = if matches!(command, Command::Write { .. }) {
             stamp
@@ -44,7 +44,8 @@ impl History {
             .insert(tag, (command, stamp, self.acknowledged));
     }
 
-    /// Notes that a command has ended well. Returns the first grain and how many a read read.
+    /// Records that a command has succeeded. Returns the first grain and the number of grains of a
+    /// read.
     pub(super) fn completed(&mut self, done: &Completion) -> Option<(usize, usize)> {
         let (command, stamp, before) = self.under_way.remove(&done.tag).unwrap();
         let (lbn, sectors) = command.sectors();
@@ -70,7 +71,7 @@ impl History {
         None
     }
 
-    /// What was acknowledged before is durable.
+    /// Makes everything durable that was acknowledged before the given number.
     fn flushed(&mut self, before: usize) {
         for grain in &mut self.grains {
             let durable = grain.since.partition_point(|(_, number)| *number < before);
@@ -80,14 +81,14 @@ impl History {
         }
     }
 
-    /// The stamp that a host must see.
+    /// Returns the stamp that a host must read.
     pub(super) fn visible(&self, grain: usize) -> u64 {
         let Grain { durable, since } = &self.grains[grain];
         since.last().map_or(*durable, |(stamp, _)| *stamp)
     }
 
-    /// The stamps that a power cut may leave, oldest first: what is durable, then what was
-    /// acknowledged, then what is under way.
+    /// Returns the stamps that a power cut may leave, oldest first: the durable one, acknowledged
+    /// ones, outstanding ones.
     pub(super) fn possible(&self, grain: usize) -> Vec<u64> {
         let Grain { durable, since } = &self.grains[grain];
         let acknowledged = since.iter().map(|(stamp, _)| *stamp);
@@ -104,7 +105,7 @@ impl History {
             .collect()
     }
 
-    /// What was left by a cut is what there is.
+    /// Takes the state after a cut as the new durable state.
     pub(super) fn settle(&mut self, left: &[u64]) {
         self.under_way.clear();
         for (grain, stamp) in self.grains.iter_mut().zip(left) {
@@ -124,7 +125,7 @@ impl History {
     }
 }
 
-/// The stamps of so many grains; asserts that each is of one piece.
+/// Returns the stamps of `count` grains, and asserts that no grain is torn.
 pub(super) fn stamps(disk: &Disk, first: usize, count: usize) -> Vec<u64> {
     let mut bytes = vec![0xff; count * 512];
     let per_sector = disk.sector_bytes() as usize / 512;

@@ -1,4 +1,4 @@
-//! The disk: data, what a power cut leaves of them, and faults.
+//! The disk: data, their state after a power cut, and faults.
 
 mod cuts;
 mod data;
@@ -17,7 +17,7 @@ use traxtent_core::workload::Rng;
 
 use super::drive::tiny::tiny_with;
 
-/// The sector sizes there are: logical, physical, lowest aligned LBN.
+/// All sector sizes: logical, physical, lowest aligned LBN.
 const SECTORS: [(u32, u32, u32); 5] = [
     (512, 512, 0),
     (512, 4096, 0),
@@ -26,7 +26,7 @@ const SECTORS: [(u32, u32, u32); 5] = [
     (4096, 4096, 0),
 ];
 
-/// The tiny drive with a write-back cache of 128 sectors, and sectors of one of the sizes.
+/// Returns the tiny drive with a write-back cache of 128 sectors, and sectors of the given sizes.
 fn small(sizes: (u32, u32, u32)) -> Profile {
     tiny_with(|p| {
         (
@@ -40,13 +40,13 @@ fn small(sizes: (u32, u32, u32)) -> Profile {
     })
 }
 
-/// The tiny drive with 512-byte sectors and a write-back cache.
+/// Returns a disk on the tiny drive with 512-byte sectors and a write-back cache.
 fn write_back() -> Disk {
     Disk::new(&small(SECTORS[0])).unwrap()
 }
 
-/// A random command on the first `within` sectors, and the data of a write: every 512 bytes of it
-/// begin with `stamp`.
+/// Returns a random command on the first `within` sectors, and the data of a write. Every 512 bytes
+/// of the data begin with `stamp`.
 fn random(rng: &mut Rng, within: u64, sector: u32, stamp: u64) -> (Command, Vec<u8>) {
     let sectors = match rng.below(10) {
         0 => 1 + rng.below(within.min(150)),
@@ -71,7 +71,7 @@ fn stamped(stamp: u64, bytes: usize) -> Vec<u8> {
     stamp.to_le_bytes().repeat(bytes / 8)
 }
 
-/// Does the example lose nothing that it flushed, at a price, and something that it did not?
+/// Does the example lose no flushed record, at a cost in time, and some unflushed ones?
 #[test]
 fn the_example_shows_what_it_says() {
     let (lost, ms) = log::survive(true).unwrap();

@@ -2,7 +2,8 @@
 
 use traxtent_core::disk::{Fault, Scenario};
 
-/// Does every fault print and read back, in a line and in a scenario, and is every name in the list?
+/// Does every fault parse to itself from its text, on one line and in a scenario, and is every name
+/// in the list?
 #[test]
 fn faults_read_back() {
     let lines = [
@@ -42,7 +43,7 @@ fn faults_read_back() {
     assert_eq!(named, Fault::NAMES);
 }
 
-/// Does each thing that can be wrong with a scenario give one line that names line, key and bound?
+/// Does each possible error in a scenario give one line that names line, key and bound?
 #[test]
 fn bad_scenarios_name_what_is_wrong() {
     let entry = |entry: &str| format!("seed = 1\nfaults = [\n{entry}\n]");

@@ -1,4 +1,4 @@
-//! The times of a disk are those of its drive.
+//! The times of a disk, which are those of its drive.
 
 use traxtent_core::disk::{Command, Disk, Scenario};
 use traxtent_core::drive::Drive;
@@ -9,8 +9,8 @@ use traxtent_core::workload::Rng;
 
 use super::random;
 
-/// Does a disk that nothing goes wrong with complete every command at the picosecond at which the
-/// drive alone does, with the same breakdown?
+/// Does a disk without faults complete every command at the same picosecond as the drive alone,
+/// with the same breakdown?
 #[test]
 fn data_cost_no_time() {
     for name in ["atlas10k", "generic-20tb", "instant"] {
@@ -59,8 +59,8 @@ fn data_cost_no_time() {
     }
 }
 
-/// Do the same commands, begun a day's worth of whole revolutions later, take the same times to the picosecond:
-/// nothing of the model drifts from its clock?
+/// Do the same commands, begun a day's worth of whole revolutions later, take the same times to the
+/// picosecond, so that the model does not drift?
 #[test]
 fn a_day_later_nothing_has_drifted() {
     for name in ["atlas10k", "atlas10k2", "cheetah15k7", "generic-20tb"] {
@@ -89,8 +89,8 @@ fn a_day_later_nothing_has_drifted() {
     }
 }
 
-/// With faults of every kind, are commands completed alike whether the disk is looked at at each of
-/// its wake-ups, at random instants, or at the end only?
+/// With faults of every kind, are completions the same whether the disk is polled at each of its
+/// wake-ups, at random instants, or only at the end?
 #[test]
 fn what_happens_does_not_depend_on_who_looks() {
     let scenario: Scenario = r#"

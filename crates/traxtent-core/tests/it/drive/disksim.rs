@@ -1,14 +1,14 @@
-//! Single requests and queues on drives of DiskSim's, against the times that DiskSim 4.0 gives.
+//! Single requests and queues on DiskSim's drives, compared with the times of DiskSim 4.0.
 //!
-//! DiskSim's times are those of `disksim NAME.parv OUT ascii TRACE 0`, with the requests of the test in TRACE and its parameters
-//! set in NAME.diskspecs.
+//! DiskSim's times are those of `disksim NAME.parv OUT ascii TRACE 0`, with the requests of the
+//! test in TRACE and its parameters set in NAME.diskspecs.
 
 use traxtent_core::request::Request;
 
 use super::tiny::{read, serve, write};
 use crate::disksim_files::drive_with;
 
-/// DiskSim rounds angles to 2^-20 of a revolution, at each event.
+/// DiskSim rounds angles to 2^-20 of a revolution at each event.
 const ROUNDING_MS: f64 = 0.005;
 
 #[track_caller]
@@ -31,13 +31,14 @@ fn assert_disksims(
     }
 }
 
-/// Does a write that is larger than its segment cross the bus as the media make room, and reach the media as it comes?
+/// Does a write that is larger than its segment cross the bus as space becomes free, and reach the
+/// media as data arrive?
 #[test]
 fn writes_larger_than_a_segment() {
     for (sectors, ms) in [(374, 37.212), (375, 37.311), (400, 39.786), (800, 79.386)] {
         assert_disksims("atlas10k", &[], &[write(1000, sectors)], &[ms]);
     }
-    // The bus is taken again when the segment of 64 sectors is down to one.
+    // The bus is acquired again once only one sector of the 64-sector segment is left.
     for (lbn, sectors, ms) in [
         (1000, 65, 16.4146),
         (0, 200, 28.9321),
@@ -51,7 +52,7 @@ fn writes_larger_than_a_segment() {
     assert_disksims("hp_c3323a", &[], &[write(1000, 600)], &[90.7157]);
 }
 
-/// Are the media held back where a slow bus leaves no room in the segment for what they read?
+/// Do the media wait if a slow bus leaves no room in the segment for the sectors being read?
 #[test]
 fn reads_larger_than_a_segment() {
     let segment = |sectors| [("Segment size (in blks)", sectors)];
@@ -59,7 +60,7 @@ fn reads_larger_than_a_segment() {
     assert_disksims("hp_c3323a", &segment("64"), &[read(1000, 200)], &[52.4491]);
 }
 
-/// Does a drive that never leaves the bus serve one command at a time, whatever its queue might hold?
+/// Does a drive that never disconnects serve one command at a time, whatever its queue depth?
 #[test]
 fn a_drive_that_keeps_the_bus_has_one_command() {
     let requests = [100_000, 500_000, 900_000, 300_000].map(|lbn| read(lbn, 8));
@@ -72,7 +73,7 @@ fn a_drive_that_keeps_the_bus_has_one_command() {
     }
 }
 
-/// Has the first request the overhead of one that comes after a read?
+/// Does the first request have the overhead of a request after a read?
 #[test]
 fn the_first_request_comes_after_a_read() {
     assert_disksims("atlas10k", &[], &[write(0, 8)], &[0.978]);
@@ -80,7 +81,8 @@ fn the_first_request_comes_after_a_read() {
     assert_disksims("barracuda", &[], &[write(0, 8)], &[2.082]);
 }
 
-/// Does a zero-latency write over a bus that is slower than the media write only what has come, and the rest a revolution later?
+/// Does a zero-latency write over a bus slower than the media write only the sectors that have
+/// arrived, and the rest a revolution later?
 #[test]
 fn a_write_over_a_slow_bus() {
     let folder = testkit::shared_data!("disksim");

@@ -1,4 +1,4 @@
-//! What a host orders of the buffer, and what a drive keeps of its own accord.
+//! Cache settings from a host, and what a drive keeps in its buffer regardless of them.
 
 use traxtent_core::drive::{Caching, Completion, Drive, Served};
 use traxtent_core::profile::{Profile, ReadAheadUntil, WriteBack};
@@ -13,7 +13,7 @@ const ON: Caching = Caching {
     write_back: true,
 };
 
-/// A drive with everything that a host may switch.
+/// Returns a drive with all functions that a host may switch.
 fn caching() -> Profile {
     tiny_with(|p| {
         p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
@@ -22,7 +22,7 @@ fn caching() -> Profile {
     })
 }
 
-/// Serves requests after an order, each a whole revolution after the one before it.
+/// Serves requests after the given settings, each well over a revolution after the one before it.
 fn serve_under(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<Completion> {
     let mut drive = Drive::new(profile).unwrap();
     orders
@@ -46,11 +46,11 @@ fn served(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<Se
     done.iter().map(|completion| completion.served).collect()
 }
 
-/// Does each order switch what it names, and that alone?
+/// Does each setting switch the function that it names, and no other?
 #[test]
 fn orders_are_obeyed() {
     use Served::{Buffer, Media};
-    // A read, the same again, what follows it, and a write.
+    // A read, the same again, the sectors after it, and a write.
     let requests = [read(20, 10), read(20, 10), read(30, 10), write(50, 5)];
     let orders = |read, read_ahead, write_back| Caching {
         read,
@@ -69,7 +69,7 @@ fn orders_are_obeyed() {
             expected,
             "{order:?}"
         );
-        // And is the last order the one that holds?
+        // Does the last setting apply?
         assert_eq!(
             served(&caching(), &[Caching::OFF, order], &requests),
             expected
@@ -77,7 +77,7 @@ fn orders_are_obeyed() {
     }
 }
 
-/// Does an order to do as the profile says change anything at all?
+/// Does a setting equal to the profile's change nothing?
 #[test]
 fn an_order_for_what_is_so_changes_nothing() {
     let requests = [read(20, 10), read(5, 30), write(50, 5), read(50, 20)];
@@ -87,7 +87,8 @@ fn an_order_for_what_is_so_changes_nothing() {
     );
 }
 
-/// Does a drive that ignores its host still read ahead and serve it, and write as ordered?
+/// Does a drive that ignores its host's read settings still read ahead and serve hits, but write as
+/// set?
 #[test]
 fn a_drive_may_ignore_orders_to_read() {
     let deaf = |p: Profile| {
@@ -102,8 +103,8 @@ fn a_drive_may_ignore_orders_to_read() {
     );
 }
 
-/// Of pairs of sectors read in reverse order, does the buffer serve the share that the profile
-/// states, and do the two ends of the scale draw nothing?
+/// For pairs of sectors read in reverse order, does the buffer serve the share that the profile
+/// states, and do the shares 0 and 1 draw no random number?
 #[test]
 fn what_passed_is_kept_as_often_as_stated() {
     const PAIRS: u64 = 4000;
@@ -112,7 +113,7 @@ fn what_passed_is_kept_as_often_as_stated() {
             p.access.read_on_arrival = true;
             p.access.read_on_arrival_share = share;
         });
-        // Pairs on tracks in turn, so that no segment has the sectors from before.
+        // Pairs on successive tracks, so that no segment holds the sectors from an earlier pair.
         let requests: Vec<(f64, Request)> = (0..PAIRS)
             .flat_map(|i| {
                 let (at, lbn) = (60.0 * i as f64, 100 * (i % 20) + 50);
@@ -127,7 +128,7 @@ fn what_passed_is_kept_as_often_as_stated() {
     };
     let all = share_kept(1.0);
     assert_eq!(share_kept(0.0), 0.0);
-    // Four deviations of a binomial share.
+    // Four standard deviations of a binomial share.
     let half = share_kept(0.5);
     assert!(
         (half - 0.5 * all).abs() < 4.0 * (0.25 / PAIRS as f64).sqrt(),

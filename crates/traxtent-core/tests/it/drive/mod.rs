@@ -1,4 +1,4 @@
-//! The drive: exact times of a tiny one, and what must hold for every one.
+//! The drive: exact times of a tiny one, and properties that hold for every one.
 
 mod disksim;
 mod host_orders;

@@ -1,4 +1,4 @@
-//! Partitions of tracks: does a read take the nearest copy, and a write the original?
+//! Track partitions: does a read use the nearest replica, and a write the original?
 
 use proptest::prelude::*;
 use traxtent_core::drive::Drive;
@@ -7,16 +7,16 @@ use traxtent_core::units::{Lbn, SimTime};
 
 use super::tiny::tiny_with;
 
-/// How long it takes until the nearest of a sector's copies comes round on the tiny drive's first track, which begins to pass
-/// with each revolution: in sectors, which are 0.1 ms.
+/// Returns the time until the nearest replica of a sector arrives under the head, on the tiny
+/// drive's first track, which begins to pass with each revolution. The unit is a sector, 0.1 ms.
 fn wait(slot: u64, copies: u64, phase: f64) -> f64 {
     let to = |copy| (slot as f64 + (copy * 100 / copies) as f64 - phase).rem_euclid(100.0);
     (0..copies).map(to).fold(f64::INFINITY, f64::min)
 }
 
 proptest! {
-    /// Is the wait that for the nearest of a sector's copies, also where they do not divide the track, for writes that for the
-    /// sector itself, and what follows the same?
+    /// Is the wait of a read that of the sector's nearest replica, also if the replicas do not
+    /// divide the track evenly, and is the wait of a write that of the sector itself?
     #[test]
     fn reads_take_the_nearest_copy(
         copies in 1..=40u32, slot in 0..100u64, sectors in 1..=20u32, at_us in 0..20_000u64, write: bool,
@@ -42,7 +42,8 @@ proptest! {
     }
 }
 
-/// Do all accesses count, those of writes that are complete before they reach the media too, with the time they wait?
+/// Are all accesses counted with their waiting times, also those of writes that complete before
+/// they reach the media?
 #[test]
 fn accesses_are_counted() {
     let profile = tiny_with(|p| {

@@ -1,4 +1,4 @@
-//! Which request is served next, and when the arm leaves for it.
+//! The choice of the next request, and the time at which the arm starts to move to it.
 
 use traxtent_core::drive::{Drive, Tag};
 use traxtent_core::profile::{Preseek, Profile, Scheduler};
@@ -11,7 +11,8 @@ fn by(scheduler: Scheduler) -> Profile {
     tiny_with(|p| p.queue.scheduler = scheduler)
 }
 
-/// When may the arm leave for the next request: after the media, the bus, or the acknowledgement?
+/// When may the arm start to move to the next request: after the media, the bus, or the
+/// acknowledgement?
 #[test]
 fn preseek_overlaps_the_next_seek_with_the_end_of_a_request() {
     let p = |preseek| {
@@ -21,8 +22,8 @@ fn preseek_overlaps_the_next_seek_with_the_end_of_a_request() {
             p.overheads.read_completion_ms = 0.5;
         })
     };
-    // The first is off the media at 3.0, over the bus at 4.1, acknowledged at 4.6 ms. One of the
-    // others passes at 4.8, the other at 5.5 ms; both are a seek of 1 ms away.
+    // The first request is off the media at 3.0, over the bus at 4.1, and acknowledged at 4.6 ms.
+    // One of the others passes at 4.8, the other at 5.5 ms; both are a seek of 1 ms away.
     let (early, late) = (read(218, 1), read(225, 1));
     for (preseek, early_ms, late_ms) in [
         (Preseek::BeforeCompletion, 5.6, 6.3),
@@ -42,7 +43,7 @@ fn preseek_overlaps_the_next_seek_with_the_end_of_a_request() {
     }
 }
 
-/// In which order does each policy serve what waits, as its definition says?
+/// Does each policy serve waiting requests in the order of its definition?
 #[test]
 fn each_policy_has_its_order() {
     let waiting = [read(300, 1), read(900, 1), read(1700, 1), read(750, 1)];
@@ -60,10 +61,11 @@ fn each_policy_has_its_order() {
     }
 }
 
-/// Does LOOK go on in its direction, although it served the last request without a choice?
+/// Does LOOK keep its direction, although it served the last request without a choice?
 #[test]
 fn look_keeps_its_direction() {
-    // Down from 1700 to 1500, where nobody else waited; what comes meanwhile is served downward first.
+    // Downward from 1700 to 1500, when no other request waited. Requests that arrive meanwhile are
+    // served downward first.
     let requests = [
         (0.0, read(1700, 1)),
         (0.0, read(1500, 1)),
@@ -82,16 +84,17 @@ fn look_keeps_its_direction() {
     );
 }
 
-/// Does SPTF weigh rotation, where seeks are equal or none?
+/// Does SPTF take rotation into account if seeks are equal or zero?
 #[test]
 fn sptf_takes_what_passes_first() {
-    // After LBN 0: sector 20 of this track passes at 2.0, sector 20 of the other at 3.0, 50 at 5.0 ms.
+    // After LBN 0, sector 20 of this track passes at 2.0, sector 20 of the other track at 3.0, and
+    // sector 50 at 5.0 ms.
     let waiting = [read(50, 1), read(20, 1), read(120, 1)];
     assert_eq!(order(&by(Scheduler::Sptf), read(0, 1), &waiting), [1, 2, 0]);
     assert_eq!(order(&by(Scheduler::Look), read(0, 1), &waiting), [1, 0, 2]);
 }
 
-/// Does aged SPTF serve a far request within bounded time, however many near ones keep coming?
+/// Does aged SPTF serve a far request within bounded time, however many near ones keep arriving?
 #[test]
 fn aged_sptf_starves_nobody() {
     let far_ms = |scheduler| {
@@ -113,15 +116,15 @@ fn aged_sptf_starves_nobody() {
         }
         f64::INFINITY
     };
-    // A bonus of a tenth makes up for the longest positioning, 15 ms, after another 150 ms of
-    // waiting; what is older then, 32 requests of at most 11 ms each, may go first.
+    // A bonus of a tenth makes up for the longest positioning time, 15 ms, after another 150 ms of
+    // waiting. Requests that are older by then, 32 of at most 11 ms each, may be served first.
     let aged = far_ms(Scheduler::AgedSptf { weight: 0.1 });
     assert!(aged < 150.0 + 32.0 * 11.0 + 15.0, "waited {aged} ms");
     assert!(far_ms(Scheduler::Sptf) > 2.0 * aged);
 }
 
-/// Do requests for the same sectors keep their order through a scheduler that would change it,
-/// also where only a third request links them?
+/// Do requests for the same sectors keep their order under a scheduler that would change it, also
+/// if only a third request connects them?
 #[test]
 fn overlapping_requests_keep_their_order() {
     let waiting = [write(100, 20), write(110, 50), read(150, 20)];
@@ -129,7 +132,7 @@ fn overlapping_requests_keep_their_order() {
         order(&by(Scheduler::Sstf), read(1000, 1), &waiting),
         [0, 1, 2]
     );
-    // Reads may change places.
+    // Reads may be reordered.
     let waiting = [read(100, 20), read(110, 50), read(150, 20)];
     assert_eq!(
         order(&by(Scheduler::Sstf), read(1000, 1), &waiting),

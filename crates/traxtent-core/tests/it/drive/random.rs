@@ -1,4 +1,4 @@
-//! What must hold for every drive and every workload, on random ones.
+//! Properties that hold for every drive and every workload, tested on random ones.
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ impl Case {
         Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry))
     }
 
-    /// Serves so many requests, `depth` at a time; what was submitted when, and the completions.
+    /// Serves `count` requests, `depth` at a time. Returns the requests with their submission
+    /// times, and the completions.
     fn run(&self, count: usize) -> (Vec<(SimTime, Request)>, Vec<Completion>) {
         let mut rng = Rng::new(self.seed ^ 0x5eed);
         let mut requests = Requests {
@@ -72,7 +73,7 @@ impl Case {
                 !drive.is_quiet() || submitted.len() == done.len(),
                 "quiet with work outstanding"
             );
-            // Sometimes the host thinks, and looks at nothing meanwhile.
+            // Sometimes the host pauses, and does not poll the drive during the pause.
             if done.len() > before && submitted.len() < count && rng.chance(0.2) {
                 let pause = Span(rng.below(20_000_000_000));
                 now = next.map_or(now + pause, |next| next.min(now + pause));
@@ -112,7 +113,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
-/// Firmware of every kind, on the mechanics of the profile.
+/// Draws firmware behaviour of every kind for the mechanics of the profile.
 fn vary(p: &mut Profile, rng: &mut Rng) {
     let coin = |rng: &mut Rng| rng.chance(0.5);
     p.queue.depth = 32;
@@ -260,7 +261,8 @@ impl Requests {
     }
 }
 
-/// Runs a test of so many cases on the tiny drive and on each of the built-in ones.
+/// Runs a test on `tiny_cases` random cases of the tiny drive, and on `cases` of each built-in
+/// drive.
 fn for_each_case(tiny_cases: u64, cases: u64, test: impl Fn(&Case)) {
     let built_in = builtin::names().map(|name| (cases, builtin(name).unwrap()));
     for (cases, base) in std::iter::once((tiny_cases, tiny())).chain(built_in) {
@@ -279,8 +281,8 @@ fn for_each_case(tiny_cases: u64, cases: u64, test: impl Fn(&Case)) {
     }
 }
 
-/// Does every request complete once, in order of time, its parts summing to its time, and does the
-/// drive never stall, nor wake anybody for nothing in the past?
+/// Does every request complete once, in order of time, with parts that add up to its response time,
+/// and does the drive never stall or request a wake-up in the past?
 #[test]
 fn every_request_completes_once_and_on_time() {
     for_each_case(600, 12, |case| {
@@ -288,14 +290,15 @@ fn every_request_completes_once_and_on_time() {
     });
 }
 
-/// Do the same inputs give the same completions, whoever looks how often, and from a copy too?
+/// Do the same inputs give the same completions, however often the drive is polled, and also from a
+/// clone?
 #[test]
 fn completions_do_not_depend_on_who_looks() {
     for_each_case(300, 6, |case| {
         let (submitted, done) = case.run(150);
         assert_eq!(case.run(150).1, done, "run again");
 
-        // Looked at only by submitting.
+        // Polled only at the end.
         let mut drive = case.drive();
         for &(at, request) in &submitted {
             drive.submit(at, request).unwrap();
@@ -304,7 +307,7 @@ fn completions_do_not_depend_on_who_looks() {
         let seldom: Vec<_> = std::iter::from_fn(|| drive.poll(end)).collect();
         assert_eq!(seldom, done, "polled at the end only");
 
-        // Looked at at random instants, and copied half-way.
+        // Polled at random instants, and cloned half-way.
         let mut rng = Rng::new(case.seed);
         let (mut drive, mut often, mut last) = (case.drive(), Vec::new(), SimTime::ZERO);
         for (i, &(at, request)) in submitted.iter().enumerate() {
@@ -323,8 +326,8 @@ fn completions_do_not_depend_on_who_looks() {
     });
 }
 
-/// Do reads in sequence, one at a time, have the rate of the media whatever the firmware, if it reads ahead as far as its segment
-/// reaches and its overheads are short?
+/// Do sequential reads, one at a time, reach the media rate with any firmware that reads ahead to
+/// the segment's end and has short overheads?
 #[test]
 fn short_reads_in_sequence_stream() {
     for_each_case(200, 4, |case| {
@@ -336,7 +339,7 @@ fn short_reads_in_sequence_stream() {
         let Some(mechanics) = &profile.mechanics else {
             return;
         };
-        // A hundredth of a revolution for everything that a command takes.
+        // A hundredth of a revolution for the sum of a command's overheads.
         let longest = 60_000.0 / mechanics.rpm / 100.0 / 5.0;
         let mut rng = Rng::new(case.seed);
         let o = &mut profile.overheads;
@@ -379,8 +382,8 @@ fn short_reads_in_sequence_stream() {
     });
 }
 
-/// Does an idle drive's first request wait for nobody, and for no longer the freer the order is in
-/// which its sectors may cross the bus?
+/// Does the first request of an idle drive have no queue time, and does it complete the earlier,
+/// the freer the order in which its sectors may cross the bus?
 #[test]
 fn nobody_waits_for_others_on_an_idle_drive() {
     for_each_case(200, 4, |case| {

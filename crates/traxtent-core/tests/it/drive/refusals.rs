@@ -6,7 +6,7 @@ use traxtent_core::units::{Lbn, SimTime};
 
 use super::tiny::{drain, read, tiny, write};
 
-/// Is each refused by name, with its value and the bound?
+/// Is each impossible request refused with its name, value and bound?
 #[test]
 fn impossible_requests_are_refused_by_name() {
     let mut drive = Drive::new(&tiny()).unwrap();
@@ -60,7 +60,7 @@ fn impossible_requests_are_refused_by_name() {
     );
 }
 
-/// Do refused requests leave the drive as it was, down to the next name and every later time?
+/// Do refused requests leave the drive unchanged, including its next tag and all later times?
 #[test]
 fn refused_requests_leave_no_trace() {
     let mut drive = Drive::new(&tiny()).unwrap();

@@ -1,9 +1,10 @@
-//! A drive whose times can be computed in the head.
+//! A drive whose times can be computed by hand.
 //!
-//! One revolution takes 10 ms and passes 100 sectors of 0.1 ms. Two surfaces, ten cylinders: LBN
-//! 200 c + 100 s is the first of cylinder c, surface s. Slot 0 of surface 0 of cylinder c begins
-//! 3 c ms into each revolution, that of surface 1 another 1 ms later. A seek over d cylinders takes
-//! 0.5 d + 0.5 ms, a head switch 0.5 ms. A sector crosses the bus in 0.01 ms. Nothing else takes time.
+//! One revolution takes 10 ms and passes 100 sectors of 0.1 ms. There are two surfaces and ten
+//! cylinders: LBN 200 c + 100 s is the first of cylinder c, surface s. Slot 0 of surface 0 of
+//! cylinder c begins 3 c ms into each revolution, that of surface 1 another 1 ms later. A seek over
+//! d cylinders takes 0.5 d + 0.5 ms, a head switch 0.5 ms. A sector crosses the bus in 0.01 ms.
+//! Nothing else takes time.
 
 use traxtent_core::drive::{Completion, Drive, Tag};
 use traxtent_core::geometry::{GeometrySpec, PerSurface, Skew, ZoneSpec};
@@ -81,7 +82,7 @@ pub(crate) fn tiny() -> Profile {
     }
 }
 
-/// The tiny drive with some figures changed.
+/// Returns the tiny drive with some values changed.
 pub(crate) fn tiny_with(change: impl FnOnce(&mut Profile)) -> Profile {
     let mut profile = tiny();
     change(&mut profile);
@@ -103,7 +104,8 @@ pub(crate) fn fua(request: Request) -> Request {
     }
 }
 
-/// Serves requests that are submitted at the given milliseconds; completions in order of submission.
+/// Serves requests that are submitted at the given times, in milliseconds. Returns the completions
+/// in order of submission.
 pub(crate) fn serve(profile: &Profile, requests: &[(f64, Request)]) -> Vec<Completion> {
     let mut drive = Drive::new(profile).unwrap();
     let mut done = Vec::new();
@@ -128,7 +130,7 @@ pub(crate) fn drain(drive: &mut Drive, until: Option<SimTime>, done: &mut Vec<Co
     }
 }
 
-/// Asserts when requests complete, in milliseconds and to the picosecond.
+/// Asserts the completion times of requests, in milliseconds and to the picosecond.
 #[track_caller]
 pub(crate) fn assert_completions(
     profile: &Profile,
@@ -146,7 +148,7 @@ pub(crate) fn assert_completions(
     );
 }
 
-/// The order in which requests are served that all wait while the drive serves `first`.
+/// Returns the order in which requests are served that all wait while the drive serves `first`.
 pub(crate) fn order(profile: &Profile, first: Request, waiting: &[Request]) -> Vec<usize> {
     let all: Vec<(f64, Request)> = std::iter::once((0.0, first))
         .chain(waiting.iter().map(|&request| (0.0, request)))

@@ -1,14 +1,13 @@
-//! Cases in which DiskSim 4.0 answers otherwise than the model, and nothing measured has decided
-//! yet.
+//! Cases in which DiskSim 4.0 and the model differ, and no measurement has decided between them.
 //!
-//! Each test states two response times of the same request to the same drive: ours, which it
-//! asserts, and DiskSim's. A change to the model that moves an answer fails here and tells which of
-//! the two it moved to. Whoever makes it states the new answer; that ours stands here does not say
-//! that it is right.
+//! Each test states two response times of the same request to the same drive: that of our model,
+//! which it asserts, and DiskSim's. If a change to the model moves a result, the test fails and
+//! reports which of the two the new result agrees with. The author of the change then updates the
+//! result. The stated result of our model is not a claim that it is right.
 //!
 //! DiskSim's times are those of `disksim NAME.parv OUT ascii TRACE 0`, with the requests of the
-//! test in TRACE and its parameters set in NAME.diskspecs. They are exact to about 0.0005 ms:
-//! DiskSim rounds angles.
+//! test in TRACE and its parameters set in NAME.diskspecs. They are exact to about 0.0005 ms,
+//! because DiskSim rounds angles.
 
 use traxtent_core::profile::Profile;
 use traxtent_core::request::Request;
@@ -19,17 +18,17 @@ use crate::disksim_files::drive_with;
 /// The tolerance of a time that is stated with four decimals.
 const STATED_MS: f64 = 0.0001;
 
-/// The largest difference from DiskSim's time with which the model agrees with it.
+/// The largest difference from DiskSim's time that counts as agreement.
 const AGREES_MS: f64 = 0.001;
 
-/// The response times of one request, which is named by its place.
+/// The response times of one request, identified by its index.
 struct Answers {
     request: usize,
     ours_ms: f64,
     disksim_ms: f64,
 }
 
-/// Asserts that the model still gives our answers.
+/// Asserts that the model still gives our results.
 #[track_caller]
 fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], answers: &[Answers]) {
     let done = serve(profile, requests);
@@ -52,7 +51,8 @@ fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], answers: &[A
 /// Does a command wait for the bus while the drive's own data cross it?
 ///
 /// Ours: it is received at once. DiskSim: it waits for the transfer in progress, and its overhead
-/// begins only then. Here the second command's 0.252 ms of overhead then cost it a revolution.
+/// begins only after that. Here the second command's 0.252 ms of overhead then cost it a
+/// revolution.
 #[test]
 fn a_command_during_a_transfer() {
     let folder = testkit::shared_data!("disksim");
@@ -69,8 +69,8 @@ fn a_command_during_a_transfer() {
 
 /// Does a transfer wait for the overhead of a command that came before it?
 ///
-/// Ours: commands take nothing of the bus from the drive's own data. DiskSim: a command holds the
-/// bus until its overhead ends. In sequential reads with a queue, each command so delays the next
+/// Ours: commands take no bus time from the drive's own data. DiskSim: a command holds the bus
+/// until its overhead ends. In sequential reads with a queue, each command thus delays the next
 /// transfer.
 #[test]
 fn a_transfer_during_a_command() {
@@ -85,7 +85,7 @@ fn a_transfer_during_a_command() {
             disksim_ms: 7.3603,
         }],
     );
-    // All are there at once; the queue of two lets the others wait in front of the drive.
+    // All requests arrive at once. With a queue of two, the others wait outside the drive.
     let sequential: Vec<_> = (0..12).map(|i| (10.0, read(100_000 + 8 * i, 8))).collect();
     assert_undecided(
         &profile,
@@ -98,11 +98,11 @@ fn a_transfer_during_a_command() {
     );
 }
 
-/// Does the buffer keep what a read-ahead has read when a write stops it and overlaps it?
+/// Does the buffer keep the sectors of a read-ahead that is stopped by a write that overlaps them?
 ///
 /// Ours: the segment is emptied. DiskSim: the segment becomes valid with the old sectors, and
-/// serves them to later reads even where the write has changed them. A read-ahead that has ended is
-/// emptied in both.
+/// serves them to later reads even where the write has changed them. If the read-ahead has already
+/// ended, both empty the segment.
 #[test]
 fn a_write_over_a_read_ahead_in_progress() {
     let folder = testkit::shared_data!("disksim");
@@ -130,11 +130,12 @@ fn a_write_over_a_read_ahead_in_progress() {
     );
 }
 
-/// Does read-ahead wait when the segment is full of what a hit has still to send?
+/// Does read-ahead wait if the segment is full of sectors that a hit has still to send?
 ///
-/// Ours: it goes on, over the oldest sectors. DiskSim: a sector that lies a segment or more ahead
-/// of what the host has received of the hit is not read and comes round a revolution later. That
-/// slows the hit that reaches it, and keeps more of the sectors that the next read asks for.
+/// Ours: it continues and overwrites the oldest sectors. DiskSim: a sector that is a segment or
+/// more ahead of what the host has received of the hit is not read, and comes round a revolution
+/// later. This slows the hit that reaches it, and keeps more of the sectors that the next read
+/// requests.
 #[test]
 fn read_ahead_into_a_full_segment_during_a_hit() {
     let folder = testkit::shared_data!("disksim");
@@ -160,10 +161,11 @@ fn read_ahead_into_a_full_segment_during_a_hit() {
     );
 }
 
-/// Does a waiting read let the minimum of read-ahead pass the limit of read-ahead?
+/// Does a waiting read let the minimum of read-ahead exceed the limit of read-ahead?
 ///
 /// Ours: the minimum ends at the limit, here the end of the track. DiskSim: a request that waits
-/// before the minimum is reached makes it the limit, so that the head goes on to the next track.
+/// before the minimum is reached replaces the limit by the minimum, so that the head continues to
+/// the next track.
 #[test]
 fn minimum_read_ahead_while_a_read_waits() {
     let folder = testkit::shared_data!("disksim");
@@ -182,7 +184,7 @@ fn minimum_read_ahead_while_a_read_waits() {
     );
 }
 
-/// Do a write's data wait until the read-ahead before it has reached its minimum?
+/// Do the data of a write wait until the preceding read-ahead has reached its minimum?
 ///
 /// Ours: the buffer takes them as soon as the read is complete. DiskSim: it takes them when the arm
 /// is free.
@@ -204,10 +206,10 @@ fn minimum_read_ahead_while_a_write_waits() {
     );
 }
 
-/// Is the overhead "after a read" or "after a write" chosen by the last request that was submitted,
-/// or that completed?
+/// Is the overhead "after a read" or "after a write" chosen by the last request submitted, or by
+/// the last one completed?
 ///
-/// The last read, a hit, arrives while the read before it is on its way and after a write has
+/// The last read, a hit, arrives while the read before it is in progress and after a write has
 /// completed. Ours: "after a read", 0.068 ms. DiskSim: "after a write", 0.309 ms.
 #[test]
 fn overhead_after_a_request_in_progress() {

@@ -1,4 +1,5 @@
-//! How long writes take: through, into the buffer, appended, in physical sectors; and flushes.
+//! Times of writes: through to the media, into the buffer, appended, in physical sectors; and of
+//! flushes.
 
 use traxtent_core::drive::{Drive, Served};
 use traxtent_core::profile::{Profile, WriteBack, builtin};
@@ -16,7 +17,8 @@ fn write_back(change: impl FnOnce(&mut Profile)) -> Profile {
     })
 }
 
-/// Is a write complete when it is on the media, or when it is in the buffer, as the drive and FUA say?
+/// Is a write complete when it is on the media or when it is in the buffer, depending on the drive
+/// and FUA?
 #[test]
 fn writes_complete_on_the_media_or_in_the_buffer() {
     let request = write(20, 10);
@@ -33,7 +35,7 @@ fn writes_complete_on_the_media_or_in_the_buffer() {
     );
 }
 
-/// Is a cache that is switched off off for writes too?
+/// Is a disabled cache also disabled for writes?
 #[test]
 fn a_disabled_cache_takes_no_write() {
     let off = write_back(|p| p.cache.enabled = false);
@@ -44,7 +46,7 @@ fn a_disabled_cache_takes_no_write() {
     );
 }
 
-/// Does a write stream at the rate of the media whatever its size, also beyond a segment, and with a queue?
+/// Does a write stream reach the media rate for any size, also beyond a segment, and with a queue?
 #[test]
 fn sequential_writes_of_any_size_stream() {
     for (sectors, depth) in [
@@ -72,7 +74,8 @@ fn sequential_writes_of_any_size_stream() {
             now = drive.next_wakeup().unwrap();
             outstanding -= std::iter::from_fn(|| drive.poll(now)).count();
         }
-        // Sixteen tracks take a revolution of 10 ms each, 8 skews of 1 ms and 8 of 2 ms; the first sector has to come round.
+        // Sixteen tracks take a revolution of 10 ms each, 8 skews of 1 ms and 8 of 2 ms; the first
+        // sector may take a revolution to arrive.
         let most = 160.0 + 24.0 + 12.0;
         assert!(
             now.as_ms() < most,
@@ -81,19 +84,19 @@ fn sequential_writes_of_any_size_stream() {
     }
 }
 
-/// Do the media wait for data that are late?
+/// Do the media wait for late data?
 #[test]
 fn data_must_be_there_when_their_sector_passes() {
     // Sector 0 passes at 0.0, before the first sector is in the buffer.
     assert_completions(&tiny(), &[(0.0, write(0, 10))], &[11.0]);
-    // Over a bus of half the media's speed the last of ten sectors is there at 2.0 ms, which is in
-    // time if the first passes at 1.1, not at 1.0.
+    // Over a bus of half the media rate, the last of ten sectors arrives at 2.0 ms. That is in time
+    // if the first passes at 1.1, not at 1.0.
     let slow = tiny_with(|p| p.bus.write_sector_ms = 0.2);
     assert_completions(&slow, &[(0.0, write(11, 10))], &[2.1]);
     assert_completions(&slow, &[(0.0, write(10, 10))], &[12.0]);
 }
 
-/// Does a write settle, and is a seek to write shorter where settling is negative?
+/// Does a write add its settling time, and is a seek for a write shorter if that time is negative?
 #[test]
 fn settling_lengthens_or_shortens_the_way_to_a_write() {
     // Slot 0 of cylinder 1 passes at 3.0 ms.
@@ -101,7 +104,7 @@ fn settling_lengthens_or_shortens_the_way_to_a_write() {
     assert_completions(&settle(2.0), &[(0.0, write(200, 10))], &[4.0]);
     assert_completions(&settle(2.01), &[(0.0, write(200, 10))], &[14.0]);
     assert_completions(&settle(2.01), &[(0.0, read(200, 10))], &[4.01]);
-    // Nothing settles where nothing moves. Cylinder 2 (6.0 ms) to cylinder 0: 1.5 ms, or 1.3.
+    // Without arm movement there is no settling. Cylinder 2 (6.0 ms) to cylinder 0: 1.5 ms, or 1.3.
     assert_completions(&settle(9.0), &[(0.0, write(20, 10))], &[3.0]);
     let there_and_back = [(0.0, read(400, 10)), (7.1, write(84, 1))];
     assert_completions(&settle(-0.2), &there_and_back, &[7.01, 8.5]);
@@ -125,7 +128,7 @@ fn a_flush_waits_for_older_writes_alone() {
         (20.0, Request::flush()),
     ];
     assert_completions(&write_back(|_| ()), &idle, &[0.0, 0.2, 20.0]);
-    // Through the buffer too: the write waiting behind a read is older than the flush.
+    // Also without write-back: the write that waits for a read is older than the flush.
     let through = [
         (0.0, read(20, 10)),
         (0.1, write(50, 10)),
@@ -150,11 +153,12 @@ fn appended_writes_lose_no_revolution() {
         })
     };
     assert_completions(&p(true), &requests, &[0.1, 0.3, 0.5, 5.0]);
-    // Each write that does not join one under way makes its seek of 0.5 ms and comes too late.
+    // Each write that does not join an active one makes its minimum seek of 0.5 ms and comes too
+    // late.
     assert_completions(&p(false), &requests, &[0.1, 0.3, 0.5, 25.0]);
 }
 
-/// Does a write wait while as many segments are dirty as may be?
+/// Does a write wait while the maximum number of segments is dirty?
 #[test]
 fn a_write_waits_for_a_segment_to_be_clean() {
     let requests = [(0.0, write(20, 10)), (0.2, write(310, 10))];
@@ -171,7 +175,7 @@ fn a_write_waits_for_a_segment_to_be_clean() {
     );
 }
 
-/// Is what was written found in the buffer, where the drive keeps it for that?
+/// Are written sectors found in the buffer, if the drive keeps them for reads?
 #[test]
 fn reads_hit_what_was_written() {
     let requests = [(0.0, write(20, 10)), (5.0, read(22, 4))];
@@ -190,8 +194,8 @@ fn emulating(lowest_aligned_lbn: u32) -> Profile {
     })
 }
 
-/// Does a write of parts of physical sectors read them first, a revolution before it writes, and
-/// an aligned one not? (Claim A1's mechanism.)
+/// Does a write of parts of physical sectors read them first, a revolution before it writes, and an
+/// aligned write not? (The mechanism of claim A1.)
 #[test]
 fn an_unaligned_write_costs_a_revolution() {
     let p = emulating(0);
@@ -200,12 +204,12 @@ fn an_unaligned_write_costs_a_revolution() {
     assert_completions(&p, &[(0.0, write(24, 4))], &[13.2]);
     // Only the first and the last physical sector are read: 1.6 to 2.4, 4.8 to 5.6 ms.
     assert_completions(&p, &[(0.0, write(20, 32))], &[15.6]);
-    // Native drives know no such thing.
+    // A native drive has no such cost.
     assert_completions(&tiny(), &[(0.0, write(20, 8))], &[2.8]);
 }
 
-/// Is nothing read first where the buffer has the rest of the physical sectors, and are they
-/// written whole?
+/// Is the read omitted if the buffer holds the rest of the physical sectors, and are these written
+/// whole?
 #[test]
 fn the_buffer_spares_the_reading() {
     assert_completions(
@@ -215,18 +219,19 @@ fn the_buffer_spares_the_reading() {
     );
 }
 
-/// Does the lowest aligned LBN shift what is aligned? (Claim A6.)
+/// Does the lowest aligned LBN shift the alignment? (Claim A6.)
 #[test]
 fn the_lowest_aligned_lbn_shifts_alignment() {
     let p = emulating(7);
     assert_completions(&p, &[(0.0, write(23, 8))], &[3.1]);
     assert_completions(&p, &[(0.0, write(24, 8))], &[13.9]);
-    // The first physical sector has seven LBNs, the last one is cut short by the drive's end.
+    // The first physical sector has seven LBNs; the last one is truncated by the drive's end.
     assert_completions(&p, &[(9.0, write(0, 7))], &[10.7]);
     assert_completions(&p, &[(9.0, write(1, 6))], &[20.7]);
 }
 
-/// Bytes a second, in millions, at which writes in sequence are acknowledged, of so many sectors from an LBN on.
+/// Returns the rate, in millions of bytes per second, at which sequential writes of `sectors`
+/// sectors each, starting at LBN `first`, are acknowledged.
 fn streamed(profile: &Profile, first: u64, sectors: u32, outstanding: u64) -> f64 {
     let mut drive = Drive::new(profile).expect("a sound profile");
     let mut now = SimTime::ZERO;
@@ -240,7 +245,8 @@ fn streamed(profile: &Profile, first: u64, sectors: u32, outstanding: u64) -> f6
     2000.0 * f64::from(sectors) * 512.0 / now.as_ms() / 1000.0
 }
 
-/// Do writes in sequence that the buffer acknowledges go at the rate of the media, also if it is full all the time?
+/// Do sequential writes that the buffer acknowledges reach the media rate, also if it is always
+/// full?
 #[test]
 fn cached_writes_in_sequence_stream() {
     for (write_segments, writes_while_busy, outstanding) in
@@ -250,7 +256,7 @@ fn cached_writes_in_sequence_stream() {
         profile.cache.write_segments = write_segments;
         profile.cache.writes_while_busy = writes_while_busy;
         for sectors in [64, 256] {
-            // Tracks of 1,144 and 1,092 sectors take 6 ms each, and a switch in between.
+            // Tracks of 1,144 and 1,092 sectors take 6 ms each, plus a switch between them.
             let rate = streamed(&profile, 0, sectors, outstanding);
             assert!(
                 rate > 75.0,
@@ -260,8 +266,8 @@ fn cached_writes_in_sequence_stream() {
     }
 }
 
-/// Is a physical sector that two writes in sequence share written once, if both are in the buffer? Then writes that begin
-/// amid physical sectors cost no more than others.
+/// Is a physical sector that two sequential writes share written only once, if both are in the
+/// buffer? Then writes that begin within physical sectors cost no more than others.
 #[test]
 fn writes_that_share_a_physical_sector_stream() {
     let profile = builtin("wd10ears").expect("it is built in");
@@ -272,7 +278,8 @@ fn writes_that_share_a_physical_sector_stream() {
             "{sectors} sectors: {shifted} MB/s for {aligned}"
         );
     }
-    // Whoever sends one at a time and waits for the media reads, and waits for a revolution, each time.
+    // A host that sends one write at a time and waits for the media pays for a read and a
+    // revolution each time.
     let mut through = profile;
     through.cache.write_back = WriteBack::None;
     let [aligned, shifted] = [0, 1].map(|first| streamed(&through, first, 64, 1));

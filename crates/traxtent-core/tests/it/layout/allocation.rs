@@ -1,4 +1,4 @@
-//! The allocators against a list of blocks that is looked through.
+//! The allocators compared with a list of blocks that is searched linearly.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use traxtent_core::units::{Block, Blocks};
 use super::{blocks, map, numbers, partition};
 use crate::random::Random;
 
-/// An allocator, and what it says is in use.
+/// An allocator, and a list of the blocks in use.
 struct Watched {
     allocator: Allocator,
     used: BTreeSet<Block>,
@@ -28,7 +28,7 @@ impl Watched {
         }
     }
 
-    /// Regions as ranges, in order.
+    /// Returns the regions as ranges, in order.
     fn regions(&self) -> Vec<Range<Block>> {
         let partition = self.allocator.partition();
         match self.allocator.strategy() {
@@ -50,7 +50,7 @@ impl Watched {
         numbers(run).all(|block| !self.used.contains(&block))
     }
 
-    /// The distance of the closest region of which this is true.
+    /// Returns the distance of the closest region for which `is` is true.
     fn closest(&self, near: Block, is: impl Fn(&Range<Block>) -> bool) -> Option<u64> {
         let regions = self.regions().into_iter().filter(is);
         regions.map(|region| distance(&region, near)).min()
@@ -79,7 +79,7 @@ impl Watched {
         found
     }
 
-    /// What holds of every allocation.
+    /// Asserts the properties of every allocation.
     fn check(&self, near: Block, count: u64, placement: Placement, found: Option<&Range<Block>>) {
         let whole = |region: &Range<Block>| self.free_run(region);
         let Some(found) = found else {
@@ -203,7 +203,7 @@ proptest! {
         }
     }
 
-    /// Can a disk be filled to the last block, whole files at a time, and emptied again?
+    /// Can a disk be filled with whole files to the last block, and emptied again?
     #[test]
     fn filled_and_emptied(partition in partition(), strategy in strategy(), seed in any::<u64>()) {
         let mut random = Random(seed);
@@ -236,14 +236,15 @@ proptest! {
     }
 }
 
-/// Three tracks of 40, 44 and 36 sectors, blocks of 8: traxtents of blocks 0 to 5, 5 to 10 and
-/// 11 to 15; block 10 is excluded.
+/// Returns three tracks of 40, 44 and 36 sectors, with blocks of 8. The traxtents are blocks 0 to
+/// 5, 5 to 10 and 11 to 15; block 10 is excluded.
 fn three_tracks() -> Allocator {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
     Allocator::new(partition, Strategy::Traxtent)
 }
 
-/// Does a file go on over an excluded block, over a boundary without one, and past a traxtent in use?
+/// Does a file continue over an excluded block, over a boundary without one, and past a traxtent in
+/// use?
 #[test]
 fn a_file_goes_on() {
     let mut allocator = three_tracks();
@@ -252,12 +253,12 @@ fn a_file_goes_on() {
     assert_eq!(next(5), Some(blocks(5..9)));
     assert_eq!(next(9), Some(blocks(9..10)));
     assert_eq!(next(10), Some(blocks(11..15)));
-    // No traxtent is free whole, and no run has four blocks: the longest that there is.
+    // No traxtent is entirely free, and no run has four blocks, so the longest one is returned.
     assert_eq!(next(15), Some(blocks(0..3)));
     assert_eq!(next(15), None);
 }
 
-/// Do files that fit stay within a traxtent, and do larger ones take whole ones?
+/// Do files that fit stay within a traxtent, and do larger ones take whole traxtents?
 #[test]
 fn files_by_size() {
     let mut allocator = three_tracks();
@@ -267,7 +268,8 @@ fn files_by_size() {
     assert_eq!(file(0, 5), [blocks(11..15), blocks(9..10)]);
 }
 
-/// Does a reserve keep a traxtent whole for a file that grows, and give back what it did not need?
+/// Does a reserve keep a traxtent whole for a growing file, and return the part that it did not
+/// need?
 #[test]
 fn reserves() {
     let mut allocator = three_tracks();
@@ -288,7 +290,7 @@ fn reserves() {
     assert_eq!(allocator.space().free_runs, 2);
 }
 
-/// Do small files lie behind one another in a traxtent, none of them across a boundary?
+/// Do small files follow one another in a traxtent, none of them across a boundary?
 #[test]
 fn small_files_gathered() {
     let mut allocator = three_tracks();
@@ -307,7 +309,7 @@ fn small_files_gathered() {
     assert_eq!(allocator.space().free, Blocks(2));
 }
 
-/// Is what cannot be claimed or freed refused, with nothing changed?
+/// Are impossible claims and frees refused, without any change?
 #[test]
 fn refusals() {
     let mut allocator = three_tracks();
@@ -347,7 +349,7 @@ fn refusals() {
     );
 }
 
-/// Is a run of the conventional allocator free to cross a boundary?
+/// May a run of the conventional allocator cross a boundary?
 #[test]
 fn conventional_knows_no_tracks() {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();

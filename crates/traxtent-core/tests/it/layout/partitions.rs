@@ -8,7 +8,8 @@ use traxtent_core::units::{Block, Blocks, Lbn};
 
 use super::{blocks, map, numbers, partition};
 
-/// The blocks that lie on one track, track by track, by a look at every sector of every block.
+/// Returns the blocks that lie on one track, track by track, found by checking every sector of
+/// every block.
 fn by_sectors(partition: &Partition) -> Vec<(usize, Vec<Block>)> {
     let mut traxtents: Vec<(usize, Vec<Block>)> = Vec::new();
     for block in (0..partition.blocks().0).map(Block) {
@@ -27,7 +28,7 @@ fn by_sectors(partition: &Partition) -> Vec<(usize, Vec<Block>)> {
 }
 
 proptest! {
-    /// Does every question about a partition get the answer that a look at every sector gives?
+    /// Does every function of a partition return the result that checking every sector gives?
     #[test]
     fn agrees_with_a_look_at_every_sector(partition in partition()) {
         let naive = by_sectors(&partition);
@@ -71,7 +72,7 @@ proptest! {
         }
     }
 
-    /// Are traxtents of single sectors the tracks, with nothing excluded?
+    /// If blocks are single sectors, are the traxtents exactly the tracks, with nothing excluded?
     #[test]
     fn sectors_are_never_excluded(sizes in prop::collection::vec(1..40_u64, 1..40), first in 0..99_u64) {
         let partition = Partition::whole(map(first, &sizes), 1).unwrap();
@@ -82,7 +83,7 @@ proptest! {
 }
 
 /// Paper T, Fig. 4: is block 101 sectors 1626 to 1641, and block 103 excluded, for a boundary
-/// between LBNs 1669 and 1670? Sixteen sectors a block put the partition at LBN 10.
+/// between LBNs 1669 and 1670? With sixteen sectors per block, the partition starts at LBN 10.
 #[test]
 fn mapping_of_figure_4() {
     let partition = Partition::new(map(0, &[1670, 334]), Lbn(10)..Lbn(2004), 16).unwrap();
@@ -100,7 +101,7 @@ fn mapping_of_figure_4() {
     assert_eq!(of(104), Some(blocks(104..124)));
 }
 
-/// Paper T, Fig. 2(b): 200 sectors a track, a sector slipped between LBNs 580 and 581: do tracks
+/// Paper T, Fig. 2(b): 200 sectors per track, a sector slipped between LBNs 580 and 581. Do tracks
 /// begin at 0, 200, 400 and 599?
 #[test]
 fn tracks_of_figure_2() {
@@ -111,7 +112,7 @@ fn tracks_of_figure_2() {
     assert_eq!(starts.take(4).collect::<Vec<_>>(), [0, 200, 400, 599]);
 }
 
-/// The drive of Fig. 2(b), from a model of it. Slot 581 is the slipped one.
+/// Returns the drive of Fig. 2(b), built from a model. Slot 581 is the slipped one.
 fn slipped() -> TrackMap {
     let zone = ZoneSpec {
         last_cylinder: 9,
@@ -128,10 +129,10 @@ fn slipped() -> TrackMap {
     TrackMap::of(&Geometry::build(&spec).unwrap())
 }
 
-/// Are blocks excluded that hold a boundary, and none that only begin or end at one?
+/// Are blocks excluded that contain a boundary, and none that only begin or end at one?
 #[test]
 fn blocks_across_boundaries() {
-    // Boundaries at 12, 24, 25, 27, 48: the fourth block has two of them, and begins at one.
+    // Boundaries at 12, 24, 25, 27, 48: the fourth block contains two of them and begins at one.
     let map = map(0, &[12, 12, 1, 2, 21, 10]);
     let excluded = |from, to| {
         let partition = Partition::new(map.clone(), Lbn(from)..Lbn(to), 8).unwrap();
@@ -147,7 +148,7 @@ fn blocks_across_boundaries() {
     assert_eq!(excluded(12, 58), [1, 4]);
 }
 
-/// Does each bad partition and block size get one clear line?
+/// Does each bad partition and block size give one clear line?
 #[test]
 fn bad_partitions() {
     let map = map(100, &[50, 50]);

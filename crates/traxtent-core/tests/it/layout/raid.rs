@@ -1,4 +1,4 @@
-//! Arrays: what holds of any members, and what it costs on drives like those of paper Q.
+//! Arrays: properties that hold for any members, and costs on drives like those of paper Q.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,7 +20,8 @@ pub(super) fn member(first: u64, sizes: &[u64], data: Range<u64>) -> Member {
     }
 }
 
-/// Any drive of up to 40 tracks: a few sizes, some of them near each other, with some LBNs set aside at both ends.
+/// Any drive of up to 40 tracks with a few sizes, some of them close to each other, and some LBNs
+/// reserved at both ends.
 fn any_member() -> impl Strategy<Value = Member> {
     let sizes = prop_oneof![4 => 12..15_u64, 2 => 20..24_u64, 1 => 1..40_u64];
     let tracks = (sizes, 1..6_usize).prop_map(|(size, times)| vec![size; times]);
@@ -57,7 +58,7 @@ fn any_shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Any array that can be made of up to six members.
+/// Any valid array of up to six members.
 pub(super) fn any_array() -> impl Strategy<Value = Array> {
     let members = prop::collection::vec(any_member(), 1..7);
     (any_shape(), members).prop_filter_map("no array", |(shape, members)| {
@@ -69,8 +70,8 @@ fn stripes(array: &Array) -> impl Iterator<Item = Stripe<'_>> {
     (0..array.stripes()).map(|number| array.stripe(number).unwrap())
 }
 
-/// The sectors that each member would have on its media: noise for data, and what parity makes of it, by the
-/// definition alone.
+/// Returns the sectors of each member: noise for data, and parity computed directly from its
+/// definition.
 fn contents(stripe: &Stripe<'_>) -> Vec<Vec<u8>> {
     let noise = |member: u64, k: u64| {
         (member.wrapping_mul(0x9E37) ^ k.wrapping_mul(0x85EB) ^ (k >> 3)) as u8
@@ -106,7 +107,7 @@ fn exclusive_or(all: &[Vec<u8>], members: impl Iterator<Item = usize>, sectors: 
 }
 
 proptest! {
-    /// Do the map of chunks and the largest stripe say what the stripes say, one by one?
+    /// Do the chunk map and the largest stripe match the stripes, one by one?
     #[test]
     fn maps_say_what_stripes_say(array in any_array()) {
         let chunks = |stripe: &Stripe<'_>| {
@@ -121,8 +122,9 @@ proptest! {
         prop_assert_eq!(array.stripe_sectors_max().0, all.max().unwrap_or(0));
     }
 
-    /// Has every sector of an array exactly one place, which its stripe and its chunk agree on, and do no two chunks
-    /// share a sector of a member, leave what its member may use, or, where they are tracks, cross a boundary?
+    /// Does every sector of an array have exactly one place, on which its stripe and its chunk
+    /// agree? Do no two chunks share a sector of a member, leave the member's data range or, if
+    /// chunks are tracks, cross a boundary?
     #[test]
     fn everything_has_one_place(array in any_array()) {
         let mut used = BTreeSet::new();
@@ -165,7 +167,7 @@ proptest! {
         }
     }
 
-    /// Is what any one member holds computed from what the others hold, to the last sector?
+    /// Can the content of any one member be computed from the others, to the last sector?
     #[test]
     fn any_member_can_be_lost(array in any_array()) {
         for stripe in stripes(&array) {
@@ -182,7 +184,8 @@ proptest! {
         }
     }
 
-    /// Does a stripe take the tracks of its rank, where sizes are too few to be anything but whole tracks?
+    /// Does a stripe take the tracks of its rank, if too few tracks share a size for it to be
+    /// anything but that of whole tracks?
     #[test]
     fn tracks_are_matched_by_rank(members in prop::collection::vec(any_member(), 3..6), spares in 0..3_u32) {
         let shape = Shape { level: Level::Raid5, chunks: Chunks::Tracks, granule: 1, spares };
@@ -214,8 +217,9 @@ pub(super) const RAID5: Shape = Shape {
     spares: 0,
 };
 
-/// Is a chunk size of md's mapped as md's left-symmetric layout has it? Chunk by chunk after
-/// Documentation/admin-guide/md: stripe 0 has its parity on the last member, data go on behind the parity.
+/// Is a chunk size like md's mapped as in md's left-symmetric layout? Chunk by chunk according to
+/// Documentation/admin-guide/md: stripe 0 has its parity on the last member, and data continue
+/// after the parity.
 #[test]
 fn fixed_chunks_are_left_symmetric() {
     let members = vec![member(0, &[100], 10..100); 3];
@@ -238,7 +242,8 @@ fn fixed_chunks_are_left_symmetric() {
     assert_eq!(array.stripe(2).unwrap().on(1).lbn, Lbn(26));
 }
 
-/// Does a track that is a little short stay among its neighbours, and is one that is much too short left out?
+/// Does a track that is slightly short stay among its neighbours, and is one that is much too short
+/// omitted?
 #[test]
 fn tracks_with_defects() {
     let mut sizes = vec![100; 5000];
@@ -252,7 +257,7 @@ fn tracks_with_defects() {
         let chunk = array.stripe(stripe).unwrap().on(0);
         (chunk.lbn.0, chunk.sectors.0)
     };
-    // Stripe 7 has its parity on member 1, whose chunk is as long as the longest of data.
+    // Stripe 7 has its parity on member 1. Its chunk there is as long as the longest data chunk.
     assert_eq!(
         [6, 7, 8, 9].map(chunk),
         [(600, 100), (700, 98), (798, 100), (958, 100)]
@@ -260,7 +265,7 @@ fn tracks_with_defects() {
     assert_eq!(array.stripe(7).unwrap().parity().unwrap().sectors.0, 100);
 }
 
-/// Are spare tracks the largest, unused until a chunk is put there, and used once?
+/// Are spare tracks the largest ones, unused until a chunk is relocated there, and used only once?
 #[test]
 fn spare_tracks() {
     let sizes = [[50; 10], [40; 10]].concat();
@@ -282,7 +287,7 @@ fn spare_tracks() {
     assert!(array.relocate(1, 18, 0).is_err() && array.relocate(0, 13, 1).is_ok());
 }
 
-/// Is what cannot be an array refused, with what was asked for and the bound?
+/// Is an invalid array refused, with the requested value and the bound?
 #[test]
 fn refused() {
     let drive = member(0, &[10; 4], 0..40);
@@ -362,7 +367,8 @@ fn builtin(names: &[&str], shape: Shape) -> Array {
     Array::new(shape, members.collect()).unwrap()
 }
 
-/// The five members that paper Q's Table 2 has numberings for: four of them, and the most frequent twice.
+/// The five members for which paper Q's Table 2 gives numberings: four drives, the most frequent
+/// one twice.
 const TABLE_2: [&str; 5] = [
     "maxtor10k5",
     "maxtor10k5-b",
@@ -371,7 +377,7 @@ const TABLE_2: [&str; 5] = [
     "maxtor10k5-d",
 ];
 
-/// The largest distance of a part from the mean of all, over it.
+/// Returns the largest relative deviation of a part from the mean.
 fn unevenness(parts: &[u64]) -> f64 {
     let mean = parts.iter().sum::<u64>() as f64 / parts.len() as f64;
     parts
@@ -380,9 +386,9 @@ fn unevenness(parts: &[u64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// On drives of one model that are numbered differently: is less than 1.5 % wasted, are parity, reads and small
-/// writes within 2 % of even over all members, and is paper Q's alternative (the smallest track as chunk) as wasteful
-/// as it says?
+/// On drives of one model with different numberings: is the waste below 1.5 %, are parity, reads
+/// and small writes within 2 % of even over all members, and is paper Q's alternative (the smallest
+/// track as chunk) as wasteful as the paper states?
 #[test]
 fn waste_and_balance_on_table_2() {
     for granule in [1, 8] {
@@ -412,6 +418,6 @@ fn waste_and_balance_on_table_2() {
             ..RAID5
         },
     );
-    // The n-th tracks of these drives differ by 4 to 15 % where they differ at all.
+    // The n-th tracks of these drives differ by 4 to 15 %, if they differ.
     println!("smallest track: waste {:.4}", smallest.waste());
 }

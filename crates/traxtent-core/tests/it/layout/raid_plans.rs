@@ -1,4 +1,4 @@
-//! Plans, executed on members that are bytes in memory.
+//! Stripe plans, executed on members that are bytes in memory.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use traxtent_core::workload::Rng;
 
 use super::raid::{RAID5, any_array, member};
 
-/// An array with data: a byte a sector.
+/// An array with data, one byte per sector.
 struct Bytes<'a> {
     array: &'a Array,
     members: Vec<Vec<u8>>,
@@ -21,7 +21,7 @@ struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Zeros, or anything where parity was never made.
+    /// Creates members of zeros, or of arbitrary bytes if parity was never made.
     fn new(array: &'a Array, planner: Planner, unsynced: bool, rng: &mut Rng) -> Bytes<'a> {
         let len = |member: usize| array.members()[member].data.end.0 as usize;
         let mut byte = || if unsynced { rng.bits() as u8 } else { 0 };
@@ -38,8 +38,8 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Does what a plan says with a stripe, whose new data are given for each sector of the array; returns the old
-    /// ones that it read or summed.
+    /// Executes a plan on its stripe. `new` gives the new data of each sector of the array. Returns
+    /// a function that gives the old data that the plan read or computed.
     fn execute<F: Fn(Lbn) -> u8>(
         &mut self,
         plan: &Plan,
@@ -128,7 +128,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Which of the sectors were written: those of stripes that had a plan.
+    /// Writes, and returns the sectors written: those of stripes for which there was a plan.
     fn write(&mut self, sectors: Range<Lbn>, new: impl Fn(Lbn) -> u8) -> Vec<Range<Lbn>> {
         let (mut plan, mut written) = (Plan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {
@@ -144,7 +144,7 @@ impl<'a> Bytes<'a> {
         written
     }
 
-    /// The bytes; none of stripes that had no plan.
+    /// Reads, and returns the bytes, or `None` for stripes for which there was no plan.
     fn read(&mut self, sectors: Range<Lbn>) -> Vec<Option<u8>> {
         let (mut plan, mut bytes) = (Plan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {
@@ -163,7 +163,8 @@ impl<'a> Bytes<'a> {
         bytes
     }
 
-    /// Whether a plan may be refused: two members are absent, or one where there may be nothing to compute it from.
+    /// Returns whether a plan may be refused: more members are absent than the level can bear, or
+    /// one may be unreadable while parity was never made.
     fn may_refuse(&self) -> bool {
         let Health {
             unreadable,
@@ -174,7 +175,7 @@ impl<'a> Bytes<'a> {
         self.health.absent().count() > bears || unsynced && !unreadable.is_empty()
     }
 
-    /// A member fails: what it had is gone.
+    /// Fails a member and destroys its content.
     fn fail(&mut self, member: usize) {
         self.health.failed = self.health.failed.with(member);
         self.members[member].fill(0xEE);
@@ -197,7 +198,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Whether bytes are what is expected, where anything is and they are known.
+/// Returns whether the bytes read equal the expected ones, as far as both are known.
 fn agree(read: &[Option<u8>], expected: &[Option<u8>]) -> bool {
     let mut pairs = std::iter::zip(read, expected);
     read.len() == expected.len()
@@ -205,9 +206,10 @@ fn agree(read: &[Option<u8>], expected: &[Option<u8>]) -> bool {
 }
 
 proptest! {
-    /// Does an array give back what was written last, through writes of any size, whole and with a member failed
-    /// before, between or after them, with members that cannot read for a while, and again after it has been rebuilt,
-    /// whether or not its parity had been made before?
+    /// Does an array return the data written last, through writes of any size, with all members
+    /// present, with a member failed before, between or after the writes, with members that are
+    /// unreadable for a while, and again after a rebuild, whether or not its parity had been made
+    /// before?
     #[test]
     fn an_array_is_a_drive(
         array in any_array(),
@@ -221,7 +223,7 @@ proptest! {
         let members = array.members().len() as u64;
         let mut bytes = Bytes::new(&array, planner, unsynced, &mut rng);
         let capacity = array.capacity().0;
-        // What was never written is anything.
+        // Sectors that were never written may hold anything.
         let mut expected = vec![if unsynced { None } else { Some(0) }; capacity as usize];
         let mut whole = array.shape().level == Level::Raid0;
         for turn in 0..40_u8 {
@@ -249,7 +251,7 @@ proptest! {
                     Some(member) => bytes.rebuild(member),
                     None => bytes.fail(rng.below(members) as usize),
                 }
-                // A mirror can lose more; parity cannot.
+                // A mirror can lose more members; parity cannot.
                 whole = array.shape().level != Level::Raid1
                     && rng.below(4) == 0
                     && bytes.health.failed.is_empty();
@@ -272,7 +274,7 @@ proptest! {
         }
     }
 
-    /// Does the plan that verifies find what differs, and only that, and mend it?
+    /// Does the verifying plan find every difference, and nothing else, and correct it?
     #[test]
     fn verifying_finds_what_differs(array in any_array(), seed: u64, unsynced: bool) {
         let mut rng = Rng::new(seed);
@@ -302,7 +304,7 @@ proptest! {
     }
 }
 
-/// Five members of ten tracks of 100 sectors.
+/// Returns five members of ten tracks of 100 sectors.
 fn five() -> Array {
     Array::new(RAID5, vec![member(0, &[100; 10], 0..1000); 5]).unwrap()
 }
@@ -326,7 +328,7 @@ fn plan_write(sectors: Range<u64>, failed: Members) -> Plan {
     plan
 }
 
-/// Members and rows of extents.
+/// Returns the members and rows of extents.
 fn plain(extents: &[traxtent_core::layout::raid::Extent]) -> Vec<(usize, Range<u64>)> {
     extents
         .iter()
@@ -334,7 +336,8 @@ fn plain(extents: &[traxtent_core::layout::raid::Extent]) -> Vec<(usize, Range<u
         .collect()
 }
 
-/// Is a stripe that is written whole written without reading, a small part of it by modifying, most of it by reconstructing?
+/// Is a whole stripe written without reading, a small part of it by read-modify-write, and most of
+/// it by reconstruct-write?
 #[test]
 fn the_cheaper_update_is_taken() {
     assert_eq!(
@@ -343,17 +346,18 @@ fn the_cheaper_update_is_taken() {
     );
     let whole = plan_write(0..400, Members::NONE);
     assert_eq!((whole.reads.len(), whole.writes.len()), (0, 5));
-    // A chunk: it and parity (member 4) are fewer than the three others.
+    // One chunk: it and parity (member 4) are fewer than the three others.
     assert_eq!(
         plain(&plan_write(100..200, Members::NONE).reads),
         [(1, 0..100), (4, 0..100)]
     );
-    // Three chunks: the fourth alone.
+    // Three chunks: only the fourth is read.
     assert_eq!(
         plain(&plan_write(0..300, Members::NONE).reads),
         [(3, 0..100)]
     );
-    // The same rows of two chunks cost as much in either way, but the sum of rows decides for the fewer.
+    // For the same rows of two chunks both ways cost the same, but the total of rows favours the
+    // one that reads fewer.
     let two = plan_write(90..110, Members::NONE);
     assert_eq!(
         plain(&two.reads),
@@ -363,31 +367,31 @@ fn the_cheaper_update_is_taken() {
         plain(&two.writes),
         [(0, 90..100), (1, 0..10), (4, 0..10), (4, 90..100)]
     );
-    // Rows of a stripe that all chunks have new need no reading.
+    // Rows for which all chunks are new need no reading.
     let most = plan_write(10..400, Members::NONE);
     assert_eq!(plain(&most.reads), [(0, 0..10)]);
 }
 
-/// Is a failed member neither read nor written, and is the update taken that does without it?
+/// Is a failed member neither read nor written, and is the update used that works without it?
 #[test]
 fn degraded_writes() {
-    // Written itself: parity from the others.
+    // The failed member is written: parity is computed from the others.
     let own = plan_write(0..100, Members::only(0));
     assert_eq!(plain(&own.reads), [(1, 0..100), (2, 0..100), (3, 0..100)]);
     assert_eq!(plain(&own.writes), [(4, 0..100)]);
-    // Not written: the old parity tells what it has.
+    // The failed member is not written: the old parity provides its data.
     let other = plan_write(0..300, Members::only(3));
     assert_eq!(
         plain(&other.reads),
         [(0, 0..100), (1, 0..100), (2, 0..100), (4, 0..100)]
     );
-    // Parity itself: nothing to keep.
+    // Parity has failed: nothing is to be preserved.
     let parity = plan_write(0..10, Members::only(4));
     assert_eq!(
         (plain(&parity.reads), plain(&parity.writes)),
         (vec![], vec![(0, 0..10)])
     );
-    // Two: nothing can be promised.
+    // Two have failed: the data cannot be recovered.
     let (array, mut plan) = (five(), Plan::default());
     let two = Members::only(0).with(2);
     let error = PLANNER
@@ -413,7 +417,7 @@ fn degraded_writes() {
     assert_eq!(plain(&plan.reads), [(1, 0..10)]);
 }
 
-/// Is parity read along exactly where it alone is left out (paper Q, section 3)?
+/// Is parity read exactly where it is the only chunk left out of a read (paper Q, section 3)?
 #[test]
 fn dummy_reads() {
     let (array, mut plan) = (five(), Plan::default());
@@ -443,7 +447,8 @@ fn dummy_reads() {
     assert_eq!(dummy(without, 0..400, Members::NONE), None);
 }
 
-/// Are extents of consecutive stripes joined where nothing lies between them, up to a size, and cut at parity?
+/// Are extents of consecutive stripes joined if nothing lies between them, up to a size limit, and
+/// split at parity?
 #[test]
 fn extents_are_joined() {
     let chunks = Chunks::Fixed(Sectors(8));

@@ -1,4 +1,4 @@
-//! Moves of files, with the content of every block watched.
+//! Moves of files, with the content of every block tracked.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use traxtent_core::units::{Block, Blocks};
 use super::{blocks, map, numbers, partition};
 use crate::random::Random;
 
-/// What a block holds: which block of which file.
+/// The content of each block: a block of a file.
 type Content = BTreeMap<Block, (usize, u64)>;
 
 fn file_blocks(file: &File) -> Vec<Block> {
     file.extents().iter().flat_map(numbers).collect()
 }
 
-/// What the disk holds. No block is in two files.
+/// Returns the content of the disk, and asserts that no block is in two files.
 fn content(files: &[File]) -> Content {
     let mut content = Content::new();
     for (index, file) in files.iter().enumerate() {
@@ -34,8 +34,8 @@ fn content(files: &[File]) -> Content {
     content
 }
 
-/// Copies blocks as a disk would, into room that holds nothing and is not excluded. The old place
-/// is forgotten after the step.
+/// Copies blocks as a disk would, to blocks that are free and not excluded. The old location is
+/// freed after the step.
 fn apply(step: &Move, partition: &Partition, disk: &mut Content) {
     let from: Vec<Block> = step.from.iter().flat_map(numbers).collect();
     let to: Vec<Block> = numbers(&step.to).collect();
@@ -64,7 +64,7 @@ fn sizes(files: &[File]) -> Vec<Blocks> {
     files.iter().map(File::blocks).collect()
 }
 
-/// Files as a workload leaves them.
+/// Returns files as a workload leaves them.
 fn aged(partition: &Partition, strategy: Strategy, full: f64, seed: u64) -> Vec<File> {
     let aging = Aging {
         full,
@@ -82,7 +82,8 @@ fn strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
 
 proptest! {
     /// Does a plan, move by move, keep every block of every file, use no excluded block, and leave
-    /// the accounting right? Is nothing left to gain, and no file worse aligned than before?
+    /// the accounting correct? Is no further improvement possible, and no file aligned worse than
+    /// before?
     #[test]
     fn plans_keep_content(partition in partition(), strategy in strategy(), full in 0.2..1.0_f64, seed in any::<u64>()) {
         let before = aged(&partition, strategy, full, seed);
@@ -109,8 +110,8 @@ proptest! {
         }
     }
 
-    /// On-line: does each step keep to its budget and to what holds of plans, while files come and
-    /// go between the steps?
+    /// On-line reorganization: does each step keep to its budget and to the properties of plans,
+    /// while files are created and deleted between the steps?
     #[test]
     fn steps_between_changes(partition in partition(), full in 0.2..0.95_f64, budget in 1..50_u64, seed in any::<u64>()) {
         let mut random = Random(seed);
@@ -140,7 +141,7 @@ proptest! {
         }
     }
 
-    /// Are parts of a file found and put elsewhere as in a list of its blocks?
+    /// Are parts of a file found and replaced as in a list of its blocks?
     #[test]
     fn files_are_lists(
         extents in prop::collection::vec((0..90_u64, 0..9_u64), 1..12),
@@ -162,7 +163,7 @@ proptest! {
     }
 }
 
-/// A drive of 300 tracks in three zones, blocks of 16 sectors.
+/// Returns a drive of 300 tracks in three zones, with blocks of 16 sectors.
 fn zones() -> Partition {
     let sizes: Vec<u64> = [334, 290, 229]
         .iter()
@@ -171,7 +172,8 @@ fn zones() -> Partition {
     Partition::whole(map(0, &sizes), 16).unwrap()
 }
 
-/// Does a layout that knew no tracks become aligned to the last file, where two thirds are in use?
+/// Does a layout made without track information become aligned to the last file, if two thirds are
+/// in use?
 #[test]
 fn retrofitted() {
     let partition = zones();
@@ -206,7 +208,7 @@ fn retrofitted() {
     }
 }
 
-/// Is the same workload the same layout?
+/// Does the same workload give the same layout?
 #[test]
 fn aging_repeats() {
     for strategy in Strategy::ALL {
@@ -216,7 +218,7 @@ fn aging_repeats() {
     }
 }
 
-/// Does age scatter what a first filling leaves free, where no tracks are known?
+/// Does aging scatter the space that a first filling leaves free, if tracks are unknown?
 #[test]
 fn aging_scatters() {
     for seed in 0..testkit::repeats(5) {
@@ -233,7 +235,7 @@ fn aging_scatters() {
     }
 }
 
-/// The zones aged, and how their free space lies on tracks.
+/// Returns the aged files on the zones, and how their free space lies on tracks.
 fn after(strategy: Strategy, turnover: f64, seed: u64) -> (Vec<File>, Space) {
     let mut allocator = Allocator::new(zones(), strategy);
     let aging = Aging {
@@ -248,7 +250,7 @@ fn after(strategy: Strategy, turnover: f64, seed: u64) -> (Vec<File>, Space) {
     )
 }
 
-/// Are lists of files refused that cannot be, and an allocator that knows no tracks?
+/// Are invalid lists of files refused, and an allocator without track information?
 #[test]
 fn refusals() {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();

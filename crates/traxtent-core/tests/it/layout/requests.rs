@@ -1,4 +1,4 @@
-//! Requests cut and grown at boundaries.
+//! Requests clipped and extended at boundaries.
 
 use proptest::prelude::*;
 use traxtent_core::layout::{Boundaries, Partition};
@@ -6,10 +6,10 @@ use traxtent_core::units::{Block, Blocks};
 
 use super::{blocks, map, numbers, partition};
 
-/// Does a request end at a boundary even where no block is excluded there?
+/// Does a request end at a boundary even if no block is excluded there?
 #[test]
 fn cut_where_traxtents_touch() {
-    // Blocks of 8: a boundary at 24 that is also one of blocks, and one at 44 within block 5.
+    // Blocks of 8: a boundary at 24, which is also a block boundary, and one at 44 within block 5.
     let partition = Partition::whole(map(0, &[24, 20, 36]), 8).unwrap();
     assert_eq!(partition.excluded().collect::<Vec<_>>(), [Block(5)]);
     let request = |boundaries: Boundaries, wanted, available| {
@@ -19,13 +19,13 @@ fn cut_where_traxtents_touch() {
     assert_eq!(request(Ignore, 1..5, 0..5), blocks(1..5));
     assert_eq!(request(Clip, 1..5, 0..5), blocks(1..3));
     assert_eq!(request(Extend, 1..2, 0..5), blocks(0..3));
-    // Reading ahead from block 1, and from the first block of the next track.
+    // Read-ahead from block 1, and from the first block of the next track.
     assert_eq!(request(Extend, 1..2, 1..5), blocks(1..3));
     assert_eq!(request(Extend, 3..4, 3..5), blocks(3..5));
-    // What is not contiguous in the file, or not dirty, is left alone.
+    // Blocks that are not contiguous in the file, or not dirty, are left alone.
     assert_eq!(request(Extend, 7..8, 7..9), blocks(7..9));
     assert_eq!(request(Extend, 7..8, 6..99), blocks(6..10));
-    // An excluded block that a file has all the same.
+    // An excluded block that a file nevertheless contains.
     assert_eq!(request(Clip, 5..8, 4..9), blocks(5..6));
     let all = Clip.requests(&partition, blocks(1..10), Blocks(2));
     let ends: Vec<_> = all.map(|request| request.end.0).collect();
@@ -33,8 +33,9 @@ fn cut_where_traxtents_touch() {
 }
 
 proptest! {
-    /// Does a request stay within what is available and, unless boundaries are ignored, within a
-    /// traxtent; does it begin no later than what is wanted; does extending take all of that?
+    /// Does a request stay within the available blocks and, unless boundaries are ignored, within a
+    /// traxtent? Does it begin no later than the wanted blocks, and does extending take all
+    /// available blocks of the traxtent?
     #[test]
     fn never_beyond(
         partition in partition(),
@@ -64,7 +65,7 @@ proptest! {
         }
     }
 
-    /// Do the requests for a range cover it once, in order, none too long?
+    /// Do the requests for a range cover it exactly once, in order, none of them too long?
     #[test]
     fn requests_cover_a_range(partition in partition(), from in 0..300_u64, size in 0..99_u64, most in 1..40_u64) {
         for boundaries in Boundaries::ALL {

@@ -1,7 +1,8 @@
-//! Power cuts at every write, on a device that keeps, loses, tears and reorders what was not flushed.
+//! Power cuts at every write, on a device that keeps, loses, tears and reorders data that was not
+//! flushed.
 //!
-//! Guards against: a segment written again before a checkpoint has freed it; a chunk from before a
-//! crash believed after it; an unfinished checkpoint that leaves no room for the next.
+//! Guards against: reusing a segment before a checkpoint has freed it; accepting a chunk from
+//! before a crash after it; an unfinished checkpoint that leaves no room for the next.
 
 use traxtent_core::layout::log::{Cleaning, Config, Log, Op};
 use traxtent_core::trackmap::TrackMap;
@@ -11,16 +12,16 @@ use super::device::{Device, Fate, Perform};
 use super::model::{Model, Stamp, Worker, assert_accounts, contents, drain, recover};
 use super::{filled, small_map};
 
-/// A device that is cut at every write and flush, in thought, and looked at.
+/// A device that is copied, cut and checked at every write and flush.
 #[derive(Clone)]
 struct Watched {
     device: Device,
     map: TrackMap,
     cleaning: Cleaning,
     rng: Rng,
-    /// How many cuts have been looked at.
+    /// The number of cuts checked.
     cuts: u64,
-    /// Cuts after which something had been lost that was not synced.
+    /// The number of cuts that lost data which was not synced.
     lossy: u64,
     watching: bool,
 }
@@ -36,7 +37,7 @@ impl Perform for Watched {
         }
         let mut device = self.device.clone();
         match next {
-            // A write that is under way may be torn by itself, or with all before.
+            // An outstanding write may be torn alone, or together with all writes before it.
             Some(write @ Op::Write { .. }) => {
                 device.perform(write.clone());
                 let seed = self.rng.bits();
@@ -68,8 +69,8 @@ impl Watched {
         }
     }
 
-    /// Cuts the power: is what a recovery finds allowed, and found again by the next one, however far
-    /// the first one came?
+    /// Cuts the power. Does a recovery find an allowed state, and does the next recovery find the
+    /// same one, however far the first one came?
     fn check(&mut self, device: &Device, fate: Fate, model: &Model) {
         let mut left = device.cut(fate);
         let mut log = recover(&self.map, &mut left, self.cleaning).unwrap();
@@ -105,14 +106,14 @@ impl Watched {
     }
 }
 
-/// What a log that has just been opened holds, once it has done what it asks for.
+/// Returns the content of a newly opened log, once its operations have been carried out.
 fn found_by(log: &Log, device: &Device) -> Vec<Stamp> {
     let (mut log, mut device) = (log.clone(), device.clone());
     drain(&mut log, &mut device);
     contents(&log, &mut device)
 }
 
-/// Works for so many steps with cuts in thought at every write, and now and then a real one.
+/// Works for `steps` steps with simulated cuts at every write, and a real one now and then.
 fn work(seed: u64, steps: u64, lies: bool) -> Watched {
     let mut rng = Rng::new(seed);
     let map = small_map();
@@ -144,8 +145,8 @@ fn work(seed: u64, steps: u64, lies: bool) -> Watched {
     worker.device
 }
 
-/// Is nothing that was synced ever lost, nothing torn or mixed, nothing kept without what was done
-/// before it, whatever a cut at any write leaves?
+/// Is synced data never lost, nothing torn or mixed, and no change kept without those before it,
+/// whatever a cut at any write leaves?
 #[test]
 fn nothing_synced_is_lost() {
     let (mut cuts, mut lossy) = (0, 0);
@@ -155,14 +156,14 @@ fn nothing_synced_is_lost() {
         cuts += watched.cuts;
         lossy += watched.lossy;
     }
-    // The cuts did something.
+    // Asserts that the cuts had an effect.
     assert!(
         cuts > 5_000 && lossy * 10 > cuts,
         "{cuts} cuts, {lossy} with a loss"
     );
 }
 
-/// Does the test notice a device that does not flush?
+/// Does the test detect a device that does not flush?
 #[test]
 #[should_panic(expected = "synced was")]
 fn a_lying_device_is_noticed() {

@@ -8,44 +8,46 @@ use super::model::Model;
 
 pub(super) const SECTOR: usize = 512;
 
-/// What carries out a log's operations.
+/// An executor of a log's operations.
 pub(super) trait Perform {
     fn perform(&mut self, op: Op) -> Vec<u8>;
 
-    /// Called before and after each operation that is no read, with what the log should hold.
+    /// Called before and after each operation that is not a read, with the content that the log
+    /// should have.
     fn look(&mut self, _model: &Model, _next: Option<&Op>) {}
 }
 
 #[derive(Clone)]
 pub(super) struct Device {
-    /// What the host sees.
+    /// The content that the host sees.
     visible: Vec<u8>,
-    /// What is durable.
+    /// The durable content.
     durable: Vec<u8>,
-    /// Writes that are not, in order.
+    /// Writes that are not durable, in order.
     volatile: Vec<(usize, Vec<u8>)>,
-    /// It says that it flushed, and does not.
+    /// True if the device reports flushes that it does not make.
     pub(super) lies: bool,
 }
 
-/// What a power cut does to the units of 512 bytes that were not durable.
+/// The effect of a power cut on the units of 512 bytes that were not durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
     /// All lost.
     None,
     /// All kept.
     All,
-    /// Each write kept or lost, by itself: later ones may be kept where earlier ones are lost.
+    /// Each write is independently kept or lost: later ones may be kept while earlier ones are
+    /// lost.
     Writes(u64),
-    /// Each unit of so many sectors of each write kept or lost, by itself.
+    /// Each unit of this many sectors of each write is independently kept or lost.
     Units(usize, u64),
-    /// Only the last write, and it is torn.
+    /// Only the last write is kept, and it is torn.
     OnlyLast(u64),
 }
 
 impl Device {
     pub(super) fn new(end: Lbn) -> Device {
-        // Not zeros: a log must not rely on them.
+        // Not zeros, because a log must not rely on them.
         let bytes = vec![0xa5; end.0 as usize * SECTOR];
         Device {
             visible: bytes.clone(),
@@ -55,7 +57,7 @@ impl Device {
         }
     }
 
-    /// The device after the power was gone.
+    /// Returns the device after a power cut.
     pub(super) fn cut(&self, fate: Fate) -> Device {
         let mut left = self.durable.clone();
         let seed = match fate {
@@ -76,7 +78,7 @@ impl Device {
             let mut from = *at;
             let end = at + data.len();
             while from < end {
-                // Units lie at multiples of their size, as physical sectors do.
+                // Units lie at multiples of their size, like physical sectors.
                 let to = if unit == data.len() {
                     end
                 } else {

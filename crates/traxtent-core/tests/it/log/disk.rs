@@ -1,4 +1,4 @@
-//! The log on the model drive: its volatile cache, its tearing, its power cuts.
+//! The log on the model drive, with its volatile cache, its tearing and its power cuts.
 
 use traxtent_core::disk::{Command, Disk, Fault, Tearing};
 use traxtent_core::layout::log::{Cleaning, Config, Op};
@@ -12,7 +12,7 @@ use super::device::{Perform, SECTOR};
 use super::model::{Model, Worker, contents, drain, recover};
 use super::{config, lbns};
 
-/// A model drive that is cut at every write, in thought.
+/// A model drive that is copied and cut at every write.
 #[derive(Clone)]
 struct Drive {
     disk: Disk,
@@ -67,7 +67,7 @@ impl Perform for Drive {
 }
 
 impl Drive {
-    /// Cuts the power; returns how many writes were torn.
+    /// Cuts the power and returns the number of torn writes.
     fn cut(&mut self, seed: u64) -> u64 {
         let fault = Fault::PowerCut {
             seed: Some(seed),
@@ -80,8 +80,8 @@ impl Drive {
     }
 }
 
-/// Is nothing synced lost on drives with physical sectors of 512 and of 4,096 bytes, cut at every write,
-/// torn at either?
+/// Is synced data never lost on drives with physical sectors of 512 and of 4,096 bytes, cut at
+/// every write and torn at either size?
 #[test]
 fn on_the_model_drive() {
     let (mut cuts, mut torn) = (0, 0);

@@ -1,4 +1,4 @@
-//! The bytes of a log: as the documentation has them, and damaged.
+//! The bytes of a log: as documented, and damaged.
 
 use traxtent_core::layout::log::format::{Checkpoint, Entry, Summary, Superblock, reseal};
 use traxtent_core::layout::log::{Config, Log, LogError, Op, Place, Segment, Shape};
@@ -25,14 +25,14 @@ fn superblock() -> Superblock {
     }
 }
 
-/// A number of the format, by its place and size.
+/// Returns a number of the format from its offset and size.
 fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     let mut eight = [0; 8];
     eight[..size].copy_from_slice(&bytes[at..at + size]);
     u64::from_le_bytes(eight)
 }
 
-/// Are the bytes where the documentation says?
+/// Are the bytes where the documentation states?
 #[test]
 fn as_documented() {
     let bytes = superblock().encode();
@@ -161,8 +161,8 @@ fn as_documented() {
     assert_eq!(Summary::decode(&bytes, Lbn(120)), Ok(summary));
 }
 
-/// Is a structure with any bit of what its checksum covers turned over refused, in one line that says
-/// where it stands?
+/// Is a structure refused if any bit that its checksum covers is flipped, in one line that names
+/// its location?
 #[test]
 fn damage_is_noticed() {
     let bytes = superblock().encode();
@@ -176,7 +176,7 @@ fn damage_is_noticed() {
     assert!(Superblock::decode(&bytes, Lbn(0)).is_err());
 }
 
-/// A log at work, and its device.
+/// Returns a log in use, and its device.
 fn used(seed: u64) -> (Config, Worker<Device>) {
     let mut rng = Rng::new(seed);
     let map = small_map();
@@ -190,8 +190,8 @@ fn used(seed: u64) -> (Config, Worker<Device>) {
     (config, worker)
 }
 
-/// Whatever bytes are damaged, and even if a structure's checksum is made right again: is the log
-/// refused in one line, or opened with accounts that are right, and never a panic?
+/// If bytes are damaged, even with a structure's checksum corrected, is the log either refused in
+/// one line or opened with correct accounts, without a panic?
 #[test]
 fn damaged_logs() {
     let map = small_map();
@@ -202,7 +202,7 @@ fn damaged_logs() {
         let mut device = worker.device.clone();
         let bytes = device.bytes_mut();
         for _ in 0..1 + rng.below(8) {
-            // Where structures are, more often than not.
+            // More often than not where structures are.
             let below = if rng.chance(0.7) {
                 16 * SECTOR
             } else {
@@ -223,7 +223,7 @@ fn damaged_logs() {
             Ok(mut log) => {
                 assert_accounts(&log);
                 while let Some(op) = log.next_op() {
-                    // A damaged segment cannot be cleaned, and says so.
+                    // A damaged segment cannot be cleaned, and gives an error.
                     let _ = log.complete(device.perform(op));
                 }
                 assert_accounts(&log);
@@ -237,7 +237,7 @@ fn damaged_logs() {
     );
 }
 
-/// Is an older checkpoint taken if the newer one is torn, and neither if both are?
+/// Is an older checkpoint used if the newer one is torn, and neither if both are?
 #[test]
 fn two_regions() {
     let map = small_map();
@@ -264,15 +264,15 @@ fn two_regions() {
     }
 }
 
-/// Does a checkpoint that was broken off leave as much room as none, so that the next one has what the
-/// reserve keeps for it?
+/// Does an interrupted checkpoint leave as much room as none, so that the next one has the room
+/// reserved for it?
 #[test]
 fn a_broken_checkpoint_takes_no_room() {
     let map = small_map();
     for seed in 0..10 {
         let (config, mut worker) = used(seed);
         let mut rng = Rng::new(seed);
-        // Not so many that a pass begins.
+        // Few enough that no cleaning pass begins.
         for _ in 0..10 {
             worker.write(rng.below(config.blocks));
         }
@@ -305,8 +305,8 @@ fn a_broken_checkpoint_takes_no_room() {
     }
 }
 
-/// Does a log go on past a segment that cannot be read, and stop at a write that fails, with what was
-/// synced to be found again?
+/// Does a log continue past a segment that cannot be read, and stop at a failed write, with synced
+/// data recoverable?
 #[test]
 fn failing_devices() {
     let map = small_map();
@@ -348,7 +348,8 @@ fn failing_devices() {
     assert_eq!(contents(&log, device), worker.model.now);
 }
 
-/// Is a log made over an older one without a trace of that, even where its chunks still stand?
+/// Does a log that is formatted over an older one show no trace of it, even where its chunks are
+/// still present?
 #[test]
 fn made_anew() {
     let map = small_map();

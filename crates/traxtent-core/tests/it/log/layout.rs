@@ -1,4 +1,4 @@
-//! Segments over a track map, and what a log refuses to be made of.
+//! Segments over a track map, and configurations that a log refuses.
 
 use traxtent_core::layout::log::{Config, Log, Shape, Sizing};
 use traxtent_core::units::{Lbn, Sectors};
@@ -6,7 +6,7 @@ use traxtent_core::units::{Lbn, Sectors};
 use super::device::{Device, Perform};
 use super::{lbns, map_of, small_map};
 
-/// Is every segment exactly a track, whatever its size, but those under superblock and checkpoints?
+/// Is every segment exactly a track, whatever its size, except under superblock and checkpoints?
 #[test]
 fn segments_are_tracks() {
     let map = map_of(250);
@@ -25,8 +25,8 @@ fn segments_are_tracks() {
     assert!(segments.len() > 40);
 }
 
-/// Do aligned segments begin where tracks do, or where one ends on the same track, and fixed ones
-/// follow one another? None leaves the range, and none overlaps the next.
+/// Do aligned segments begin where tracks do, or where one ends on the same track, and do fixed
+/// segments follow one another? None leaves the range, and none overlaps the next.
 #[test]
 fn segments_of_one_size() {
     let map = small_map();
@@ -54,7 +54,7 @@ fn segments_of_one_size() {
     }
 }
 
-/// Does every write begin at a grain and end at one, so that no two share a physical sector?
+/// Does every write begin and end at a grain, so that no two writes share a physical sector?
 #[test]
 fn writes_share_no_grain() {
     struct Grains(Device);
@@ -89,7 +89,7 @@ fn writes_share_no_grain() {
     }
 }
 
-/// Is each figure that cannot be refused in one line that names it and its bound?
+/// Is each invalid value refused in one line that names it and its bound?
 #[test]
 fn refused() {
     let map = map_of(250);

@@ -1,4 +1,4 @@
-//! The log-structured layout: what it keeps, what it costs, and what power cuts leave of it.
+//! The log-structured layout: the data it keeps, its costs, and its state after power cuts.
 
 mod crashes;
 mod device;
@@ -21,7 +21,7 @@ fn small_map() -> TrackMap {
     map_of(30)
 }
 
-/// A map of 48 tracks of as many sectors, or up to 15 less.
+/// A map of 48 tracks with `sectors` sectors, or up to 15 fewer.
 fn map_of(sectors: u64) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();
     let mut first = 0;
@@ -33,7 +33,7 @@ fn map_of(sectors: u64) -> TrackMap {
     TrackMap::read_csv(csv.as_bytes()).unwrap()
 }
 
-/// A log of some shape, drawn from a seed, and how many blocks it has.
+/// Returns a configuration with a random shape and one block.
 fn config(rng: &mut Rng) -> Config {
     let sizing = match rng.below(4) {
         0 => Sizing::Aligned(Sectors(10)),
@@ -53,13 +53,13 @@ fn config(rng: &mut Rng) -> Config {
         sizing,
         cleaning: Cleaning {
             policy,
-            // With many, a pass takes all the room that there is.
+            // With many segments, a pass takes all the free space.
             segments: [1, 2, 3, 12][rng.below(4) as usize],
         },
     }
 }
 
-/// A configuration of as many blocks as the map has room for, or of fewer.
+/// Returns a configuration with as many blocks as the map has room for, or fewer.
 fn filled(rng: &mut Rng, map: &TrackMap) -> Config {
     let mut config = config(rng);
     let most = config.most_blocks(map, lbns(map)).unwrap();
@@ -71,8 +71,8 @@ fn filled(rng: &mut Rng, map: &TrackMap) -> Config {
     config
 }
 
-/// Does the log keep what is written, over cleanings and openings, with the accounts right after every
-/// operation, filled up to the bound that it gives itself?
+/// Does the log keep written data over cleanings and reopenings, with correct accounts after every
+/// operation, filled up to its own bound?
 #[test]
 fn keeps_what_is_written() {
     for seed in 0..testkit::repeats(60) {
@@ -95,7 +95,7 @@ fn keeps_what_is_written() {
     }
 }
 
-/// Is a log still writable after many times its size was written, at the fullest, by every policy and
+/// Is a full log still writable after many times its size has been written, with every policy and
 /// sizing?
 #[test]
 fn goes_on_for_ever() {
@@ -129,7 +129,8 @@ fn goes_on_for_ever() {
     }
 }
 
-/// Does every name in the lists print and parse to itself, and is another one refused with the list?
+/// Does every name in the lists print and parse to itself, and is another name refused with the
+/// list?
 #[test]
 fn names() {
     for sizing in [

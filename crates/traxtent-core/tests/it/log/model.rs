@@ -1,4 +1,4 @@
-//! What a log should hold, and somebody who works with it.
+//! A model of a log's content, and a worker that uses the log.
 
 use traxtent_core::layout::log::{Cleaning, Config, Found, Log, LogError, Op, Progress, Recovery};
 use traxtent_core::trackmap::TrackMap;
@@ -7,17 +7,17 @@ use traxtent_core::workload::Rng;
 use super::device::{Perform, SECTOR};
 use super::lbns;
 
-/// The stamp that a block is filled with; 0 is a block never written.
+/// The stamp that a block is filled with. 0 marks a block never written.
 pub(super) type Stamp = u64;
 
-/// Contents of all blocks.
+/// The content of all blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Model {
-    /// As they should be read.
+    /// The content that should be read.
     pub(super) now: Vec<Stamp>,
-    /// As they were when the last sync was done.
+    /// The content at the last sync.
     pub(super) synced: Vec<Stamp>,
-    /// What changed since, in order: a block and its new stamp, or several in one.
+    /// The changes since then, in order: a block and its new stamp, or several in one change.
     pub(super) since: Vec<Vec<(u64, Stamp)>>,
 }
 
@@ -42,7 +42,8 @@ impl Model {
         self.since.clear();
     }
 
-    /// Whether a power cut may have left this: what was synced, and the changes since up to some one.
+    /// Returns whether a power cut may have left this content: the synced content plus the first
+    /// few changes since.
     pub(super) fn allows(&self, left: &[Stamp]) -> bool {
         let mut state = self.synced.clone();
         let mut changes = self.since.iter();
@@ -60,7 +61,7 @@ impl Model {
     }
 }
 
-/// A log at work on a device.
+/// A log in use on a device.
 #[derive(Clone)]
 pub(super) struct Worker<D> {
     pub(super) log: Log,
@@ -69,7 +70,7 @@ pub(super) struct Worker<D> {
     map: TrackMap,
     cleaning: Cleaning,
     next_stamp: Stamp,
-    /// Looks at the device after each operation.
+    /// Draws the configuration at reopening.
     rng: Rng,
 }
 
@@ -88,7 +89,8 @@ impl<D: Perform> Worker<D> {
         worker
     }
 
-    /// Does what the log asks for. If it was asked to sync, that is done with the first flush.
+    /// Carries out the log's operations. If a sync was requested, it is complete at the first
+    /// flush.
     fn drain(&mut self, mut syncs: bool) {
         while let Some(op) = self.log.next_op() {
             let (reads, flushes) = (matches!(op, Op::Read { .. }), op == Op::Flush);
@@ -127,12 +129,12 @@ impl<D: Perform> Worker<D> {
         assert_accounts(&self.log);
     }
 
-    /// One random operation.
+    /// Makes one random operation.
     pub(super) fn step(&mut self, rng: &mut Rng) {
         let blocks = self.log.blocks();
         match rng.below(100) {
             0..70 => {
-                // Some are hot.
+                // Some blocks are hot.
                 let below = if rng.chance(0.5) {
                     blocks.min(8)
                 } else {
@@ -177,7 +179,7 @@ impl<D: Perform> Worker<D> {
         assert_accounts(&self.log);
     }
 
-    /// Syncs, forgets the log and opens it again, perhaps with another policy.
+    /// Syncs, drops the log and opens it again, possibly with other cleaning settings.
     pub(super) fn reopen(&mut self) {
         self.sync();
         self.cleaning.segments = 1 + self.rng.below(4) as u32;
@@ -186,7 +188,7 @@ impl<D: Perform> Worker<D> {
     }
 }
 
-/// Goes on with what a power cut has left.
+/// Continues with the state that a power cut has left.
 impl<D: Perform> Worker<D> {
     pub(super) fn go_on_with(&mut self, device: D) {
         self.device = device;
@@ -207,7 +209,7 @@ pub(super) fn drain(log: &mut Log, device: &mut impl Perform) {
     }
 }
 
-/// The log up to the point where it wants to write.
+/// Opens the log up to the point where it has something to write.
 pub(super) fn recover(
     map: &TrackMap,
     device: &mut impl Perform,
@@ -228,7 +230,7 @@ pub(super) fn contents(log: &Log, device: &mut impl Perform) -> Vec<Stamp> {
         .collect()
 }
 
-/// The stamp of a block, all of whose bytes have to agree.
+/// Returns the stamp of a block, whose bytes must all agree.
 pub(super) fn read(log: &Log, device: &mut impl Perform, block: u64) -> Result<Stamp, LogError> {
     match log.read(block)? {
         Found::Nothing => Ok(0),
@@ -251,7 +253,7 @@ fn stamp(bytes: &[u8]) -> Stamp {
     stamp
 }
 
-/// Whether the segment table counts what a recount finds.
+/// Asserts that the segment table agrees with a recount.
 pub(super) fn assert_accounts(log: &Log) {
     let table: Vec<u32> = log.segments().iter().map(|segment| segment.live).collect();
     assert_eq!(table, log.recount());

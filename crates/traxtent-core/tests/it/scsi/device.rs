@@ -1,4 +1,4 @@
-//! The model drive as a SCSI device, asked by bytes.
+//! The model drive as a SCSI device, accessed by command bytes.
 
 use traxtent_core::drive::Drive;
 use traxtent_core::geometry::{Geometry, GeometrySpec, MovedSpec, Occupant, Place, Sparing};
@@ -28,7 +28,8 @@ impl Device {
         }
     }
 
-    /// Sends a command when the last one is done, and says how long it took.
+    /// Sends a command once the last one is complete. Returns the response and the time that the
+    /// command took.
     fn send(&mut self, command: &str, data: &[u8]) -> (Answer, Span) {
         let sent = self.now;
         let answer = self.server.execute(sent, &hex(command), data);
@@ -37,7 +38,7 @@ impl Device {
         (answer, took)
     }
 
-    /// The data of a command that succeeds.
+    /// Returns the data of a command that must succeed.
     #[track_caller]
     fn bytes(&mut self, command: &str, data: &[u8]) -> Vec<u8> {
         let (answer, _) = self.send(command, data);
@@ -53,7 +54,7 @@ impl Device {
         }
     }
 
-    /// How long a command that succeeds takes, in milliseconds.
+    /// Returns the time of a command that must succeed, in milliseconds.
     #[track_caller]
     fn ms(&mut self, command: &str) -> f64 {
         let (answer, took) = self.send(command, &[]);
@@ -107,8 +108,8 @@ fn illegal(code: AdditionalSense, in_command: bool, byte: u16) -> Sense {
     }
 }
 
-/// Is what the drive does not know refused with the sense data that the standard names, also by
-/// its bytes?
+/// Are unsupported commands and fields refused with the sense data that the standard specifies,
+/// also byte for byte?
 #[test]
 fn refusals() {
     let mut device = Device::new(&tiny_with(|_| {}));
@@ -127,7 +128,7 @@ fn refusals() {
         AdditionalSense::PARAMETER_LIST_LENGTH_ERROR,
     );
     let cases = [
-        // A page of vital product data, a mode page and a diagnostic page that there are not.
+        // A vital product data page, a mode page and a diagnostic page that do not exist.
         ("12 01 89 00 fc 00", "", illegal(in_command, true, 2)),
         ("1a 08 0a 00 fc 00", "", illegal(in_command, true, 2)),
         (
@@ -135,7 +136,7 @@ fn refusals() {
             "3f 00 00 00",
             illegal(in_data, false, 0),
         ),
-        // No translation has been asked for.
+        // No translation has been requested.
         ("1c 00 00 00 fc 00", "", illegal(in_command, true, 2)),
         // Protection information, and data to compare with.
         (
@@ -152,10 +153,10 @@ fn refusals() {
         ("28 00 00 00 07 d0 00 00 01 00", "", range),
         ("2f 00 00 00 07 cf 00 00 02 00", "", range),
         ("88 00 ff ff ff ff ff ff ff ff ff ff ff ff 00 00", "", range),
-        // Fewer data than announced.
+        // Less data than announced.
         ("2a 00 00 00 00 00 00 00 01 00", "00 00", length),
         ("1d 10 00 00 0e 00", "40 00", length),
-        // From an LBN to an LBN; an LBN and a cylinder that there are not.
+        // From an LBN to an LBN, and an LBN and a cylinder that do not exist.
         (
             "1d 10 00 00 0e 00",
             "40 00 00 0a 00 03 00 00 00 00 00 00 00 00",
@@ -171,7 +172,7 @@ fn refusals() {
             "40 00 00 0a 05 00 00 00 0a 00 00 00 00 00",
             illegal(in_data, false, 6),
         ),
-        // A form of address that is not known.
+        // An unknown address format.
         (
             "1d 10 00 00 0e 00",
             "40 00 00 0a 00 04 00 00 00 00 00 00 00 00",
@@ -185,11 +186,11 @@ fn refusals() {
             "{command} {data}"
         );
     }
-    // What moves no sector does nothing, at the last LBN too.
+    // A command for no sectors does nothing, even at the end of the drive.
     assert_eq!(device.ms("28 00 00 00 07 d0 00 00 00 00"), 0.0);
 }
 
-/// Does a drive that neither translates nor has defect lists say so?
+/// Does a drive that neither translates nor has defect lists report this?
 #[test]
 fn discreet_drives() {
     let mut device = Device::new(&tiny_with(|profile| {
@@ -214,8 +215,8 @@ fn discreet_drives() {
     );
 }
 
-/// Does a sector that the media give no more end as a medium error that names it, in the time
-/// that the access takes, and in a format that has room for it?
+/// Does an unreadable sector end the command with a medium error that names it, after the time that
+/// the access takes, in a sense format that has room for the LBN?
 #[test]
 fn medium_errors() {
     let faults = |lbns: &[u64]| Faults {
@@ -264,7 +265,7 @@ fn medium_errors() {
     assert_eq!(sense, medium(read_error, last));
 }
 
-/// Do the mode pages tell the drive's cylinders, heads and rate, in either width?
+/// Do the mode pages report the drive's cylinders, heads and rotation rate, in both widths?
 #[test]
 fn geometry_is_told() {
     let mut device = Device::new(&tiny_with(|_| {}));
@@ -287,12 +288,12 @@ fn geometry_is_told() {
     let data = ModeData::decode(ModeWidth::Six, &all).unwrap();
     let codes: Vec<_> = pages(data.pages).map(|page| page.code).collect();
     assert_eq!(codes, [3, 4, 8]);
-    // A host that has little room gets the beginning.
+    // A host with a short allocation length receives the beginning.
     assert_eq!(device.bytes("1a 08 3f 00 05 00", &[]), all[..5]);
 }
 
-/// Do reads come from the buffer while RCD = 0, and take exactly a revolution more while RCD = 1?
-/// A revolution of the drive takes 10 ms.
+/// Are reads served from the buffer with RCD = 0, and do they take exactly one revolution with RCD
+/// = 1? A revolution of the drive takes 10 ms.
 #[test]
 fn rcd_switches_read_hits() {
     let read = "28 00 00 00 00 00 00 00 01 00";
@@ -313,8 +314,8 @@ fn rcd_switches_read_hits() {
     assert_eq!(device.ms(read), 0.01);
 }
 
-/// Is the sector after the last in the buffer while read-ahead is on, and on the media while any
-/// of DRA = 1, DPTL = 0 or a DPTL below the length of the read is in force?
+/// Is the sector after the last one in the buffer with read-ahead on, and on the media with any of
+/// DRA = 1, DPTL = 0 or a DPTL below the length of the read?
 #[test]
 fn dra_and_dptl_switch_read_ahead() {
     let two = "28 00 00 00 00 00 00 00 02 00";
@@ -339,7 +340,7 @@ fn dra_and_dptl_switch_read_ahead() {
     assert!(served_ahead(&|page| page.prefetch_up_to = 2));
 }
 
-/// Does read-ahead that is under way end when DRA forbids it?
+/// Does read-ahead in progress end when DRA forbids it?
 #[test]
 fn read_ahead_ends_at_once() {
     let mut device = Device::new(&reads_ahead());
@@ -354,12 +355,12 @@ fn read_ahead_ends_at_once() {
         false,
     );
     device.now += Span::from_ms(20.0);
-    // Five sectors have passed until then, no more.
+    // Five sectors have passed by then, no more.
     assert_eq!(device.ms("28 00 00 00 00 06 00 00 01 00"), 0.01);
     assert!(device.ms("28 00 00 00 00 0a 00 00 01 00") > 0.1);
 }
 
-/// Is a write complete in the buffer while WCE = 1, and on the media while WCE = 0?
+/// Is a write complete in the buffer with WCE = 1, and on the media with WCE = 0?
 #[test]
 fn wce_switches_write_back() {
     let write = |write_cache| {
@@ -388,7 +389,8 @@ fn wce_switches_write_back() {
     assert!(through > 5.0, "{through}");
 }
 
-/// Are current, changeable, default and saved values kept apart, and does SP decide what is saved?
+/// Are current, changeable, default and saved values kept separately, and does SP determine whether
+/// values are saved?
 #[test]
 fn values_of_mode_pages() {
     let mut device = Device::new(&tiny_with(|_| {}));
@@ -414,7 +416,7 @@ fn values_of_mode_pages() {
     assert_eq!(values(&mut device, "88"), found);
 }
 
-/// Does MODE SELECT refuse what cannot be changed, and then change nothing of what can?
+/// Does MODE SELECT refuse values that cannot be changed, and then change nothing at all?
 #[test]
 fn mode_select_takes_all_or_nothing() {
     let mut device = Device::new(&tiny_with(|_| {}));
@@ -441,7 +443,7 @@ fn mode_select_takes_all_or_nothing() {
         (select(&[&off, &hex("0a 01 00")]), in_data(4 + 20)),
         (select(&[&hex("08 01 00")]), in_data(4 + 1)),
         (select(&[&off[..19]]), length),
-        // A descriptor of sectors of another size.
+        // A block descriptor with another sector size.
         (
             [&hex("00 00 00 08 00 00 00 00 00 00 10 00")[..], &off].concat(),
             in_data(4),
@@ -451,7 +453,7 @@ fn mode_select_takes_all_or_nothing() {
         assert_eq!(device.sense(&command, &data), expected, "{data:02x?}");
         assert_eq!(device.caching(), found);
     }
-    // The geometry as it is, and the descriptor as it is, are no change.
+    // An unchanged geometry page and an unchanged descriptor are accepted.
     let good = [
         &hex("00 00 00 08 00 00 07 d0 00 00 02 00")[..],
         &geometry,
@@ -462,7 +464,8 @@ fn mode_select_takes_all_or_nothing() {
     assert!(device.caching().read_cache_disabled);
 }
 
-/// A drive with a slipped sector, one replaced on its track and one on another.
+/// Returns a drive with a slipped sector, one remapped on its track and one remapped to another
+/// track.
 fn damaged() -> Profile {
     tiny_with(|profile| {
         let moved = |lbn, cylinder, slot| MovedSpec {
@@ -489,8 +492,8 @@ fn translate(device: &mut Device, request: TranslateRequest) -> Translation {
     Translation::decode(&device.bytes("1c 00 00 00 fc 00", &[])).unwrap()
 }
 
-/// Is every LBN translated to its place and back, in both widths of LBN, with the bits of
-/// replaced sectors, and is every place without an LBN reported as reserved?
+/// Is every LBN translated to its place and back, with both LBN widths and the bits of remapped
+/// sectors, and is every place without an LBN reported as reserved?
 #[test]
 fn every_address_translates() {
     let profile = damaged();
@@ -547,12 +550,12 @@ fn every_address_translates() {
             reserved += 1;
         }
     }
-    // Two bad ones, and the spare that is left.
+    // Two bad slots, and the remaining spare.
     assert_eq!(reserved, 3);
 }
 
-/// Are slipped sectors in the primary list and replaced ones in the grown list, by both widths,
-/// from any descriptor on, and in the form that the drive has when another is asked for?
+/// Are slipped sectors in the primary list and remapped ones in the grown list, with both command
+/// widths, from any descriptor index, and in the drive's own format if another is requested?
 #[test]
 fn defects_are_listed() {
     let profile = damaged();
@@ -580,7 +583,7 @@ fn defects_are_listed() {
     );
     let rest = list("b7 1d 00 00 00 02 00 00 10 00 00 00", twelve);
     assert_eq!((rest.addresses, rest.length), (all[2..].to_vec(), 8));
-    // The header tells how much there is, and it is all that a request for no list brings.
+    // The header gives the length. It is the only content if no list is requested.
     let head = list("37 00 1d 00 00 00 00 00 04 00", ten);
     assert_eq!((head.length, head.addresses.len()), (24, 0));
     assert_eq!(list("37 00 05 00 00 00 00 10 00 00", ten).length, 0);
@@ -595,7 +598,7 @@ fn defects_are_listed() {
     assert_eq!((list.format, list.addresses), (Format::PhysicalSector, all));
 }
 
-/// Does a drive without a kind of request refuse it as a command that it does not know?
+/// Does a drive that lacks a kind of request refuse it as an unknown command?
 #[test]
 fn unsupported_requests() {
     let mut device = Device::new(&tiny_with(|_| {}));

@@ -1,6 +1,5 @@
-//! Bytes that others have published: sg3_utils' examples in its folder `inhex`, most of them
-//! captured from Linux' scsi_debug, and the layouts printed in Seagate's SCSI Commands Reference
-//! Manual, Rev. J.
+//! Bytes published by others: sg3_utils' examples in its folder `inhex`, most of them captured from
+//! Linux' scsi_debug, and the layouts printed in Seagate's SCSI Commands Reference Manual, Rev. J.
 
 use traxtent_core::geometry::Place;
 use traxtent_core::scsi::diagnostic::{TranslateRequest, Translation};
@@ -18,7 +17,7 @@ use traxtent_core::units::{Cylinder, Lbn, Surface};
 
 use super::hex;
 
-/// Is scsi_debug's standard INQUIRY data read as what it is (`inq_standard.hex`)?
+/// Is scsi_debug's standard INQUIRY data decoded correctly (`inq_standard.hex`)?
 #[test]
 fn standard_inquiry() {
     let bytes = hex("00 00 07 02 5b 00 10 0a  4c 69 6e 75 78 20 20 20
@@ -38,7 +37,7 @@ fn standard_inquiry() {
     assert_eq!(inquiry, expected);
 }
 
-/// Are scsi_debug's pages of vital product data read as what they are (`vpd_sdeb.hex`)?
+/// Are scsi_debug's vital product data pages decoded correctly (`vpd_sdeb.hex`)?
 #[test]
 fn vital_product_data() {
     let decode = |text: &str| VitalPage::decode(&hex(text)).unwrap();
@@ -68,8 +67,8 @@ fn vital_product_data() {
     );
 }
 
-/// Are the names of a Seagate disk read, and written to the same bytes (`vpd_dev_id.hex`, whose
-/// designators of a port have a protocol that is passed over, so that only some bytes return)?
+/// Are the designators of a Seagate disk decoded, and encoded to the same bytes (`vpd_dev_id.hex`)?
+/// Its port designators have a protocol field that is ignored, so only some bytes are reproduced.
 #[test]
 fn identification() {
     let bytes = hex("00 83 00 48 01 03 00 08  50 00 c5 00 30 11 cb 2b
@@ -92,7 +91,7 @@ fn identification() {
     assert!(names[4].name.starts_with(b"naa.5000C5003011CB28"));
     let first = VitalPage::Identification(names[..1].to_vec()).encode();
     assert_eq!(first[4..], bytes[4..16]);
-    // One that is cut short is left out, and the others stay.
+    // A truncated designator is omitted, and the others are kept.
     let cut: Vec<Designator> = match VitalPage::decode(&bytes[..60]).unwrap() {
         VitalPage::Identification(names) => names,
         other => panic!("{other:?}"),
@@ -100,7 +99,7 @@ fn identification() {
     assert_eq!(cut, names[..4]);
 }
 
-/// Are scsi_debug's mode pages read as what they are (`modes_sdeb.hex`)?
+/// Are scsi_debug's mode pages decoded correctly (`modes_sdeb.hex`)?
 #[test]
 fn mode_pages() {
     let bytes = hex("00 ee 00 10 00 00 00 08  00 80 00 00 00 00 02 00
@@ -140,8 +139,8 @@ fn mode_pages() {
     assert_eq!(caching, expected);
 }
 
-/// Does a change of the caching page change its own bits and nothing else (scsi_debug's page;
-/// bits as in the manual, table 372)?
+/// Does a change of the caching page change its own bits and nothing else (scsi_debug's page; bits
+/// as in the manual, table 372)?
 #[test]
 fn caching_page_changes_in_place() {
     let mut page = hex("88 12 14 00 ff ff 00 00  ff ff ff ff 80 14 00 00  00 00 00 00");
@@ -156,14 +155,14 @@ fn caching_page_changes_in_place() {
         page,
         hex("88 12 15 00 00 00 00 00  ff ff ff ff a0 14 00 00  00 00 00 00")
     );
-    // A page of SCSI-2 ends before the bit that disables read-ahead.
+    // A SCSI-2 page ends before the bit that disables read-ahead.
     let mut short = hex("88 0a 04 00 ff ff 00 00 00 80 00 80");
     off.apply(&mut short);
     assert_eq!(short[..6], hex("88 0a 05 00 00 00"));
     assert_eq!(short.len(), 12);
 }
 
-/// Is the geometry of a Conner CFP2107 read from its page (product manual, table 6-2, current
+/// Is the geometry of a Conner CFP2107 decoded from its page (product manual, table 6-2, current
 /// values of cylinders, heads and rate)?
 #[test]
 fn geometry_page() {
@@ -176,8 +175,8 @@ fn geometry_page() {
     assert_eq!(GeometryPage::decode(&page), expected);
 }
 
-/// Are examples of sense data read as what they are (`fixed_sense.hex`, `descriptor_sense.hex`),
-/// and written to the bytes of the manual page of sg_decode_sense?
+/// Are examples of sense data decoded correctly (`fixed_sense.hex`, `descriptor_sense.hex`), and
+/// encoded to the bytes of the manual page of sg_decode_sense?
 #[test]
 fn sense_data() {
     let unrecovered = Sense {
@@ -204,11 +203,11 @@ fn sense_data() {
     assert_eq!(sense.key, SenseKey::Recovered);
     assert_eq!(sense.code, AdditionalSense::new(3, 2));
     assert_eq!(sense.information, Some(0x1122_3344_5566_77bb));
-    // The bytes count retries here: with another key they would point at a field.
+    // The bytes count retries here. With another sense key they would point at a field.
     assert_eq!(sense.field, None);
 }
 
-/// Are commands written as the tables of the standards and the manuals have them?
+/// Are commands encoded as in the tables of the standards and manuals?
 #[test]
 fn commands() {
     let blocks = |op, width, lbn, sectors, dpo, fua| {
@@ -403,8 +402,8 @@ fn sector(cylinder: u32, surface: u16, slot: u32) -> Address {
     })
 }
 
-/// Is the translate address page laid out as the manual has it (tables 257, 260, 45 and 50;
-/// LBNs as Fujitsu's manual of the MAU series has them: four bytes, then zeros)?
+/// Is the translate address page laid out as in the manual (tables 257, 260, 45 and 50; LBNs as in
+/// Fujitsu's manual of the MAU series: four bytes, then zeros)?
 #[test]
 fn translate_address() {
     let question = TranslateRequest {
@@ -425,13 +424,13 @@ fn translate_address() {
     };
     assert_eq!(Translation::decode(&answer).unwrap(), expected);
     assert_eq!(expected.encode().unwrap(), answer);
-    // RAREA alone, without an address.
+    // Only RAREA, without an address.
     let reserved = Translation::decode(&hex("40 00 00 02 05 83")).unwrap();
     assert!(reserved.reserved_area && !reserved.alternate_sector && !reserved.alternate_track);
     assert_eq!(reserved.addresses, []);
 }
 
-/// Are defect lists laid out as the manual has them (tables 127, 129, 45, 48 and 50)?
+/// Are defect lists laid out as in the manual (tables 127, 129, 45, 48 and 50)?
 #[test]
 fn defect_lists() {
     let ten = hex("00 15 00 10  00 00 01 02 00 00 00 03  12 34 56 07 00 00 00 08");
@@ -456,8 +455,8 @@ fn defect_lists() {
     );
 }
 
-/// Is the capacity of a 512e drive of 4 TB read (SBC-4, READ CAPACITY(16) parameter data: the
-/// exponent in the low half of byte 13, the alignment in 14 bits from byte 14 on)?
+/// Is the capacity of a 512e drive of 4 TB decoded (SBC-4, READ CAPACITY(16) parameter data: the
+/// exponent in the low half of byte 13, the alignment in 14 bits from byte 14)?
 #[test]
 fn capacity() {
     let bytes = hex(

@@ -1,4 +1,4 @@
-//! What another program reads from our bytes: sg3_utils, which knows these formats best.
+//! Our bytes decoded by another program: sg3_utils, the reference implementation of these formats.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn text(bytes: &[u8]) -> Vec<String> {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What the program prints for the bytes, as hexadecimal text, on its input.
+/// Returns the program's output for the bytes, which it reads from its input as hexadecimal text.
 fn says(program: &Path, bytes: &[u8]) -> String {
     let mut child = Process::new(program)
         .arg("--inhex=-")
@@ -36,7 +36,7 @@ fn assert_says(said: &str, expected: &[&str]) {
     }
 }
 
-/// Does `sg_inq` read from our INQUIRY data what we wrote?
+/// Does `sg_inq` decode our INQUIRY data to the values that we encoded?
 #[test]
 fn sg_inq_reads_our_inquiry() {
     let program = testkit::tool!("sg_inq");
@@ -65,7 +65,7 @@ fn sg_inq_reads_our_inquiry() {
     );
 }
 
-/// Does `sg_vpd` read from our pages what we wrote?
+/// Does `sg_vpd` decode our pages to the values that we encoded?
 #[test]
 fn sg_vpd_reads_our_pages() {
     let program = testkit::tool!("sg_vpd");
@@ -92,7 +92,7 @@ fn sg_vpd_reads_our_pages() {
         &[
             "Nominal rotation rate: 10025 rpm",
             "3.5 inch",
-            // In words, versions of it differ: SBC-4 has device managed.
+            // The wording differs between its versions; SBC-4 has device managed.
             "ZONED=2",
         ],
     );
@@ -102,7 +102,7 @@ fn sg_vpd_reads_our_pages() {
     );
 }
 
-/// Does `sg_decode_sense` read from our sense data, in both formats, what we wrote?
+/// Does `sg_decode_sense` decode our sense data, in both formats, to the values that we encoded?
 #[test]
 fn sg_decode_sense_reads_our_sense() {
     let program = testkit::tool!("sg_decode_sense");

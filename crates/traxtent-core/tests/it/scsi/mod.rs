@@ -1,11 +1,11 @@
-//! SCSI by bytes: against bytes of others, against other programs, against itself.
+//! SCSI byte formats, compared with published bytes, with other programs, and with themselves.
 
 mod device;
 mod goldens;
 mod judges;
 mod round_trip;
 
-/// Bytes from their hexadecimal text.
+/// Returns the bytes of a hexadecimal text.
 fn hex(text: &str) -> Vec<u8> {
     text.split_whitespace()
         .map(|byte| u8::from_str_radix(byte, 16).unwrap())

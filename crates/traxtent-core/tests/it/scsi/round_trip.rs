@@ -1,4 +1,4 @@
-//! What is written is read back, and bytes of any kind are read or refused.
+//! Encoded values decode to themselves, and arbitrary bytes are decoded or refused.
 
 use proptest::prelude::*;
 use traxtent_core::geometry::Place;
@@ -215,7 +215,7 @@ fn sense() -> impl Strategy<Value = Sense> {
 }
 
 proptest! {
-    /// Is every command that is written read as the same, also where bytes follow it?
+    /// Does every encoded command decode to itself, also if further bytes follow?
     #[test]
     fn commands_return(command in command(), tail in prop::collection::vec(any::<u8>(), 0..4)) {
         let mut bytes = command.encode();
@@ -223,7 +223,7 @@ proptest! {
         prop_assert_eq!(Command::decode(&bytes), Ok(command));
     }
 
-    /// Is a command that is cut short refused?
+    /// Is a truncated command refused?
     #[test]
     fn commands_are_whole(command in command(), cut in 1usize..16) {
         let bytes = command.encode();
@@ -231,7 +231,7 @@ proptest! {
         prop_assert!(Command::decode(&bytes[..rest]).is_err());
     }
 
-    /// Do questions and answers of address translation return?
+    /// Do requests and responses of address translation decode to themselves?
     #[test]
     fn translations_return(
         translation in translation(),
@@ -245,7 +245,7 @@ proptest! {
         prop_assert_eq!(TranslateRequest::decode(&bytes).unwrap(), request);
     }
 
-    /// Do defect lists return, and does a list that is cut short keep what is there?
+    /// Do defect lists decode to themselves, and does a truncated list keep the part that is there?
     #[test]
     fn defect_lists_return(list in defect_list(), keep in 0usize..200) {
         for (width, header) in [(DefectWidth::Ten, 4), (DefectWidth::Twelve, 8)] {
@@ -259,7 +259,7 @@ proptest! {
         }
     }
 
-    /// Does sense data return? The fixed format has no room for more than 32 bits.
+    /// Does sense data decode to itself? The fixed format has room for only 32 bits.
     #[test]
     fn sense_returns(sense in sense()) {
         let bytes = sense.encode(SenseFormat::Descriptors);
@@ -269,7 +269,7 @@ proptest! {
         prop_assert_eq!(Sense::decode(&bytes).unwrap(), Sense { information, ..sense });
     }
 
-    /// Does INQUIRY data return?
+    /// Does INQUIRY data decode to itself?
     #[test]
     fn inquiry_returns(
         vendor in "([!-~]([ -~]{0,6}[!-~])?)?",
@@ -283,7 +283,7 @@ proptest! {
         prop_assert_eq!(Inquiry::decode(&inquiry.encode()).unwrap(), inquiry);
     }
 
-    /// Do pages of vital product data return?
+    /// Do vital product data pages decode to themselves?
     #[test]
     fn vital_pages_return(
         pages in prop::collection::vec(any::<u8>(), 0..300),
@@ -307,7 +307,7 @@ proptest! {
         }
     }
 
-    /// Do capacities return?
+    /// Do capacities decode to themselves?
     #[test]
     fn capacity_returns(
         (last_lbn, logical_bytes) in any::<(u64, u32)>(),
@@ -320,7 +320,7 @@ proptest! {
         prop_assert_eq!(ten.logical_bytes, logical_bytes);
     }
 
-    /// Do mode pages return, in either width, among each other?
+    /// Do mode pages decode to themselves, in both widths, one after another?
     #[test]
     fn mode_pages_return(
         [write_cache, read_cache_disabled, read_ahead_disabled, ten, long] in any::<[bool; 5]>(),
@@ -355,7 +355,7 @@ proptest! {
         prop_assert_eq!(FormatPage::decode(found[0].bytes), format);
         prop_assert_eq!(GeometryPage::decode(found[1].bytes), geometry);
         prop_assert_eq!(CachingPage::decode(found[2].bytes), caching);
-        // What is sent back has the same pages, not savable, and no lengths.
+        // The data for MODE SELECT has the same pages, without the savable bit and the lengths.
         let back = data.encode_select(width);
         let select = ModeData::decode(width, &back).unwrap();
         prop_assert_eq!(select.blocks, data.blocks);

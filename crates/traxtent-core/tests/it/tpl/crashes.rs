@@ -1,11 +1,12 @@
-//! Random interleavings of writes to some copies, synchronization, flushes, splits, merges, trims and crashes.
+//! Random interleavings of writes to some replicas, synchronization, flushes, splits, merges, trims
+//! and crashes.
 
 use traxtent_core::workload::Rng;
 
 use super::map_of;
 use super::model::User;
 
-/// Works for so many steps, with crashes in thought after writes, and now and then a real one.
+/// Works for `steps` steps with simulated crashes after writes, and a real one now and then.
 fn work(seed: u64, steps: u64, watch: f64, lies: bool) -> User {
     let mut rng = Rng::new(seed);
     let map = map_of(74, 72 + 10 * rng.below(4));
@@ -26,8 +27,9 @@ fn work(seed: u64, steps: u64, watch: f64, lies: bool) -> User {
     user
 }
 
-/// Does no read see stale data, whatever was written, brought up to date, split, merged, trimmed and crashed; and does every
-/// crash leave a layout that opens, in which what was flushed is there and the copies that may be read are equal?
+/// Does no read return stale data after any sequence of writes, synchronizations, splits, merges,
+/// trims and crashes? Does every crash leave a layout that opens, contains all flushed data, and
+/// whose readable replicas are equal?
 #[test]
 fn no_read_is_stale() {
     let (mut crashes, mut lossy, mut plans) = (0, 0, [0; 4]);
@@ -38,7 +40,7 @@ fn no_read_is_stale() {
         lossy += user.lossy;
         (0..4).for_each(|kind| plans[kind] += user.plans[kind]);
     }
-    // All of it happened.
+    // Asserts that every kind of plan was carried out.
     assert!(
         crashes > 2_000 && lossy * 20 > crashes,
         "{crashes} crashes, {lossy} with a loss"
@@ -46,7 +48,7 @@ fn no_read_is_stale() {
     assert!(plans.iter().all(|count| *count > 20), "{plans:?}");
 }
 
-/// The same with a crash in thought after every write.
+/// The same with a simulated crash after every write.
 #[test]
 fn a_crash_after_every_write() {
     for seed in 1000..1000 + testkit::repeats(4) {
@@ -55,7 +57,7 @@ fn a_crash_after_every_write() {
     }
 }
 
-/// Does the test notice a device that does not flush?
+/// Does the test detect a device that does not flush?
 #[test]
 #[should_panic(expected = "was found, not")]
 fn a_lying_device_is_noticed() {

@@ -1,4 +1,5 @@
-//! A device of sectors that hold a stamp or bytes of the table; writes may be lost with the power until they are flushed.
+//! A device whose sectors hold a stamp or bytes of the table. Writes may be lost at a power failure
+//! until they are flushed.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ pub(super) struct Device {
     sectors: BTreeMap<u64, Sector>,
     /// Writes that are not durable, sector by sector, in order.
     pending: Vec<(u64, Sector)>,
-    /// Whether flushes do nothing, which the tests must notice.
+    /// Whether flushes do nothing, which the tests must detect.
     pub(super) lies: bool,
 }
 
@@ -24,7 +25,7 @@ enum Sector {
 }
 
 impl Device {
-    /// The stamp of a sector; 0 where nothing was written, `u64::MAX` where the table is.
+    /// Returns the stamp of a sector: 0 if nothing was written, `u64::MAX` in the table.
     pub(super) fn stamp(&self, lbn: u64) -> u64 {
         let pending = self.pending.iter().rev().find(|(at, _)| *at == lbn);
         match pending.map(|(_, sector)| sector).or(self.sectors.get(&lbn)) {
@@ -50,7 +51,7 @@ impl Device {
         }
     }
 
-    /// Does a step, one write after another; `look` sees the device after each.
+    /// Performs a step, one write after another; `look` sees the device after each.
     pub(super) fn perform(&mut self, step: &Step, mut look: impl FnMut(&Device)) {
         match step {
             Step::Flush => self.flush(),
@@ -79,7 +80,8 @@ impl Device {
         }
     }
 
-    /// What a loss of power leaves: of what was not durable all, nothing, a beginning, or any part.
+    /// Returns the device after a loss of power. Of the writes that were not durable, it keeps all,
+    /// none, a prefix, or an arbitrary subset.
     pub(super) fn cut(&self, rng: &mut Rng) -> Device {
         let mut left = self.clone();
         left.lies = false;
@@ -99,7 +101,7 @@ impl Device {
         left
     }
 
-    /// Reads bytes of the table; what is not the table reads as zeros.
+    /// Reads bytes of the table. Other sectors read as zeros.
     pub(super) fn bytes(&self, lbn: Lbn, sectors: Sectors) -> Vec<u8> {
         let mut bytes = Vec::new();
         for at in lbn.0..lbn.0 + sectors.0 {

@@ -1,4 +1,5 @@
-//! The layout in partitions: where copies lie, what its table survives, and that no read is stale.
+//! The track partition layout: where replicas lie, the damage that its table survives, and that no
+//! read is stale.
 
 mod crashes;
 mod device;
@@ -10,7 +11,7 @@ use traxtent_core::layout::tpl::{Bounds, Config, Count};
 use traxtent_core::trackmap::TrackMap;
 use traxtent_core::units::Lbn;
 
-/// A map of so many tracks of `sectors` LBNs, or up to 9 less.
+/// Returns a map of `tracks` tracks with `sectors` LBNs, or up to 9 fewer.
 fn map_of(tracks: u64, sectors: u64) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();
     let mut first = 0;
@@ -26,7 +27,8 @@ fn bounds(least: u32, most: u32) -> Bounds {
     Bounds::new(Count::new(least).unwrap(), Count::new(most).unwrap()).unwrap()
 }
 
-/// Pages of 160 bytes, which have 64 tracks, in two sectors, so that they can be torn.
+/// Returns a configuration with pages of 160 bytes, which hold 64 tracks, in two sectors, so that
+/// they can be torn.
 fn config(bounds: Bounds) -> Config {
     Config {
         id: 77,

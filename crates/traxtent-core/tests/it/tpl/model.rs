@@ -1,4 +1,4 @@
-//! A user of the layout who remembers what he wrote.
+//! A user of the layout that records its own writes.
 
 use traxtent_core::layout::tpl::{Count, Home, Plan, Run, Step, Tpl, TplError};
 use traxtent_core::trackmap::TrackMap;
@@ -7,12 +7,12 @@ use traxtent_core::workload::Rng;
 use super::device::{Device, SECTOR};
 use super::{config, lbns};
 
-/// What a sector may hold.
+/// The values that a sector may hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Sector {
-    /// What was flushed last.
+    /// The value last flushed.
     durable: u64,
-    /// What was written since.
+    /// The values written since then.
     since: Vec<u64>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct User {
     sectors: Vec<Sector>,
     stamp: u64,
     rng: Rng,
-    /// How often a crash is looked at, in thought, after a write.
+    /// The probability of a simulated crash after a write.
     pub(super) watch: f64,
     pub(super) crashes: u64,
-    /// Crashes after which something was lost that had not been flushed.
+    /// The number of crashes that lost data which had not been flushed.
     pub(super) lossy: u64,
-    /// Plans by kind: splits, merges, closes, resyncs.
+    /// The number of plans by kind: splits, merges, closes, resyncs.
     pub(super) plans: [u64; 4],
 }
 
@@ -65,7 +65,7 @@ impl User {
         }
     }
 
-    /// Does something at random.
+    /// Makes a random operation.
     pub(super) fn step(&mut self) {
         match self.rng.below(20) {
             0..=6 => self.write(),
@@ -85,7 +85,7 @@ impl User {
         tracks.start + self.rng.below(tracks.len() as u64) as usize
     }
 
-    /// A few blocks, mostly of the first layers, which are few.
+    /// Returns a few blocks, mostly of the first layers, which are few.
     fn blocks(&mut self) -> std::ops::Range<u64> {
         let all = self.tpl.shape().blocks();
         let most = if self.rng.chance(0.8) {
@@ -97,7 +97,7 @@ impl User {
         first..(first + 1 + self.rng.below(6)).min(all)
     }
 
-    /// Writes to all copies, or to some.
+    /// Writes to all replicas, or to some.
     fn write(&mut self) {
         let blocks = self.blocks();
         while let Some(plan) = self.tpl.prepare(blocks.clone()).unwrap() {
@@ -134,7 +134,7 @@ impl User {
         }
     }
 
-    /// Brings some copies of some blocks up to date.
+    /// Updates some replicas of some blocks.
     fn sync_some(&mut self) {
         for _ in 0..1 + self.rng.below(4) {
             let from = Home {
@@ -149,7 +149,7 @@ impl User {
         }
     }
 
-    /// Copies a block from a current place to others.
+    /// Copies a block from a current replica to others.
     fn bring(&mut self, home: Home, current: u32, to: u32) {
         let run = Run { home, blocks: 1 };
         let to = to & self.tpl.writable(run) & !current;
@@ -177,7 +177,7 @@ impl User {
 
     fn split_some(&mut self) {
         let from = self.track();
-        // Some tracks are filled; requests may come before their entries are written.
+        // Some tracks are filled. Requests may come before their entries are written.
         for _ in 0..1 + self.rng.below(3) {
             let Some(track) = self.tpl.splittable(from, Count::MOST) else {
                 break;
@@ -206,7 +206,7 @@ impl User {
         }
     }
 
-    /// Gives up what some tracks hold of a layer, the last if possible.
+    /// Trims the blocks that some tracks hold of a layer, the last one if possible.
     fn trim_some(&mut self) {
         let track = self.track();
         let state = self.tpl.track(track);
@@ -217,7 +217,7 @@ impl User {
         let home = |index| Home { track, index };
         let first = self.tpl.shape().block(home(indices.start)).unwrap();
         let blocks = first..first + u64::from(indices.end - indices.start);
-        // A part of it has no effect.
+        // Trimming a part of it has no effect.
         if blocks.end - blocks.start > 1 {
             assert_eq!(self.tpl.trim(blocks.start + 1..blocks.end), Ok(None));
         }
@@ -267,7 +267,7 @@ impl User {
     }
 
     fn perform(&mut self, step: &Step) {
-        // The looks need the whole user, so the device is taken out.
+        // The checks need the whole user, so the device is taken out.
         let mut device = std::mem::take(&mut self.device);
         let mut seen = Vec::new();
         let (watch, rng) = (self.watch, &mut self.rng);
@@ -287,7 +287,7 @@ impl User {
         self.check(blocks);
     }
 
-    /// Is what any current copy of these blocks holds what was written last?
+    /// Asserts that every current replica of these blocks holds the data written last.
     fn check(&self, blocks: std::ops::Range<u64>) {
         let size = u64::from(self.tpl.shape().block_sectors());
         let mut block = blocks.start;
@@ -319,7 +319,7 @@ impl User {
         (0..self.tpl.shape().blocks()).for_each(|block| self.check(block..block + 1));
     }
 
-    /// Cuts the power in thought.
+    /// Simulates a power cut.
     fn look(&mut self) {
         if self.rng.chance(self.watch) {
             let left = self.device.cut(&mut self.rng);
@@ -344,7 +344,7 @@ impl User {
         );
     }
 
-    /// Cuts the power, and goes on with what is left.
+    /// Cuts the power and continues with the remaining state.
     pub(super) fn crash(&mut self) {
         let left = self.device.cut(&mut self.rng);
         self.check_left(&left);
@@ -359,7 +359,8 @@ impl User {
     }
 }
 
-/// Opens a layout on what is left of its device, and reads all of it: every copy that may be read has to say the same.
+/// Opens a layout on the remaining state of its device and reads all of it. All readable replicas
+/// must agree.
 fn reopen(map: &TrackMap, mut device: Device) -> ((Tpl, Device), Vec<u64>) {
     let opened = Tpl::open(
         map.clone(),

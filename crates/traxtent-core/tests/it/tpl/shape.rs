@@ -1,4 +1,4 @@
-//! Where blocks and their copies lie.
+//! The locations of blocks and their replicas.
 
 use proptest::prelude::*;
 use traxtent_core::layout::tpl::{Count, Home, Shape, TplError};
@@ -6,7 +6,7 @@ use traxtent_core::trackmap::TrackMap;
 
 use super::bounds;
 
-/// Any shape on a map of up to 400 tracks, most of them of one size; and its regions.
+/// Any shape on a map of up to 400 tracks, most of them of one size, and the number of its regions.
 fn shape() -> impl Strategy<Value = (Shape, u16)> {
     let run = (20..140_u64, prop_oneof![1..4_usize, 1..300_usize]);
     let runs = prop::collection::vec(run, 1..6);
@@ -35,8 +35,8 @@ fn shape() -> impl Strategy<Value = (Shape, u16)> {
 }
 
 proptest! {
-    /// Has every block a home of its own, region after region, in them layer after layer, and there in ascending order; and
-    /// leads its home back to it?
+    /// Does every block have its own home, region after region, in each of these layer after layer,
+    /// and there in ascending order, and does its home lead back to the block?
     #[test]
     fn every_block_has_a_home((shape, regions) in shape()) {
         let each = shape.tracks().len().div_ceil(regions.into());
@@ -52,8 +52,8 @@ proptest! {
         prop_assert_eq!(shape.home(shape.blocks()), None);
     }
 
-    /// Are the first N/m blocks all that has room with m partitions, where there is one region; and is that what the tracks have over m, but for less
-    /// than a block a track?
+    /// With one region, are the first N/m blocks exactly those that fit with m partitions, and is
+    /// this the tracks' size over m, except for less than one block per track?
     #[test]
     fn capacity_is_that_over_m((shape, regions) in shape()) {
         for count in Count::ALL {
@@ -77,8 +77,9 @@ proptest! {
         }
     }
 
-    /// Do copies lie on the block's track, evenly to a block, none over another block's; does a halved count keep every
-    /// second where it is; and is no run as long as a partition, also around the track's end, over two copies of a block?
+    /// Do replicas lie on the block's track, evenly to within a block, none over another block's?
+    /// Does halving the count keep every second replica in place? Does no run as long as a
+    /// partition, also around the track's end, cover two replicas of a block?
     #[test]
     fn copies_lie_evenly((shape, _) in shape(), pick in 0.0..1.0_f64) {
         let track = shape.tracks().start + ((shape.tracks().len() - 1) as f64 * pick) as usize;
@@ -110,7 +111,8 @@ proptest! {
     }
 }
 
-/// Are counts that are no powers of two, crossed bounds, and counts that fit no track refused with what is wrong?
+/// Are counts that are not powers of two, crossed bounds, and counts that fit no track refused with
+/// the reason?
 #[test]
 fn refused() {
     assert_eq!(

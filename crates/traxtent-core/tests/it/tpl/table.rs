@@ -38,7 +38,8 @@ fn open(map: &TrackMap, device: &Device) -> Result<(Tpl, usize), TplError> {
     Ok((opened.tpl, opened.repairs.len()))
 }
 
-/// Is what any one damaged sector of the table takes there in the second copy, and put right?
+/// If any one sector of the table is damaged, is its content found in the second copy, and is the
+/// damage repaired?
 #[test]
 fn one_damage_takes_nothing() {
     let map = map_of(150, 90);
@@ -50,7 +51,7 @@ fn one_damage_takes_nothing() {
         for track in tpl.shape().tracks() {
             assert_eq!(opened.track(track), tpl.track(track));
         }
-        // The second half of a header's page is not looked at.
+        // The second half of a header's page is not read.
         assert!(
             repairs >= 2 || place % 2 == 1 && repairs == 0,
             "{place}: {repairs}"
@@ -58,7 +59,8 @@ fn one_damage_takes_nothing() {
     }
 }
 
-/// Are a page that is damaged twice, a device without a layout, and a map that has changed refused in clear words?
+/// Are a page with both copies damaged, a device without a layout, and a changed map refused in
+/// clear words?
 #[test]
 fn refused() {
     let map = map_of(150, 90);
@@ -78,7 +80,7 @@ fn refused() {
         "the header of a layout in partitions: other bytes stand there"
     );
 
-    // A track that lost a sector to the next.
+    // A track that lost a sector to the next one.
     let mut csv = Vec::new();
     map.write_csv(&mut csv).unwrap();
     let text = String::from_utf8(csv).unwrap();
@@ -104,7 +106,7 @@ fn refused() {
     );
 }
 
-/// Is a track whose data leave no room refused to split, with the reason?
+/// Is splitting refused, with the reason, for a track whose data leave no room?
 #[test]
 fn not_split() {
     let map = map_of(150, 90);
@@ -121,8 +123,8 @@ fn not_split() {
     );
 }
 
-/// Does the table of a drive of 20 TB take less than 2 bytes a track while its tracks are alike, and less than 8 when no two
-/// are?
+/// Does the table of a drive of 20 TB take less than 2 bytes per track while its tracks are alike,
+/// and less than 8 when no two are?
 #[test]
 fn memory() {
     let profile = builtin("generic-20tb").unwrap();
@@ -140,7 +142,7 @@ fn memory() {
     let (mut tpl, _) = Tpl::format(map, Lbn(0)..end, &config).unwrap();
     let alike = tpl.memory() as f64 / tracks;
     assert!(alike < 2.0, "{alike} bytes a track");
-    // One track in each page differs: all pages are kept track by track.
+    // One track in each page differs, so all pages are kept track by track.
     let mut rng = Rng::new(1);
     let first = tpl.shape().tracks().start;
     let each = tpl.header().tracks_of_page();

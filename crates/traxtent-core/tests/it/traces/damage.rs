@@ -1,4 +1,4 @@
-//! Is what is wrong in a trace named, and does no damage do harm?
+//! Are errors in a trace reported, and does no damage do harm?
 
 use proptest::prelude::*;
 use traxtent_core::request::Request;
@@ -8,7 +8,8 @@ use traxtent_core::workload::{TraceFormat, TraceOptions, TraceReader, TraceRecor
 
 use super::{failure, read, samples, srt};
 
-/// Does each kind of damage name the line or record, the field, the value and the bound?
+/// Does the error for each kind of damage name the line or record, the field, the value and the
+/// bound?
 #[test]
 fn damage_is_named() {
     use TraceFormat::{Blkparse, DiskSimAscii, DiskSimValidate, FioV2, FioV3, HpSrt, Msr, Spc};
@@ -179,7 +180,8 @@ fn damage_is_named() {
     assert!(failure(DiskSimAscii, b"1 0 5 8 1\n\xff\n").contains("line 2: byte 0 is not text"));
 }
 
-/// Is a trace recognized, so that the reader names the line, although its first line asks for nothing or a later one is damaged?
+/// Is a trace recognized, so that the reader reports the line, even if its first line is an empty
+/// request or a later one is damaged?
 #[test]
 fn a_damaged_line_is_named_rather_than_the_format_doubted() {
     use TraceFormat::{Blkparse, DiskSimAscii, DiskSimValidate, Msr, Spc};
@@ -224,7 +226,8 @@ fn a_damaged_line_is_named_rather_than_the_format_doubted() {
     assert!(message.contains(&expected), "{message}");
 }
 
-/// Is an arrival before the one above it refused with its place where the format orders its records?
+/// Is an arrival before that of an earlier record refused with its position, if the format orders
+/// its records?
 #[test]
 fn steps_back_are_refused() {
     use TraceFormat::{DiskSimAscii, FioV3, Spc};
@@ -250,7 +253,7 @@ fn steps_back_are_refused() {
         );
         assert_eq!(failure(format, text.as_bytes()), expected);
     }
-    // Two records joined, the second before the first.
+    // Two joined traces, the second earlier than the first.
     let mut joined = srt();
     let first = joined.iter().position(|&byte| byte == 0x0c).unwrap() + 1;
     joined[first + 8..first + 12].copy_from_slice(&9_u32.to_be_bytes());
@@ -258,7 +261,7 @@ fn steps_back_are_refused() {
     let expected = format!("record 3 at byte {last}: the request arrives 6500 ms before");
     let message = failure(TraceFormat::HpSrt, &joined);
     assert!(message.contains(&expected), "{message}");
-    // Times that no replay uses are not judged.
+    // Times that no replay uses are not checked.
     let options = TraceOptions {
         check_order: false,
         ..TraceOptions::default()
@@ -268,7 +271,8 @@ fn steps_back_are_refused() {
     assert_eq!(reader.filter(Result::is_ok).count(), 2);
 }
 
-/// Are steps back counted, with the first place and the largest distance, where loggers do not order their records?
+/// Are steps back counted, with the first position and the largest distance, if loggers do not
+/// order their records?
 #[test]
 fn steps_back_are_counted() {
     use TraceFormat::{Blkparse, Msr, RequestLog};
@@ -276,7 +280,7 @@ fn steps_back_are_counted() {
     let late = log.replace(",0.5,", ",7.000000001,");
     assert_ne!(log, late);
     for (format, text, counted) in [
-        // The second lies before the first, which is the origin of the times.
+        // The second precedes the first, which is the origin of the times.
         (
             Msr,
             "70000,h,0,Read,0,512,3\n10000,h,0,Read,0,512,3\n80000,h,0,Read,0,512,3\n79000,h,0,Read,0,512,3\n",
@@ -312,7 +316,7 @@ fn reading_ends_at_an_error() {
 }
 
 proptest! {
-    /// Is any damage to any trace read or refused, without a panic or an endless stream?
+    /// Is any damaged trace read or refused, without a panic or an endless stream?
     #[test]
     fn damaged_traces_do_no_harm(
         sample in 0..8usize, at in prop::collection::vec((0..2000usize, any::<u8>()), 0..6), cut in 0..400usize, raw: bool,
@@ -332,7 +336,7 @@ proptest! {
         }
     }
 
-    /// Does what is written as a DiskSim ascii trace read back?
+    /// Does a DiskSim ascii trace parse to the records from which it was written?
     #[test]
     fn ascii_round_trips(mut records in prop::collection::vec((0..1u64 << 50, 0..99u32, 0..1u64 << 60, 1..=u32::MAX, any::<bool>()), 1..20)) {
         records.sort_unstable();

@@ -1,4 +1,4 @@
-//! Are traces of every format read, told apart, and refused where they are wrong?
+//! Are traces of every format read, distinguished, and refused if they are wrong?
 
 mod damage;
 mod replay;
@@ -34,7 +34,8 @@ CPU0 (x):
  Reads Queued:           2,       68KiB\t Writes Queued:           6,       17KiB
 ";
 
-/// Two records of version 4 and one suspect, behind a header that says 1,024-byte sectors.
+/// Returns two records of version 4 and a suspect one, after a header that specifies 1,024-byte
+/// sectors.
 fn srt() -> Vec<u8> {
     let mut bytes = b"$$TR_IOREC-1.3 (made up)\ntracedate = \"Sat May 30 00:03:06 1992\";\n\t\tsectorsize  = 1024,\n\x0c".to_vec();
     let record = |kind: u32, words: [u32; 12]| {
@@ -69,7 +70,7 @@ fn srt() -> Vec<u8> {
     bytes
 }
 
-/// Three requests that were completed in another order than issued.
+/// Returns a log of three requests that were completed in another order than issued.
 fn request_log() -> String {
     let row = |number, what: &str, issued: &str, measured: &str| {
         format!("{number},0,{what},{issued},0,0,0,0,0,0,0,0,0,0,0,media,{measured}\n")
@@ -129,7 +130,7 @@ fn formats_are_told_apart() {
     for (format, bytes) in samples() {
         assert_eq!(detect(&bytes).unwrap(), format);
         assert_eq!(format.to_string().parse::<TraceFormat>().unwrap(), format);
-        // A cut last line does not matter, if there is another.
+        // A truncated last line does not matter if there is another line.
         assert_eq!(detect(&bytes[..bytes.len() - 1]).unwrap(), format);
     }
     let msr_with_heading =
@@ -147,7 +148,7 @@ fn formats_are_told_apart() {
     assert_eq!(detect(bare).unwrap(), TraceFormat::HpSrt);
 }
 
-/// Is what is no trace refused in one line that says what it looks like?
+/// Is a file that is not a trace refused in one line that describes it?
 #[test]
 fn other_files_are_not_traces() {
     for (bytes, expected) in [
@@ -177,7 +178,7 @@ fn other_files_are_not_traces() {
     );
 }
 
-/// Do DiskSim's formats give times, places and operations as they stand?
+/// Do DiskSim's formats give times, addresses and operations unchanged?
 #[test]
 fn disksim_formats() {
     let format = TraceFormat::DiskSimAscii;
@@ -205,7 +206,8 @@ fn disksim_formats() {
     );
 }
 
-/// Are bytes and 512-byte sectors converted to the drive's sectors, and absolute times to relative ones?
+/// Are bytes and 512-byte sectors converted to the drive's sectors, and absolute times to relative
+/// ones?
 #[test]
 fn byte_formats() {
     let format = TraceFormat::Spc;
@@ -227,7 +229,7 @@ fn byte_formats() {
     );
     assert_eq!(msr[0].request, Request::read(Lbn(13_700_410), 48));
     assert_eq!(msr[1].request.sectors, 2);
-    // On a drive of 4 KiB sectors a request covers the sectors it touches.
+    // On a drive with 4 KiB sectors, a request covers the sectors that it touches.
     let options = TraceOptions {
         sector_bytes: 4096,
         ..TraceOptions::default()
@@ -245,7 +247,7 @@ fn byte_formats() {
     );
 }
 
-/// Do fio's logs give requests, flushes and times, and files their numbers?
+/// Do fio's logs give requests, flushes and times, and are their files numbered?
 #[test]
 fn fio_formats() {
     let format = TraceFormat::FioV2;
@@ -268,7 +270,7 @@ fn fio_formats() {
     );
 }
 
-/// Is a log that the installed fio writes read, request by request?
+/// Is a log written by the installed fio read, request by request?
 #[test]
 fn fio_itself() {
     let folder = std::env::temp_dir().join(format!("traxtent-fio-{}", std::process::id()));
@@ -304,7 +306,8 @@ fn fio_itself() {
     );
 }
 
-/// Are dispatches read from blkparse output, with flushes and forced access, and queue events if asked for?
+/// Are dispatches read from blkparse output, with flushes and forced unit access, and queue events
+/// on request?
 #[test]
 fn blkparse_events() {
     let format = TraceFormat::Blkparse;
@@ -356,7 +359,7 @@ fn srt_records() {
     );
 }
 
-/// Does our own log come back exact, in order of issue, and is a row that cannot be one named?
+/// Is our own log read exactly, in order of issue, and is an impossible row reported?
 #[test]
 fn request_logs() {
     let format = TraceFormat::RequestLog;

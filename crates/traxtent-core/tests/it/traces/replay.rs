@@ -1,4 +1,4 @@
-//! Are traces replayed at their pace, and those that come with DiskSim read whole?
+//! Are traces replayed at their pace, and are those that come with DiskSim read completely?
 
 use std::fs::File;
 use std::io::BufReader;
@@ -26,7 +26,8 @@ fn gap_suspicion(format: TraceFormat, text: &str) -> Option<GapSuspicion> {
     })
 }
 
-/// Is a trace whose times are off by a thousand suspected, in either direction, and a plausible one not?
+/// Is a trace whose times are off by a factor of a thousand suspected, in either direction, and a
+/// plausible one not?
 #[test]
 fn gaps_off_by_a_thousand_are_suspected() {
     let ascii = |gap: f64| {
@@ -56,7 +57,7 @@ fn gaps_off_by_a_thousand_are_suspected() {
         gap_suspicion(TraceFormat::DiskSimValidate, &validate(40_000_000)),
         Some(GapSuspicion::TooLong)
     );
-    // A log without times is no reason for doubt, nor are a few records.
+    // A log without times is no reason for suspicion, nor are a few records.
     let untimed = format!("fio version 2 iolog\n{}", "/a read 0 4096\n".repeat(100));
     assert_eq!(gap_suspicion(TraceFormat::FioV2, &untimed), None);
     assert_eq!(
@@ -65,7 +66,7 @@ fn gaps_off_by_a_thousand_are_suspected() {
     );
 }
 
-/// Runs a replay against a drive that takes 5 ms for each request, one after the other.
+/// Runs a replay against a drive that takes 5 ms for each request, one after another.
 fn replay(format: TraceFormat, text: &str, pace: ReplayPace) -> Result<Vec<f64>, TraceError> {
     let reader = TraceReader::new(format, text.as_bytes(), TraceOptions::default());
     let mut source = Replay::new(reader, pace);
@@ -107,7 +108,7 @@ fn replay_paces() {
         replay(ascii, ASCII, ReplayPace::Closed { outstanding: 2 }).unwrap(),
         [0.0, 0.0, 5.0]
     );
-    // An arrival out of order comes with the one before it, where the format has such.
+    // An arrival out of order is issued with the one before it, in formats that permit it.
     let msr = "0,h,0,Read,0,512,3\n50000,h,0,Read,0,512,3\n30000,h,0,Read,0,512,3\n60000,h,0,Read,0,512,3\n";
     assert_eq!(
         replay(TraceFormat::Msr, msr, recorded).unwrap(),
@@ -131,11 +132,12 @@ fn replay_paces() {
         missing,
         "trace, record 1: no arrival time, which this way of replaying needs"
     );
-    // A damaged record surfaces where it stands.
+    // A damaged record gives an error at its position.
     assert!(replay(ascii, "5 0 1 1 1\nx\n", recorded).is_err());
 }
 
-/// Are the measured traces that come with DiskSim read whole, with the means that their README states?
+/// Are the measured traces that come with DiskSim read completely, with the means that their README
+/// states?
 #[test]
 fn measured_traces() {
     for (name, count, mean_ms) in [
@@ -177,7 +179,7 @@ fn measured_traces() {
     }
 }
 
-/// Are DiskSim's large example traces read whole, and told by their content?
+/// Are DiskSim's large example traces read completely, and recognized by their content?
 #[test]
 fn example_traces() {
     let Some(path) = reference::path("disksim/ascii.trace") else {

@@ -1,4 +1,4 @@
-//! Assembly: which members are current, found out from every state in which superblocks can be left.
+//! Assembly: the choice of the current members, from every state in which superblocks can be left.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::memory::{Drive, Memory, SECTOR, interleave, wait};
 use super::setup::{Setup, assembled, open, setup_of, surveyed};
 
-/// A superblock of a RAID-5 of three members, of which some have failed.
+/// Returns a superblock of a RAID-5 of three members, some of which have failed.
 fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
     let entry = |member: usize| MemberEntry {
         id: Uuid::from_u128(member as u128 + 1),
@@ -51,7 +51,7 @@ fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
     }
 }
 
-/// Both superblocks of a member, of these generations.
+/// Returns both superblocks of a member, with these generations.
 fn pair(index: usize, first: u64, second: u64) -> SuperblockPair {
     SuperblockPair {
         first: Ok(member(index, first, &[])),
@@ -59,7 +59,7 @@ fn pair(index: usize, first: u64, second: u64) -> SuperblockPair {
     }
 }
 
-/// A pair whose second superblock is damaged.
+/// Returns a pair whose second superblock is damaged.
 fn damaged(index: usize, first: u64) -> SuperblockPair {
     SuperblockPair {
         second: Err(SuperblockError::Damaged),
@@ -67,7 +67,8 @@ fn damaged(index: usize, first: u64) -> SuperblockPair {
     }
 }
 
-/// Are stale, foreign, missing and doubled members told apart, and does force only help where something is left?
+/// Are stale, foreign, missing and duplicate members distinguished, and does force help only if
+/// enough members remain?
 #[test]
 fn kinds_of_members() {
     let all = [pair(2, 7, 6), pair(0, 7, 6), pair(1, 6, 6)];
@@ -80,7 +81,7 @@ fn kinds_of_members() {
         first: Ok(member(index, 7, &[1])),
         second: Ok(member(index, 7, &[1])),
     };
-    // It wrote its first superblock as well, and then refused the second.
+    // It also wrote its first superblock, and then refused the second.
     let stale = [without_1(0), pair(1, 7, 6), without_1(2)];
     assert_eq!(
         choose(&stale, true),
@@ -119,7 +120,7 @@ fn kinds_of_members() {
     );
     let forced = choose(&all[..2], true).expect("two of three are enough");
     assert_eq!(forced.superblock.members[1].state, MemberState::Failed);
-    // One round was given up as member 1 refused it, and the next one cut off.
+    // One round was abandoned because member 1 refused it, and the next one was interrupted.
     let cut = |index, second| SuperblockPair {
         first: Ok(member(index, 8, &[1])),
         second: Ok(second),
@@ -137,8 +138,9 @@ fn kinds_of_members() {
     );
 }
 
-/// Is a member refused as stale, with both numbers, exactly if its generation is below that of some second superblock; and
-/// is nothing decided where a second superblock that would tell is damaged?
+/// Is a member refused as stale, with both generations, exactly if its generation is below that of
+/// some second superblock, and is there no decision if the second superblock that would decide is
+/// damaged?
 #[test]
 fn an_old_copy_is_stale() {
     let stale = |given, own, newest| {
@@ -161,7 +163,7 @@ fn an_old_copy_is_stale() {
         three([pair(0, 5, 5), pair(1, 6, 6), pair(2, 6, 6)]),
         stale(0, 5, 6)
     );
-    // The round had ended on member 1 alone: member 0 would have its first superblock.
+    // The round had ended on member 1 alone. In that case member 0 would have its first superblock.
     assert_eq!(
         three([pair(0, 6, 6), pair(1, 7, 7), pair(2, 7, 6)]),
         stale(0, 6, 7)
@@ -192,7 +194,7 @@ fn an_old_copy_is_stale() {
         three([pair(0, 6, 6), damaged(1, 7), pair(2, 6, 6)]),
         undecided(0, 6, 1, 7)
     );
-    // The others tell.
+    // The others decide.
     assert_eq!(
         three([pair(0, 4, 4), damaged(1, 6), pair(2, 6, 6)]),
         stale(0, 4, 6)
@@ -207,8 +209,8 @@ fn an_old_copy_is_stale() {
     );
 }
 
-/// Are members that were used apart from each other never put together, whichever is named first; and does one whose round
-/// nobody relied on give way?
+/// Are members that were used separately never assembled together, whichever is given first, and
+/// does a member give way if no other relied on its round?
 #[test]
 fn members_that_were_used_apart() {
     let says = |index, generation, failed: &[usize]| Ok(member(index, generation, failed));
@@ -223,7 +225,7 @@ fn members_that_were_used_apart() {
             matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
             "{apart:?}"
         );
-        // Also where the superblock is unusable that would tell that one side relied on it.
+        // Also if the superblock is unusable that would show that one side relied on it.
         let [mut one, other] = sides;
         one.second = Err(SuperblockError::None);
         let apart = choose(&[one, other], true);
@@ -231,7 +233,8 @@ fn members_that_were_used_apart() {
             matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
             "{apart:?}"
         );
-        // Member 0 was cut off in the middle of a round; the others went on without it, to that generation or not as far.
+        // Member 0 was cut off in the middle of a round. The others continued without it, up to
+        // that generation or to a lower one.
         for own in [8, 9] {
             let mut pairs = vec![pair(0, own, 7), alone(1, &[0]), alone(2, &[0])];
             pairs.swap(0, order[0]);
@@ -251,14 +254,14 @@ fn members_that_were_used_apart() {
     }
 }
 
-/// What becomes of a volume meanwhile.
+/// The events in the life of a volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Life {
-    /// Members stay as they are.
+    /// Members stay unchanged.
     Calm,
-    /// One is declared failed.
+    /// A member is declared failed.
     Failed(usize),
-    /// One refuses what is written to it, after so many operations.
+    /// A member refuses writes after this many operations.
     Refuses(usize, u64),
 }
 
@@ -270,8 +273,8 @@ struct Moment {
     ended: u64,
 }
 
-/// Lets a volume be opened, written to and stopped a few times; returns its members after every operation that changes
-/// something.
+/// Opens, writes to and stops a volume a few times. Returns its members after every operation that
+/// changes something.
 fn lives(made: &Setup, life: Life, rng: &mut Rng) -> Vec<Moment> {
     let moments = RefCell::new(Vec::new());
     let mut drives = made.drives.clone();
@@ -331,8 +334,8 @@ fn pairs_of(drives: &[Drive]) -> Vec<SuperblockPair> {
     wait(survey(&&memory, &devices))
 }
 
-/// The members that are to be put together: all that the last round that had ended has not dropped. The next one may have
-/// ended just now.
+/// Returns the members that should be assembled: all that the last completed round has not dropped.
+/// The next round may have completed just now.
 fn current(pairs: &[SuperblockPair], ended: u64) -> Vec<usize> {
     let both = pairs
         .iter()
@@ -347,7 +350,7 @@ fn current(pairs: &[SuperblockPair], ended: u64) -> Vec<usize> {
         .collect()
 }
 
-/// What is looked at, and how often.
+/// The number of states tested.
 #[derive(Debug, Default)]
 struct Tally {
     crashes: u64,
@@ -355,7 +358,8 @@ struct Tally {
     refused: u64,
 }
 
-/// Crashes at a moment, in every way: are the current members put together, and is every older copy of one refused?
+/// Simulates crashes at a moment, in every way. Are the current members assembled, and is every
+/// older copy of a member refused?
 fn crash(
     moment: &Moment,
     older: &[Vec<SuperblockPair>],
@@ -384,7 +388,7 @@ fn crash(
         let pairs = pairs_of(&left);
         tally.crashes += 1;
         let mut expected = current(&pairs, moment.ended);
-        // A round may have ended as far as can be seen, without a member that it dropped.
+        // A round may appear to have ended, without a member that it dropped.
         let (members, assembly) = loop {
             let of = |index: &usize| pairs[*index].clone();
             let members: Vec<SuperblockPair> = expected.iter().map(of).collect();
@@ -409,13 +413,13 @@ fn crash(
             moment.ended
         );
         let damages = if with_damage { 2 * members.len() } else { 0 };
-        // A copy of the only member that is left has nothing to be compared with.
+        // A copy of the only remaining member cannot be compared with anything.
         let older = if members.len() > 1 { older } else { &[] };
         for old in older {
             for position in 0..members.len() {
                 let copy = &old[expected[position]];
                 let generation = copy.newest().map(|newest| newest.generation);
-                // One that was taken since the last round cannot be told.
+                // A copy taken since the last round cannot be recognized.
                 if generation.is_none_or(|generation| generation >= moment.ended) {
                     continue;
                 }
@@ -442,8 +446,9 @@ fn crash(
     }
 }
 
-/// Is every current member put together after a crash in any order of writing superblocks, for 2 to 5 members, and is every
-/// copy of a member that is older than the last round refused, also with one superblock of any member damaged?
+/// Is every current member assembled after a crash in any order of writing superblocks, for 2 to 5
+/// members? Is every copy of a member that is older than the last round refused, also with one
+/// superblock of any member damaged?
 #[test]
 fn no_old_copy_is_believed_after_any_crash() {
     let mut tally = Tally::default();
@@ -464,7 +469,8 @@ fn no_old_copy_is_believed_after_any_crash() {
             };
             println!("seed {seed}, {}, {count} members, {life:?}", level.name());
             let moments = lives(&made, life, &mut rng);
-            // Copies are taken from what is seen, durable or not, whenever a superblock has changed.
+            // Copies are taken of the visible state, durable or not, whenever a superblock has
+            // changed.
             let mut older: Vec<Vec<SuperblockPair>> = Vec::new();
             for moment in &moments {
                 let pairs = pairs_of(&moment.drives);
@@ -484,7 +490,8 @@ fn no_old_copy_is_believed_after_any_crash() {
     );
 }
 
-/// Is a member refused that was missing when the others went on by force, in whichever round it was cut off?
+/// Is a member refused that was missing when the others continued by force, in whichever round it
+/// was cut off?
 #[test]
 fn a_member_that_returns_is_stale() {
     for seed in 0..20 {
@@ -516,8 +523,8 @@ fn a_member_that_returns_is_stale() {
     }
 }
 
-/// Is the second superblock found where it was written, on a device that has grown: by the first one, by what is left of that, or
-/// by the superblocks of the other members?
+/// On a device that has grown, is the second superblock found where it was written: from the first
+/// one, from its remains, or from the superblocks of the other members?
 #[test]
 fn the_second_superblock_of_a_member_that_grew() {
     let mut rng = Rng::new(3);
@@ -544,14 +551,15 @@ fn the_second_superblock_of_a_member_that_grew() {
         if destroyed.end > SECTOR {
             continue;
         }
-        // Alone, by what the damage has left.
+        // Without the other members, only from the remains.
         let alone = pairs_of(&drives[..1]);
         let hit = destroyed.end <= 128;
         assert_eq!(alone[0].second.is_ok(), hit, "{destroyed:?}");
     }
 }
 
-/// Does a start without a member wait for the initial sync, unless it is forced; and does a forced one keep what was written?
+/// Does a start without a member require the initial sync unless it is forced, and does a forced
+/// start keep the written data?
 #[test]
 fn a_start_without_a_member_before_the_sync() {
     let mut rng = Rng::new(4);
@@ -589,8 +597,8 @@ fn a_start_without_a_member_before_the_sync() {
     assert_eq!(again.check_synced(stripes, false), Ok(()));
 }
 
-/// Does a broken volume keep what its journal tells of? That a member failed was never noted durably, so it is believed again after
-/// a crash, and needs the writes that it missed.
+/// Does a broken volume keep the content of its journal? The failure of a member was never recorded
+/// durably, so the member is accepted after a crash, and needs the writes that it missed.
 #[test]
 fn a_broken_volume_keeps_its_journal() {
     for seed in 0..20 {
@@ -604,7 +612,7 @@ fn a_broken_volume_keeps_its_journal() {
             wait(volume.sync(stripe)).unwrap();
         }
         wait(volume.sync_checkpoint(made.array.stripes())).unwrap();
-        // Members 1 and 2 refuse a write, and member 2 no longer refuses the flush after it.
+        // Members 1 and 2 refuse a write, and member 2 accepts the flush after it.
         let refuse = |member: usize, refuses| memory.drives.borrow_mut()[member].refuses = refuses;
         refuse(1, true);
         refuse(2, true);

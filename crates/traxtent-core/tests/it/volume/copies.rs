@@ -1,4 +1,5 @@
-//! Volumes with copies: is no read stale, does any crash leave all that was flushed, and are bad sectors mended?
+//! Volumes with replicas: is no read stale, does any crash leave all flushed data, and are bad
+//! sectors repaired?
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -23,7 +24,8 @@ impl Clocked for &Memory {
     }
 }
 
-/// A drive of some 260 tracks with room for up to 8 copies, so that its table has two pages.
+/// Returns a drive of some 270 tracks with room for up to 8 replicas, so that its table has two
+/// pages.
 fn map(rng: &mut Rng) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();
     let (mut first, mut sectors) = (0, 18);
@@ -65,7 +67,7 @@ fn new_volume(rng: &mut Rng) -> NewVolume {
         bounds: Bounds::new(count(least), count(most)).expect("bounds"),
         regions: 1 + rng.below(3) as u16,
         map: MapFile::new(identity, Method::Model, tracks),
-        // Without one, everybody goes at once.
+        // Without a survey, replicas are updated immediately.
         survey: rng.chance(0.5).then_some(survey),
     }
 }
@@ -82,8 +84,8 @@ fn open(memory: &Memory) -> Result<Volume<'_>, CopiesError> {
     wait(Copies::open(memory, found))
 }
 
-/// What was written to a sector, the oldest first; from which on it may be found after a crash; which was answered last;
-/// whether somebody writes it.
+/// The history of a sector: the values written to it, oldest first; the first that may be found
+/// after a crash; the last acknowledged one; whether a write is outstanding.
 #[derive(Clone, Debug)]
 struct History {
     values: Vec<u64>,
@@ -111,7 +113,7 @@ struct Model {
 
 type Shared = Rc<RefCell<Model>>;
 
-/// The value of a sector, where all of it has the same; 0 is zeros.
+/// Returns the value of a sector, all of whose words must agree. 0 is zeros.
 fn value(bytes: &[u8]) -> u64 {
     let value = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
     let same = bytes.chunks_exact(8).all(|word| word == &bytes[..8]);
@@ -119,7 +121,7 @@ fn value(bytes: &[u8]) -> u64 {
     value
 }
 
-/// One client: a few requests, one after another.
+/// Runs one client: a few requests, one after another.
 async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
     let mut rng = Rng::new(seed);
     let capacity = volume.capacity().0;
@@ -147,7 +149,7 @@ async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
                 let model = model.borrow();
                 let found = bytes.chunks_exact(SECTOR).map(value);
                 for ((sector, before), found) in sectors.zip(before).zip(found) {
-                    // What was answered before, or came while it was read.
+                    // The values acknowledged before the read, or written while it was outstanding.
                     let may = &model.sectors[sector].values[before..];
                     assert!(
                         may.contains(&found),
@@ -201,14 +203,14 @@ fn answered(one: &History) -> usize {
     one.answered
 }
 
-/// What is older than these is not found any more.
+/// Records that values older than these can no longer be found.
 fn settled(model: &Shared, sectors: std::ops::Range<usize>, durable: &[usize]) {
     for (one, durable) in model.borrow_mut().sectors[sectors].iter_mut().zip(durable) {
         one.durable = one.durable.max(*durable);
     }
 }
 
-/// What is done while nobody waits; the clients' turns come between.
+/// Runs the background work, with the clients' turns in between.
 async fn worker(volume: &Volume<'_>, bits: u64) {
     for _ in 0..bits {
         volume.work().await.expect("all is well");
@@ -216,7 +218,7 @@ async fn worker(volume: &Volume<'_>, bits: u64) {
     }
 }
 
-/// All that a volume holds; every copy that may be read has to say so.
+/// Returns the content of a volume, and asserts that all readable replicas agree.
 fn all(volume: &Volume<'_>) -> Vec<u64> {
     let mut bytes = vec![0; volume.capacity().0 as usize * SECTOR];
     wait(volume.read(Lbn(0), &mut bytes)).expect("all is well");
@@ -240,7 +242,7 @@ fn all(volume: &Volume<'_>) -> Vec<u64> {
     values
 }
 
-/// Rounds of several clients and of work beside them, each of which a crash ends.
+/// Runs rounds of several clients with background work, each of which ends with a crash.
 fn rounds(seed: u64, count: u64) {
     let mut rng = Rng::new(seed);
     let new = new_volume(&mut rng);
@@ -268,12 +270,12 @@ fn rounds(seed: u64, count: u64) {
         }));
         let stop_at = memory.count.get() + 1 + rng.below(300);
         interleave(tasks, &mut rng, || memory.count.get() >= stop_at);
-        // What was dropped is as in a crash.
+        // Dropping the volume is like a crash.
         if done.get() == 4 && rng.chance(0.5) {
             wait(volume.stop()).expect("all is well");
         }
         drop(volume);
-        // Any of what was not flushed may have become durable, the last of it torn.
+        // Any of the unflushed writes may have become durable, the last of them torn.
         let share = [0.0, 0.5, 0.9, 1.0][rng.below(4) as usize];
         let keep: Vec<bool> = (0..memory.drives.borrow()[0].pending.len())
             .map(|_| rng.chance(share))
@@ -288,7 +290,7 @@ fn rounds(seed: u64, count: u64) {
                 "sector {sector}: {found} was found, not {one:?}"
             );
         }
-        // It does not change back.
+        // The content does not change back.
         for _ in 0..rng.below(100) {
             wait(volume.work()).expect("all is well");
         }
@@ -298,8 +300,9 @@ fn rounds(seed: u64, count: u64) {
     }
 }
 
-/// Does no read see stale data while clients write, zero, flush and read beside each other, and copies are brought up to date,
-/// tracks split and merged and pages closed; and does every crash leave a volume that opens, with all that was flushed?
+/// Does no read return stale data while clients write, zero, flush and read concurrently, replicas
+/// are updated, tracks are split and merged, and pages are closed? Does every crash leave a volume
+/// that opens, with all flushed data?
 #[test]
 fn no_read_is_stale() {
     for seed in 0..testkit::repeats(80) {
@@ -308,7 +311,7 @@ fn no_read_is_stale() {
     }
 }
 
-/// A volume with random data and all its copies current.
+/// Returns a volume with random data and all its replicas current.
 fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
     let mut rng = Rng::new(seed);
     let new = new_volume(&mut rng);
@@ -327,8 +330,8 @@ fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
     (memory, held, rng)
 }
 
-/// Is all that is on a track with a bad segment as long as a partition read from sister copies, and is it written anew, so that
-/// no sector in use is bad after that?
+/// If a segment as long as a partition is bad on every track, is all data read from other replicas
+/// and rewritten, so that no sector in use is bad afterwards?
 #[test]
 fn bad_segments_are_mended() {
     let mut repaired = 0;
@@ -344,7 +347,7 @@ fn bad_segments_are_mended() {
             if count == Count::ONE {
                 continue;
             }
-            // No run as long as a partition holds two copies.
+            // No run as long as a partition holds two replicas.
             let length = u64::from(tpl.shape().share(track, count)) * 2;
             let first = sectors.first_lbn.0 + rng.below(sectors.sectors.0 - length);
             in_use.extend(first as usize..(first + length) as usize);
@@ -357,7 +360,7 @@ fn bad_segments_are_mended() {
         while volume.due().is_some() {
             wait(volume.work()).expect("all is well");
         }
-        // Copies that nobody has read are found when they are.
+        // Replicas that have not been read yet are found bad when they are read.
         let tpl = volume.layout();
         assert_eq!(tpl.stale_count(), 0);
         wait(volume.read(Lbn(0), &mut bytes)).expect("sisters hold it");
@@ -368,7 +371,7 @@ fn bad_segments_are_mended() {
     assert!(repaired > 10, "{repaired}");
 }
 
-/// Is a sector of which no copy can be read an error that names it, and nothing else?
+/// Is a sector without a readable replica an error that names it, and does it affect nothing else?
 #[test]
 fn what_no_copy_has_is_named() {
     let (memory, held, _) = filled(3);
@@ -390,14 +393,15 @@ fn what_no_copy_has_is_named() {
     assert_eq!(error, CopiesError::Unreadable(at));
     wait(volume.read(Lbn(at.0 + 1), &mut bytes)).expect("the other sector of the block");
     assert_eq!(value(&bytes), held[at.0 as usize + 1]);
-    // Written, it can be read.
+    // It is readable again once it has been written.
     wait(volume.write(at, &[7; 2 * SECTOR])).expect("writes mend");
     wait(volume.read(at, &mut bytes)).expect("it was written");
     assert_eq!(bytes, [7; SECTOR]);
 }
 
-/// Is the volume found by its second superblock and second attachments where the first are damaged, and refused in clear words
-/// where both are; where the map, the layout or the size is another; and where what is asked for cannot be?
+/// Is the volume found by its second superblock and second attachments if the first ones are
+/// damaged, and refused in clear words if both are? Is it also refused if the map, the layout or
+/// the size differs, or if the requested values are impossible?
 #[test]
 fn refused() {
     let mut rng = Rng::new(1);
@@ -428,7 +432,7 @@ fn refused() {
     let table = made.layout.header().first.0 as usize;
     assert_eq!(damage(&[table]), Ok(()));
 
-    // A map that has changed, with all checksums right.
+    // A changed map with correct checksums.
     let mut other = new.clone();
     let mut csv = Vec::new();
     new.map.tracks.write_csv(&mut csv).expect("a text");
@@ -495,7 +499,8 @@ fn refused() {
     );
 }
 
-/// Is nothing written any more when a page of the table could not be, and is what is there still read?
+/// If a page of the table cannot be written, does the volume stop writing, and can its data still
+/// be read?
 #[test]
 fn a_table_that_cannot_be_written() {
     let (memory, held, mut rng) = filled(5);
@@ -513,7 +518,7 @@ fn a_table_that_cannot_be_written() {
     assert_eq!(all(&open(&memory).expect("every state reassembles")), held);
 }
 
-/// Does a survey come back as it was, and is one that cannot be refused?
+/// Does a survey decode to itself, and is an impossible one refused?
 #[test]
 fn surveys_come_back() {
     let survey = Survey {

@@ -1,8 +1,10 @@
-//! Every way in which a crash can leave the members of a volume, with each of them lost in it.
+//! All states in which a crash can leave the members of a volume, also with the loss of any one
+//! member.
 //!
-//! A workload of writes, reads and flushes, several at a time, runs on a tiny volume and is cut off. Of the writes since each
-//! member's last flush, any subset may have become durable, the last one torn: all subsets of up to 8, samples
-//! beyond. Each is recovered with all members and without each of them.
+//! A workload of concurrent writes, reads and flushes runs on a tiny volume and is interrupted. Of
+//! the writes since each member's last flush, any subset may have become durable, the last one
+//! torn: all subsets of up to 8 writes, samples beyond. Each state is recovered with all members
+//! and without each of them.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZero;
@@ -20,33 +22,35 @@ use traxtent_core::workload::Rng;
 use super::memory::{Drive, Memory, SECTOR, Tasks, interleave, later, wait};
 use super::setup::{Setup, assembled, open, setup, surveyed};
 
-/// Pending writes up to this have all their subsets tried.
+/// The largest number of pending writes for which all subsets are tried.
 const ALL_SUBSETS: usize = 8;
-/// Workloads.
+/// The number of workloads.
 const SEEDS: u64 = 1000;
 
-/// So many states of each are looked at, at most.
+/// The maximum number of states examined for each workload.
 const STATES: u64 = 120;
-/// Subsets that are tried of more.
+/// The number of subsets tried if more writes are pending.
 const SAMPLES: u64 = 256;
 
-/// What the volume may hold.
+/// The content that the volume may have.
 #[derive(Clone)]
 struct Model {
     sectors: Vec<History>,
     next: u64,
 }
 
-/// What was written to a sector, and what of it counts.
+/// The values written to a sector, and which of them are still possible.
 #[derive(Clone)]
 struct History {
-    /// What may be found after a crash, oldest first. 0 is anything: it was never written.
+    /// The values that may be found after a crash, oldest first. 0 stands for anything, because the
+    /// sector was never written.
     values: Vec<u64>,
-    /// All that was ever written. A read that began before a flush may find what the flush has made impossible after a crash.
+    /// All values ever written. A read that began before a flush may return a value that the flush
+    /// has made impossible after a crash.
     ever: Vec<u64>,
-    /// This and later ones were not answered.
+    /// The index of the first value that was not acknowledged.
     answered: usize,
-    /// Somebody is writing it.
+    /// True while a write is outstanding.
     busy: bool,
 }
 
@@ -65,7 +69,7 @@ impl Model {
     }
 }
 
-/// The bytes of a value in a sector.
+/// Returns the bytes of a value in a sector.
 fn stamp(sector: u64, value: u64) -> [u8; SECTOR] {
     let mut bytes = [0; SECTOR];
     for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -85,7 +89,7 @@ fn allowed(values: &[u64], sector: u64, bytes: &[u8]) -> bool {
 
 type Shared = Rc<RefCell<Model>>;
 
-/// One client: a few requests, one after another.
+/// Runs one client: a few requests, one after another.
 async fn client(
     volume: &Volume<&Memory>,
     model: Shared,
@@ -102,7 +106,7 @@ async fn client(
         let sectors = first as usize..(first + count) as usize;
         match rng.below(10) {
             0 | 1 => {
-                // What had been answered at the beginning of the flush is durable at its end.
+                // Writes acknowledged when the flush begins are durable when it ends.
                 let answered: Vec<u64> = model
                     .borrow()
                     .sectors
@@ -181,16 +185,16 @@ async fn client(
     ok.set(true);
 }
 
-/// What else happens.
+/// Events besides the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
-    /// Nothing.
+    /// None.
     Calm,
-    /// A member fails while it is used.
+    /// A member fails during use.
     Pulled,
     /// A member has failed before.
     Degraded,
-    /// And is rebuilt.
+    /// A member has failed before and is being rebuilt.
     Rebuilding,
     /// Some sectors cannot be read.
     BadSectors,
@@ -217,7 +221,8 @@ struct Moment {
     event: Event,
 }
 
-/// A workload, on which moments are caught after so many operations that change something. Returns how many there were.
+/// Runs a workload and records moments after the given numbers of operations that change something.
+/// Returns the total number of such operations.
 fn run(
     seed: u64,
     level: Level,
@@ -292,7 +297,7 @@ fn run(
         )));
     }
     if event == Event::Rebuilding {
-        // Two may work at it.
+        // Two may rebuild concurrently.
         for _ in 0..1 + rng.below(2) {
             let (every, stripes) = (1 + rng.below(3), 1 + rng.below(4));
             let volume = &volume;
@@ -332,10 +337,10 @@ fn run(
     (last, setup, synced)
 }
 
-/// Why a state is wrong.
+/// The reason why a state is wrong.
 type Wrong = String;
 
-/// Recovers what a crash left, and looks at all of it. `lost` is the member that went in the crash.
+/// Recovers the state after a crash and checks all of it. `lost` is the member lost in the crash.
 fn check(
     array: &Array,
     left: Vec<Drive>,
@@ -374,14 +379,16 @@ fn check(
                     .bad
                     .iter()
                     .any(|bad| sectors.contains(bad));
-                // Pulled a moment before, its stripes in flight have not been settled without it.
+                // A member pulled a moment before: its stripes in flight have not been settled
+                // without it.
                 let is_pulled = moment.event == Event::Pulled && moment.failed.contains(&member);
                 if !is_bad && lost != Some(member) && !is_pulled {
                     return Err(format!(
                         "sector {sector} of member {member} is called lost without need"
                     ));
                 }
-                // All that was written there since the flush counts as in flight: nothing of it was durable.
+                // All writes to the sector since the flush count as in flight: none of them was
+                // durable.
                 if history.values.len() == 1 {
                     return Err(format!(
                         "sector {sector} is called lost, and nobody was writing it"
@@ -403,7 +410,7 @@ fn check(
         for stripe in 0..array.stripes() {
             let scrubbed = wait(volume.scrub(stripe, Repair::NONE));
             let scrubbed = scrubbed.map_err(|error| error.to_string())?;
-            // A stripe with a lost part has no parity to be right.
+            // A stripe with a lost part has no valid parity.
             let stripe_lbns = array.stripe(stripe).expect("it is there").logical();
             let has_lost = superblock
                 .lost
@@ -417,7 +424,7 @@ fn check(
     Ok(reported)
 }
 
-/// Begins to recover, and crashes in that.
+/// Begins a recovery and crashes during it.
 fn crash_in_recovery(array: &Array, drives: Vec<Drive>, seed: u64, hole: WriteHole) -> Vec<Drive> {
     let mut rng = Rng::new(seed);
     let memory = Memory::new(drives, Some(rng.split()));
@@ -439,7 +446,7 @@ fn crash_in_recovery(array: &Array, drives: Vec<Drive>, seed: u64, hole: WriteHo
         .collect()
 }
 
-/// Like [`open`], but for members that do things later.
+/// Like [`open`], but for members that complete their operations later.
 async fn open_later<'a>(
     array: &Array,
     memory: &'a Memory,
@@ -451,7 +458,7 @@ async fn open_later<'a>(
         .ok()
 }
 
-/// How many states were looked at, and how many sectors were reported lost.
+/// The number of states examined, and of sectors reported as lost.
 #[derive(Default, Debug)]
 struct Tally {
     states: u64,
@@ -459,7 +466,7 @@ struct Tally {
     reported: u64,
 }
 
-/// Says which workload it was, if it panics.
+/// Prints the workload's seed and level on a panic.
 struct Named(u64, Level);
 
 impl Drop for Named {
@@ -470,7 +477,7 @@ impl Drop for Named {
     }
 }
 
-/// So many states of a workload's crashes.
+/// Examines `states` states after crashes of a workload.
 fn crash(
     seed: u64,
     level: Level,
@@ -546,11 +553,11 @@ fn crash(
     Ok(())
 }
 
-/// Does every flushed write survive any crash and the loss of any member in it, is what was in flight old or new, and do
-/// parity and copies agree afterwards?
+/// Does every flushed write survive any crash with the loss of any member, are writes in flight
+/// either old or new, and do parity and replicas agree afterwards?
 #[test]
 fn nothing_flushed_is_lost() {
-    // Tiny workloads have few states: more of them are found in more workloads.
+    // Tiny workloads have few states, so more workloads are run to reach the number of states.
     let seeds = testkit::repeats(SEEDS);
     let progress = testkit::Progress::new("states", seeds * STATES);
     let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));
@@ -588,7 +595,7 @@ fn nothing_flushed_is_lost() {
     );
 }
 
-/// Does the test notice that nothing closes the write hole?
+/// Does the test detect it if nothing closes the write hole?
 #[test]
 fn without_a_journal_data_are_lost() {
     for level in [Level::Raid5, Level::Raid1] {

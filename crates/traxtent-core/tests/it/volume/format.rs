@@ -1,4 +1,4 @@
-//! Superblocks: what they look like, and that no flipped byte is believed.
+//! Superblocks: their bytes, and that no flipped byte is accepted.
 
 use traxtent_core::layout::raid::{Chunks, Level};
 use traxtent_core::units::{Lbn, Sectors};
@@ -7,7 +7,7 @@ use traxtent_core::volume::superblock::{
 };
 use uuid::Uuid;
 
-/// Version 1, as it must stay readable: the bytes before the zeros that fill it.
+/// Version 1, which must stay readable: the bytes before the padding zeros.
 const GOLDEN: &[u8] = include_bytes!("superblock-1.bin");
 
 fn example() -> Superblock {
@@ -45,7 +45,7 @@ fn example() -> Superblock {
     }
 }
 
-/// Does a superblock survive its bytes, and are they those of version 1?
+/// Does a superblock decode to itself from its bytes, and are they those of version 1?
 #[test]
 fn golden() {
     let bytes = example().encode();
@@ -54,8 +54,8 @@ fn golden() {
     assert_eq!(Superblock::decode(&bytes), Ok(example()));
 }
 
-/// Is every flipped byte noticed; and with the checksum made right, does each either read back as it was
-/// written or get refused?
+/// Is every flipped byte detected? With a corrected checksum, is each either refused or decoded to
+/// a superblock that decodes to itself again?
 #[test]
 fn flipped_bytes() {
     let bytes = example().encode();

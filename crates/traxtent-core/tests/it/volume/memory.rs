@@ -1,4 +1,4 @@
-//! Drives in memory with volatile caches, and what is left of them after a crash.
+//! Drives in memory with volatile caches, and their state after a crash.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -10,17 +10,17 @@ use traxtent_core::workload::Rng;
 
 pub(super) const SECTOR: usize = 512;
 
-/// A drive: nothing is durable before a flush; in a crash, any of the writes since then may have become so, the last one
-/// in part, sector by sector.
+/// A drive on which nothing is durable before a flush. In a crash, any of the writes since then may
+/// have become durable, the last one in part, sector by sector.
 #[derive(Clone)]
 pub(super) struct Drive {
     pub(super) visible: Vec<u8>,
     durable: Vec<u8>,
-    /// Where and what, in order.
+    /// The position and data of each pending write, in order.
     pub(super) pending: Vec<(usize, Vec<u8>)>,
-    /// Every operation fails.
+    /// True if every operation fails.
     pub(super) gone: bool,
-    /// Writes fail, and nothing else does.
+    /// True if writes fail; other operations succeed.
     pub(super) refuses: bool,
     /// Sectors that cannot be read until they are written.
     pub(super) bad: Vec<usize>,
@@ -40,8 +40,8 @@ impl Drive {
         }
     }
 
-    /// What a crash leaves if the pending writes that `kept` names became durable, the last of them but for
-    /// the sectors that `torn` leaves out.
+    /// Returns the drive after a crash in which the pending writes that `kept` selects became
+    /// durable, the last of them except for the sectors that `torn` selects.
     pub(super) fn left(
         &self,
         kept: impl Fn(usize) -> bool,
@@ -75,9 +75,9 @@ impl Drive {
 /// The members of a volume in memory.
 pub(super) struct Memory {
     pub(super) drives: RefCell<Vec<Drive>>,
-    /// Operations so far that change something.
+    /// The number of operations so far that change something.
     pub(super) count: Cell<u64>,
-    /// Chooses orders and delays; without it, operations are done in order and at once.
+    /// The source of orders and delays. Without it, operations are done in order and immediately.
     rng: RefCell<Option<Rng>>,
 }
 
@@ -138,7 +138,7 @@ impl Members for &Memory {
     type Buffer = Vec<u8>;
 
     fn buffer(&self, bytes: usize) -> Vec<u8> {
-        // Not zeros: nobody must rely on them.
+        // Not zeros, because callers must not rely on them.
         vec![0xa5; bytes]
     }
 
@@ -160,7 +160,7 @@ impl Members for &Memory {
     }
 }
 
-/// Lets others go first.
+/// Yields to other tasks.
 pub(super) async fn later() {
     let mut waited = false;
     poll_fn(|_| match std::mem::replace(&mut waited, true) {
@@ -170,7 +170,7 @@ pub(super) async fn later() {
     .await;
 }
 
-/// Waits for a future beside which nothing happens.
+/// Runs a future to completion without other tasks.
 pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -181,10 +181,10 @@ pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Tasks, of which each step of a random one is taken.
+/// Tasks that are polled in random order.
 pub(super) type Tasks<'a> = Vec<Pin<Box<dyn Future<Output = ()> + 'a>>>;
 
-/// Takes steps until all tasks are done or `stop` says so after a step.
+/// Polls tasks until all are done, or `stop` returns true after a step.
 pub(super) fn interleave(mut tasks: Tasks<'_>, rng: &mut Rng, mut stop: impl FnMut() -> bool) {
     let mut context = Context::from_waker(Waker::noop());
     let mut steps = 0;

@@ -1,4 +1,4 @@
-//! Volumes: what they keep, and what any crash leaves of them.
+//! Volumes: the data that they keep, and their state after any crash.
 
 mod assembly;
 mod copies;

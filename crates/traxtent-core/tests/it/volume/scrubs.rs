@@ -1,4 +1,4 @@
-//! Scrubs: what they find is reported, and changed only as far as it was said.
+//! Scrubs: all problems are reported, and only those that the caller selects are repaired.
 
 use traxtent_core::layout::raid::{Holds, Level, Members as MemberSet};
 use traxtent_core::units::{Lbn, Sectors};
@@ -9,7 +9,7 @@ use traxtent_core::workload::Rng;
 use super::memory::{Memory, SECTOR, wait};
 use super::setup::{Setup, open, setup_of};
 
-/// All that may be repaired without a decision about which side is right.
+/// Repairs everything that needs no decision about which side is right.
 const SECTORS: Repair = Repair {
     sectors: true,
     ..Repair::NONE
@@ -27,7 +27,7 @@ const PARITY: Repair = Repair {
     ..SECTORS
 };
 
-/// A volume full of data, which is synced.
+/// Returns a volume full of data, which is synced.
 fn full<'a>(made: &Setup, memory: &'a Memory, rng: &mut Rng) -> (Volume<&'a Memory>, Vec<u8>) {
     let volume = open(&made.array, memory, WriteHole::Closed).unwrap();
     let mut data = vec![0; volume.capacity().0 as usize * SECTOR];
@@ -47,7 +47,7 @@ fn scrub(made: &Setup, volume: &Volume<&Memory>, repair: Repair) -> Vec<Scrubbed
         .collect()
 }
 
-/// The data areas of all members.
+/// Returns the data areas of all members.
 fn data_of(made: &Setup, memory: &Memory) -> Vec<Vec<u8>> {
     let drives = memory.drives.borrow();
     let members = made.superblock.members.iter().zip(&*drives);
@@ -59,7 +59,7 @@ fn data_of(made: &Setup, memory: &Memory) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A sector of a stripe's chunk on a member, as bytes of the member.
+/// Returns the member's sector that holds a row of a stripe's chunk.
 fn place(made: &Setup, stripe: u64, member: usize, row: u64) -> usize {
     let chunk = made.array.stripe(stripe).unwrap().on(member);
     (chunk.lbn.0 + row) as usize
@@ -69,8 +69,8 @@ fn flip(memory: &Memory, member: usize, sector: usize) {
     memory.drives.borrow_mut()[member].visible[sector * SECTOR + 100] ^= 1;
 }
 
-/// Does a scrub of three copies, of which one has a flipped byte, count it and change nothing; and does a repair take the
-/// two that agree?
+/// With a flipped byte in one of three replicas, does a scrub count it and change nothing, and does
+/// a repair restore it from the two that agree?
 #[test]
 fn a_flipped_byte_among_three_copies() {
     for victim in 0..3 {
@@ -93,7 +93,7 @@ fn a_flipped_byte_among_three_copies() {
         );
         assert_eq!((difference.rows, difference.repaired), (Sectors(1), false));
         assert!(data_of(&made, &memory) == flipped, "it wrote");
-        // Nor does a member that is named, against two others.
+        // Not even if this member is named as right, against the two others.
         let found = scrub(&made, &volume, from(victim));
         assert!(found[1].differences[0].repaired);
         assert!(data_of(&made, &memory) == good);
@@ -105,7 +105,7 @@ fn a_flipped_byte_among_three_copies() {
     }
 }
 
-/// Are two copies that differ left as they are until a side is named?
+/// Are two replicas that differ left unchanged until a side is named?
 #[test]
 fn two_copies_that_differ() {
     for named in 0..2 {
@@ -133,8 +133,9 @@ fn two_copies_that_differ() {
     }
 }
 
-/// Are data that a member lost without an error, in a RAID-5, still what the others tell of them after a scrub and a repair
-/// of sectors; and is parity computed from them only if that was said?
+/// If a RAID-5 member lost data without an error, are the data still reconstructed correctly from
+/// the others after a scrub and a repair of sectors? Is parity computed from the lost data only on
+/// request?
 #[test]
 fn zeros_in_place_of_data_under_parity() {
     let mut rng = Rng::new(8);
@@ -159,8 +160,8 @@ fn zeros_in_place_of_data_under_parity() {
     assert!(read == data);
 }
 
-/// Are sectors that a member cannot read reported, and written from the others if that was said, at every level that has them
-/// twice?
+/// At every level with redundancy, are sectors that a member cannot read reported, and rewritten
+/// from the others on request?
 #[test]
 fn unreadable_sectors() {
     for level in Level::ALL {
@@ -198,7 +199,8 @@ fn unreadable_sectors() {
     }
 }
 
-/// Does a sync of a stripe with a sector that no member tells make the rest of the stripe agree, and say so?
+/// Does a sync of a stripe with a sector that no member can provide make the rest of the stripe
+/// consistent, and report the sector?
 #[test]
 fn a_sync_goes_on_after_a_sector_that_nobody_has() {
     for level in [Level::Raid1, Level::Raid5] {
@@ -232,7 +234,8 @@ fn a_sync_goes_on_after_a_sector_that_nobody_has() {
     }
 }
 
-/// Is the majority taken, sector by sector, where there is one, and nothing else: of any number of copies with any damage?
+/// For any number of replicas with any damage, is the majority restored, sector by sector, where
+/// there is one, and is everything else left unchanged?
 #[test]
 fn majorities() {
     let (mut outvoted, mut tied) = (0, 0);
@@ -290,7 +293,8 @@ fn majorities() {
     );
 }
 
-/// Is nothing repaired while a member is doubtful, and is that durable until somebody says that its data are good?
+/// Is nothing repaired while a member is doubtful, and does this state last until its data are
+/// declared good?
 #[test]
 fn no_repair_while_a_member_is_doubtful() {
     let mut rng = Rng::new(10);
@@ -324,8 +328,8 @@ fn no_repair_while_a_member_is_doubtful() {
     );
 }
 
-/// Has a member failed that refuses the parity or the copy which a sync or a repair writes to it, so that nobody takes the
-/// stripe for synced?
+/// If a member refuses the parity or the replica that a sync or a repair writes to it, is the
+/// member marked failed, so that the stripe is not taken as synced?
 #[test]
 fn refused_writes() {
     for (seed, level) in (0..60).zip([Level::Raid1, Level::Raid4, Level::Raid5].iter().cycle()) {

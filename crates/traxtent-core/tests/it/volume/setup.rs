@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::memory::{Drive, Memory, SECTOR, wait};
 
-/// A volume's layout, and what its drives begin with.
+/// A volume's layout, and the initial state of its drives.
 pub(super) struct Setup {
     pub(super) array: Array,
     pub(super) superblock: Superblock,
@@ -26,7 +26,7 @@ pub(super) fn setup(level: Level, rng: &mut Rng) -> Setup {
     setup_of(level, count, rng)
 }
 
-/// Of so many members.
+/// Returns a volume with `count` members.
 pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
     let journal = 150 + rng.below(60);
     let fixed = rng.chance(0.5);
@@ -63,7 +63,7 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
         .expect("they are large enough");
     let members = superblock.members.iter().map(|entry| {
         let mut csv = "first_lbn,sectors\n".to_owned();
-        // Tracks begin with the data, so that few sectors make several.
+        // Tracks begin with the data area, so that a few sectors make several tracks.
         csv += &format!("0,{}\n", entry.data.start);
         let mut next = entry.data.start.0;
         while next < entry.sectors.0 {
@@ -97,7 +97,7 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
     }
 }
 
-/// The superblocks of the drives that can be read.
+/// Returns the superblocks of the drives that can be read.
 pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
     let device = |drive: &Drive| {
         let sectors = drive.visible.len() / SECTOR;
@@ -109,7 +109,7 @@ pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
     found
 }
 
-/// Puts together what is there, without those that the others went on without.
+/// Assembles the members found, without those that the others have dropped.
 pub(super) fn assembled(array: &Array, mut found: Vec<SuperblockPair>) -> Superblock {
     loop {
         match choose(&found, true) {
@@ -125,7 +125,7 @@ pub(super) fn assembled(array: &Array, mut found: Vec<SuperblockPair>) -> Superb
     }
 }
 
-/// Puts together what is there and recovers it.
+/// Assembles the members found and recovers the volume.
 pub(super) fn open<'a>(
     array: &Array,
     memory: &'a Memory,

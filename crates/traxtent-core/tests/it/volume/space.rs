@@ -1,4 +1,4 @@
-//! Members without room: nothing of a write is written, and nobody is dropped.
+//! Members without room: no part of a write is written, and no member is dropped.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use traxtent_core::workload::Rng;
 use super::memory::{Memory, SECTOR, wait};
 use super::setup::setup;
 
-/// Drives one of which may have no room for some of its sectors.
+/// Drives, one of which may have no room for some of its sectors.
 struct Thin<'a> {
     memory: &'a Memory,
     full: RefCell<Option<(usize, Range<Lbn>)>>,
@@ -45,7 +45,7 @@ impl Members for &Thin<'_> {
     }
 }
 
-/// Writes with no room for part of a member, then with room.
+/// Writes while part of a member has no room, then with room.
 fn refused_without_room(level: Level, seed: u64, journal: bool) {
     let made = setup(level, &mut Rng::new(seed));
     let memory = Memory::new(made.drives, None);
@@ -65,7 +65,7 @@ fn refused_without_room(level: Level, seed: u64, journal: bool) {
         };
         *thin.full.borrow_mut() = Some((member, sectors));
         let before = thin.writes.get();
-        // Not every stripe comes to every member.
+        // Not every stripe uses every member.
         let mut refused = 0;
         for stripe in 0..made.array.stripes() {
             let all = made.array.stripe(stripe).unwrap().logical();
@@ -96,7 +96,7 @@ fn refused_without_room(level: Level, seed: u64, journal: bool) {
     );
 }
 
-/// Does a write fail, and no member, where one has no room for its data?
+/// If a member has no room for its data, does the write fail but no member?
 #[test]
 fn data_need_room() {
     for (seed, level) in (0..40).zip(Level::ALL.iter().cycle()) {
@@ -104,7 +104,7 @@ fn data_need_room() {
     }
 }
 
-/// Does a write fail before anything is written where any member has no room for the journal?
+/// If any member has no room for the journal, does a write fail before anything is written?
 #[test]
 fn the_journal_needs_room_too() {
     let levels = [Level::Raid1, Level::Raid4, Level::Raid5];

@@ -1,4 +1,4 @@
-//! What the test does inside the guest.
+//! The part of the test that runs inside the guest.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use traxtent_exec::device::{BlockTarget, Device, Interrupt, SgTransport, in_use,
 const GENERIC: &str = "/dev/sg0";
 const DISK: &str = "/dev/sda";
 const SECTORS: u64 = 64 * 2048;
-/// Where `scsi_debug` has its bad sectors when told to have some.
+/// The bad sector of `scsi_debug`, when it is set to have some.
 const BAD: Lbn = Lbn(0x1234);
 const OPTIONS: &str = "/sys/bus/pseudo/drivers/scsi_debug/opts";
 
@@ -51,7 +51,7 @@ fn scsi(path: &str) -> ScsiTarget<SgTransport> {
     }
 }
 
-/// Do bytes go there and back, refusals with their sense data?
+/// Are bytes transferred in both directions, and refusals with their sense data?
 fn inquiry_by_bytes() {
     for path in [GENERIC, DISK] {
         let mut transport = SgTransport::open(Path::new(path)).unwrap();
@@ -63,7 +63,7 @@ fn inquiry_by_bytes() {
         assert!(reply.received >= 36 && reply.received <= 96, "{reply:?}");
         assert_eq!(&room[8..26], b"Linux   scsi_debug");
         assert!(before <= reply.timing.sent && reply.timing.sent < reply.timing.completed);
-        // No such command: illegal request, invalid operation code.
+        // An unknown command: illegal request, invalid operation code.
         let reply = transport
             .execute(&[0xff, 0, 0, 0, 0, 0], Data::None)
             .unwrap();
@@ -72,8 +72,8 @@ fn inquiry_by_bytes() {
     }
 }
 
-/// Are model, serial number, capacity and sector sizes those that the disk was made with, by SCSI
-/// and by the block device?
+/// Are model, serial number, capacity and sector sizes those with which the disk was created, both
+/// by SCSI and through the block device?
 fn identity() {
     let by_scsi = scsi(GENERIC).identity().clone();
     assert_eq!(
@@ -92,14 +92,14 @@ fn caching_page(target: &mut ScsiTarget<SgTransport>) -> Vec<u8> {
     target.mode_page(CACHING_PAGE, PageValues::Current).unwrap()
 }
 
-/// The page with its bit WCE the other way: the one bit that this disk says may be changed.
+/// Returns the page with its bit WCE inverted, the only bit that this disk declares changeable.
 fn changed(page: &[u8]) -> Vec<u8> {
     let mut page = page.to_vec();
     page[2] ^= 0x04;
     page
 }
 
-/// Is the caching page changed, restored on request and by dropping the target?
+/// Can the caching page be changed, and is it restored on request and when the target is dropped?
 fn mode_pages() {
     let mut target = scsi(GENERIC);
     for page in [0x03, 0x08] {
@@ -118,7 +118,7 @@ fn mode_pages() {
     let mut target = scsi(DISK);
     assert_eq!(caching_page(&mut target), found);
 
-    // It says that a host may not switch its read cache, and that is believed.
+    // The disk declares that a host may not switch its read cache, and the target relies on this.
     let mask = target
         .mode_page(CACHING_PAGE, PageValues::Changeable)
         .unwrap();
@@ -128,7 +128,7 @@ fn mode_pages() {
     assert_eq!(caching_page(&mut target), found);
 }
 
-/// Does a probe that gets SIGTERM leave the caching page as it found it?
+/// Does a probe that receives SIGTERM leave the caching page as it found it?
 fn interrupted() {
     let found = caching_page(&mut scsi(GENERIC));
     for signal in ["INT", "TERM", "HUP"] {
@@ -155,7 +155,7 @@ fn interrupted() {
     }
 }
 
-/// A probe with caching changed, which ends when it is told to.
+/// Runs a probe with caching changed, until a signal arrives.
 pub(super) fn prober() {
     let interrupt = Interrupt::catch().unwrap();
     let mut target = scsi(GENERIC);
@@ -171,7 +171,7 @@ pub(super) fn prober() {
     println!("\ninterrupted");
 }
 
-/// Are VERIFY and READ with force unit access served within bounds, and translation refused
+/// Are VERIFY and READ with force unit access served within bounds, and is translation refused
 /// cleanly, so that a prober falls back to timing?
 fn verify_and_translate() {
     let mut target = scsi(GENERIC);
@@ -187,7 +187,8 @@ fn verify_and_translate() {
             ..Request::read(Lbn(5), 64)
         })
         .unwrap();
-    // This disk looks at no bounds of a VERIFY that compares nothing, so a read asks.
+    // This disk does not check the bounds of a VERIFY that compares nothing, so the test uses a
+    // read.
     let beyond = target.request(Request::read(Lbn(SECTORS), 1)).unwrap_err();
     assert!(matches!(beyond, TargetError::Refused(_)), "{beyond}");
     let refusal = target.translate(Lbn(0)).unwrap_err();
@@ -197,7 +198,8 @@ fn verify_and_translate() {
     target.request(verify(0)).unwrap();
 }
 
-/// Are bad sectors unreadable, by SCSI and by the block device, and does the disk go on?
+/// Are bad sectors unreadable, by SCSI and through the block device, and does the disk continue to
+/// work?
 fn bad_sectors() {
     fs::write(OPTIONS, "2").unwrap();
     let unreadable = TargetError::Unreadable {
@@ -218,7 +220,7 @@ fn bad_sectors() {
     by_block.request(Request::read(BAD, 1)).unwrap();
 }
 
-/// Is a disk in use as swap seen, also by its generic node?
+/// Is a disk in use as swap detected, also by its generic node?
 fn used_as_swap() {
     let busybox = |words: &[&str]| {
         let status = Command::new("/bin/busybox")
@@ -240,8 +242,8 @@ fn used_as_swap() {
     assert_eq!(in_use(Path::new(DISK)), None);
 }
 
-/// Is the disk refused as a rotating one, both when it answers at once and when it answers by the
-/// kernel's timer?
+/// Is the disk refused as a rotating one, both when it completes at once and when it completes by
+/// the kernel's timer?
 fn no_spindle() {
     let delay = |name: &str, value: &str| {
         fs::write(format!("/sys/bus/pseudo/drivers/scsi_debug/{name}"), value).unwrap();
@@ -264,7 +266,7 @@ fn no_spindle() {
     delay("delay", "0");
 }
 
-/// Is a command that the disk never answers given up in time, and does the disk go on?
+/// Is a command that the disk never completes aborted in time, and does the disk continue to work?
 fn times_out() {
     let every = "/sys/bus/pseudo/drivers/scsi_debug/every_nth";
     let mut transport = SgTransport::open(Path::new(GENERIC))
@@ -285,7 +287,7 @@ fn times_out() {
     target.request(Request::read(Lbn(0), 1)).unwrap();
 }
 
-/// Is a disk that is removed under a probe gone, by SCSI and by the block device?
+/// Is a disk that is removed during a probe reported as gone, by SCSI and through the block device?
 fn removed() {
     let mut by_scsi = scsi(GENERIC);
     let mut by_disk = scsi(DISK);

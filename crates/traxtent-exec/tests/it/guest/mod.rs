@@ -1,7 +1,7 @@
 //! SCSI through a kernel: `scsi_debug`'s disk in an emulated machine.
 //!
-//! The test binary itself goes into the guest's initial file system and runs the same test there,
-//! with a variable set that tells it where it is.
+//! The test binary itself is put into the guest's initial file system and runs the same test there.
+//! An environment variable gives its role.
 
 mod inside;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use testkit::guest::Guest;
 
-/// Set in the guest: what the test binary is to do there.
+/// The variable set in the guest: the role of the test binary there.
 const ROLE: &str = "TRAXTENT_GUEST";
 const TEST: &str = "guest::a_kernels_own_disk";
 const MODULES: [&str; 5] = [
@@ -44,7 +44,7 @@ fn a_kernels_own_disk() {
         Ok(console) => console,
         Err(missing) => testkit::skip!("{missing}"),
     };
-    // Told apart from what this run of tests says itself.
+    // Marked, to distinguish it from the output of this test run.
     for line in console.lines() {
         println!("guest: {line}");
     }
