@@ -85,10 +85,12 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     ),
 ];
 
-/// What `cargo xtask bench serve` uses.
+/// What the benchmarks of served drives use.
 pub(crate) const FOR_SERVE: &[Package] = &[
     package("fio", "fio", "the load"),
     package("nbdkit", "nbdkit", "the server"),
+    package("libnbd-bin", "nbdfuse", "block devices on served drives"),
+    package("fuse3", "fusermount3", "block devices on served drives"),
 ];
 
 /// What `cargo xtask dist` uses.

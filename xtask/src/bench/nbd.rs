@@ -122,7 +122,7 @@ impl Server {
 /// An nbdkit that runs.
 pub(super) struct Nbdkit {
     child: Child,
-    socket: PathBuf,
+    pub(super) socket: PathBuf,
 }
 
 impl Nbdkit {
