@@ -85,10 +85,12 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     ),
 ];
 
-/// The packages for `cargo xtask bench serve`.
+/// The packages for the benchmarks of served drives.
 pub(crate) const FOR_SERVE: &[Package] = &[
     package("fio", "fio", "the load"),
     package("nbdkit", "nbdkit", "the server"),
+    package("libnbd-bin", "nbdfuse", "block devices on served drives"),
+    package("fuse3", "fusermount3", "block devices on served drives"),
 ];
 
 /// The packages for `cargo xtask dist`.

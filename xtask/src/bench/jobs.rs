@@ -1,16 +1,20 @@
-//! Typical fio jobs on served drives, compared with the same jobs simulated.
+//! The usual jobs of fio and dd on served drives, beside the same jobs simulated.
 
-use std::process::ExitCode;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::nbd::{Load, Server};
+use super::nbd::{Load, Nbdkit, Server};
 use crate::shell;
 
-/// The duration and the drives.
+/// The duration of a job, and the drives.
 #[derive(clap::Args)]
 pub(super) struct Options {
-    /// Duration of each job in seconds
+    /// Seconds that each job runs
     #[arg(long, default_value_t = 10)]
     seconds: u32,
     /// Drives to serve
@@ -18,13 +22,20 @@ pub(super) struct Options {
     drives: Vec<String>,
 }
 
-/// The greatest relative difference between a served and a simulated drive.
+/// The largest accepted difference between a served and a simulated drive.
 const TOLERANCE: f64 = 0.05;
-/// The jobs of fio: pattern, block, depth, the line of the workload grammar, and whether the
-/// client's turnaround counts in addition to the drive's time.
-const JOBS: [(&str, &str, u32, &str, bool); 6] = [
+/// Jobs of fio: pattern, block size, depth, workload specification, and whether the simulation
+/// includes the client's turnaround as think time.
+const JOBS: [(&str, &str, u32, &str, bool); 7] = [
     ("read", "4k", 1, "sequential,size=4KiB", true),
     ("read", "128k", 1, "sequential,size=128KiB", false),
+    (
+        "read",
+        "128k",
+        8,
+        "sequential,size=128KiB,outstanding=8",
+        false,
+    ),
     ("read", "1m", 1, "sequential,size=1MiB", false),
     ("read", "1m", 8, "sequential,size=1MiB,outstanding=8", false),
     ("randread", "4k", 1, "random,size=4KiB", false),
@@ -36,48 +47,50 @@ const JOBS: [(&str, &str, u32, &str, bool); 6] = [
         false,
     ),
 ];
-/// The drive that completes every request at once.
-const AT_ONCE: &str = "instant";
+/// Jobs of `dd` with direct I/O: block size in bytes, workload specification, and whether the
+/// simulation includes the turnaround.
+const DD_JOBS: [(u64, &str, bool); 3] = [
+    (4 << 10, "sequential,size=4KiB", true),
+    (128 << 10, "sequential,size=128KiB", false),
+    (1 << 20, "sequential,size=1MiB", false),
+];
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     let Some(server) = Server::prepare("bench-jobs", seed)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let bench = Bench {
+        log: server.folder.join("requests.csv"),
         server,
         seconds: options.seconds,
         seed,
     };
-    let turnaround_us = 1e6 / bench.served(AT_ONCE, "read", "4k", 1)?;
     println!(
-        "a drive that answers at once has an answer seen and the next request sent in {turnaround_us:.0} us"
+        "{:<18}{:<18}{:>6}{:>6}{:>12}{:>12}{:>12}{:>8}",
+        "requests/s", "", "size", "depth", "turnaround", "simulated", "served", "ratio"
     );
-    println!(
-        "{:<18}{:<12}{:>6}{:>6}{:>14}{:>14}{:>8}",
-        "requests/s", "", "size", "depth", "simulated", "fio over NBD", "ratio"
-    );
+    let can_attach = LoopDevice::is_possible();
     let mut good = true;
     for drive in &options.drives {
         for (pattern, block, depth, workload, counts) in JOBS {
-            let think = match counts {
-                true => format!(",think={turnaround_us:.1}us"),
-                false => String::new(),
-            };
-            let simulated = bench.simulated(drive, &format!("{workload}{think}"))?;
-            let served = bench.served(drive, pattern, block, depth)?;
-            let ratio = served / simulated;
-            let verdict = match (ratio - 1.0).abs() <= TOLERANCE {
-                true => "",
-                false => "  missed",
-            };
-            good &= verdict.is_empty();
-            println!(
-                "{drive:<18}{pattern:<12}{block:>6}{depth:>6}{simulated:>14.1}{served:>14.1}{ratio:>8.3}{verdict}"
-            );
+            let served = bench.fio(drive, pattern, block, depth)?;
+            let job = format!("fio {pattern}");
+            good &= bench.compare(drive, &job, block, depth, workload, counts, served)?;
+        }
+        for (block, workload, counts) in DD_JOBS {
+            if can_attach {
+                let served = bench.dd(drive, block)?;
+                let size = format!("{}k", block >> 10);
+                good &= bench.compare(drive, "dd", &size, 1, workload, counts, served)?;
+            }
         }
     }
+    if !can_attach {
+        println!("dd: skipped, since this machine has no nbdfuse, no /dev/fuse or no loop devices");
+    }
     println!(
-        "within {TOLERANCE} is asked for; at 4k the simulated host thinks for that time between requests in sequence"
+        "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host thinks between requests for the turnaround: \
+         the mean time from one completion to the next arrival at the served drive, by its request log."
     );
     Ok(match good {
         true => ExitCode::SUCCESS,
@@ -87,27 +100,120 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
 
 struct Bench {
     server: Server,
+    log: PathBuf,
     seconds: u32,
     seed: u64,
 }
 
 impl Bench {
-    /// Returns the requests per second that fio completes.
-    fn served(&self, drive: &str, pattern: &str, block: &str, depth: u32) -> Result<f64> {
-        let nbdkit = self.server.serve(&[
+    fn serve(&self, drive: &str) -> Result<Nbdkit> {
+        self.server.serve(&[
             self.server.plugin.display().to_string(),
             format!("drive={drive}"),
-        ])?;
+            format!("log={}", self.log.display()),
+        ])
+    }
+
+    /// Runs a job of fio; returns its requests per second.
+    fn fio(&self, drive: &str, pattern: &str, block: &str, depth: u32) -> Result<f64> {
+        let nbdkit = self.serve(drive)?;
         let time = format!("--runtime={}", self.seconds);
         let more = ["--size=100%", "--time_based", &time];
-        let rate = self
-            .server
-            .fio(&nbdkit, Load::new(pattern, block, depth), &more)?;
+        let load = Load::new(pattern, block, depth);
+        let rate = self.server.fio(&nbdkit, load, &more)?;
         nbdkit.stop()?;
         Ok(rate)
     }
 
-    /// Returns the requests per second of a simulation.
+    /// Reads with `dd` from a loop device on nbdfuse; returns the requests per second at the drive,
+    /// from the first to the last request of that size.
+    fn dd(&self, drive: &str, block: u64) -> Result<f64> {
+        let nbdkit = self.serve(drive)?;
+        {
+            let disk = LoopDevice::attach(&self.server.folder, &nbdkit.socket)?;
+            let mut dd = Command::new("timeout");
+            dd.args(["--signal=INT", &self.seconds.to_string(), "dd"]);
+            dd.args(["iflag=direct", "of=/dev/null"]);
+            dd.arg(format!("if={}", disk.device));
+            dd.arg(format!("bs={block}")).stderr(Stdio::null());
+            dd.status().context("dd")?;
+        }
+        nbdkit.stop()?;
+        let requests = self.requests()?;
+        // Partition tables and the like are read in other sizes, before.
+        let of_dd: Vec<_> = (requests.into_iter())
+            .filter(|request| request.bytes == block)
+            .collect();
+        let (Some(first), Some(last)) = (of_dd.first(), of_dd.last()) else {
+            bail!("no request of {block} bytes has arrived: they are split on their way");
+        };
+        Ok((of_dd.len() - 1) as f64 / (last.completed - first.completed) * 1e3)
+    }
+
+    /// Reads the request log of the served drive.
+    fn requests(&self) -> Result<Vec<Logged>> {
+        let text = fs::read_to_string(&self.log)?;
+        let mut lines = text.lines();
+        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+        let column = |name: &str| names.iter().position(|column| *column == name);
+        let columns = ["sectors", "submitted_ms", "completed_ms"].map(column);
+        lines
+            .map(|line| {
+                let cells: Vec<&str> = line.split(',').collect();
+                let cell =
+                    |column: Option<usize>| -> Option<f64> { cells.get(column?)?.parse().ok() };
+                Some(Logged {
+                    bytes: cell(columns[0])? as u64 * 512,
+                    submitted: cell(columns[1])?,
+                    completed: cell(columns[2])?,
+                })
+            })
+            .collect::<Option<Vec<Logged>>>()
+            .with_context(|| format!("{} is no request log", self.log.display()))
+    }
+
+    /// The mean time from a completion to the next arrival, in microseconds, for requests that
+    /// arrive one at a time.
+    fn turnaround_us(&self) -> Result<f64> {
+        let requests = self.requests()?;
+        let gaps: Vec<f64> = (requests.windows(2))
+            .filter(|pair| pair[0].bytes == pair[1].bytes)
+            .map(|pair| pair[1].submitted - pair[0].completed)
+            .filter(|gap| *gap < 10.0)
+            .collect();
+        ensure!(!gaps.is_empty(), "{} has no requests", self.log.display());
+        Ok(1e3 * gaps.iter().sum::<f64>() / gaps.len() as f64)
+    }
+
+    /// Prints a line that compares the served rate with a simulation. Returns whether they agree.
+    #[allow(clippy::too_many_arguments, reason = "the columns of a line")]
+    fn compare(
+        &self,
+        drive: &str,
+        job: &str,
+        size: &str,
+        depth: u32,
+        workload: &str,
+        counts: bool,
+        served: f64,
+    ) -> Result<bool> {
+        let turnaround = match counts {
+            true => Some(self.turnaround_us()?),
+            false => None,
+        };
+        let think = turnaround.map_or(String::new(), |us| format!(",think={us:.1}us"));
+        let simulated = self.simulated(drive, &format!("{workload}{think}"))?;
+        let ratio = served / simulated;
+        let holds = (ratio - 1.0).abs() <= TOLERANCE;
+        println!(
+            "{drive:<18}{job:<18}{size:>6}{depth:>6}{:>12}{simulated:>12.1}{served:>12.1}{ratio:>8.3}{}",
+            turnaround.map_or(String::new(), |us| format!("{us:.1} us")),
+            if holds { "" } else { "  missed" },
+        );
+        Ok(holds)
+    }
+
+    /// The requests per second of a simulation.
     fn simulated(&self, drive: &str, workload: &str) -> Result<f64> {
         let line = format!("{workload},count=1000000000,time={}s", self.seconds);
         let mut command = shell::cargo();
@@ -125,5 +231,70 @@ impl Bench {
         summary["requests_per_s"]
             .as_f64()
             .context("no rate in the summary")
+    }
+}
+
+/// A logged request. Times are in milliseconds of the drive's clock.
+struct Logged {
+    bytes: u64,
+    submitted: f64,
+    completed: f64,
+}
+
+/// A block device on a served drive. nbdfuse has one connection, so that requests keep their order;
+/// the loop device uses direct I/O, so that they keep their size.
+struct LoopDevice {
+    device: String,
+    folder: PathBuf,
+    nbdfuse: Child,
+}
+
+impl LoopDevice {
+    /// Returns whether this machine has the programs and devices.
+    fn is_possible() -> bool {
+        let programs = ["nbdfuse", "losetup", "fusermount3"];
+        programs.iter().all(|name| shell::program(name).is_some())
+            && ["/dev/fuse", "/dev/loop-control"]
+                .iter()
+                .all(|device| fs::File::open(device).is_ok())
+    }
+
+    fn attach(folder: &Path, socket: &Path) -> Result<LoopDevice> {
+        let folder = folder.join("fuse");
+        fs::create_dir_all(&folder)?;
+        let file = folder.join("disk");
+        let nbdfuse = Command::new("nbdfuse")
+            .args(["--connections", "1", "--readonly"])
+            .arg(&file)
+            .arg(format!("nbd+unix:///?socket={}", socket.display()))
+            .spawn()?;
+        let mut attached = LoopDevice {
+            device: String::new(),
+            folder,
+            nbdfuse,
+        };
+        while !file.exists() {
+            ensure!(attached.nbdfuse.try_wait()?.is_none(), "nbdfuse has ended");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--find", "--show", "--read-only", "--direct-io=on"]);
+        attached.device = shell::stdout_of(losetup.arg(file))?.trim().to_owned();
+        Ok(attached)
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        if !self.device.is_empty() {
+            let _ = Command::new("losetup")
+                .args(["--detach", &self.device])
+                .status();
+        }
+        let _ = Command::new("fusermount3")
+            .arg("-u")
+            .arg(&self.folder)
+            .status();
+        let _ = self.nbdfuse.wait();
     }
 }

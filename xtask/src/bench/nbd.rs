@@ -123,7 +123,7 @@ impl Server {
 /// A running nbdkit.
 pub(super) struct Nbdkit {
     child: Child,
-    socket: PathBuf,
+    pub(super) socket: PathBuf,
 }
 
 impl Nbdkit {
